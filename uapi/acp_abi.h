@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note OR MIT */
+/*
+ * /dev/acp: what a process and the kernel module say to each other.
+ *
+ * A process opens the device, joins a job as one rank (ACP_IOC_JOIN), maps
+ * its queues, and from then on works by writing entries into a ring.  One
+ * open file is one rank; closing it leaves the job and releases everything.
+ * The file belongs to the process that joined: a forked child that inherits
+ * the descriptor gets -EPERM from every call, and no mapping.
+ *
+ * Rules of the ABI: every structure starts with its own size, unknown sizes,
+ * flags, and reserved fields that are not zero are refused with -EINVAL; all
+ * numbers are in host byte order; pointers travel as __u64.
+ *
+ * Errors every ioctl can return, besides those named at its structure:
+ *	-EFAULT		the argument cannot be read or written
+ *	-EINVAL		size, flag, reserved field or value out of range
+ *	-ENOTTY		no such ioctl
+ *	-ENOTCONN	the file has not joined a job
+ *	-EPERM		called by another process than the one that joined
+ *	-ENODEV		the network namespace of the job is going away
+ *	-ECANCELED	the job was aborted, or a rank of it left too early
+ */
+#ifndef ACP_ABI_H
+#define ACP_ABI_H
+
+#include <linux/types.h>
+#include <linux/ioctl.h>
+
+#define ACP_ABI_VERSION		1
+#define ACP_DEVICE		"/dev/acp"
+#define ACP_PORT_DEFAULT	16707
+
+#define ACP_DEPTH_MIN		64
+#define ACP_DEPTH_DEFAULT	4096
+#define ACP_DEPTH_MAX		65536
+#define ACP_RUNS_MAX		(1u << 20)	/* of either kind of run */
+#define ACP_COPY_MAX		(1ULL << 62)	/* bytes of one copy */
+
+/*
+ * Submission ring: one page of 64 bytes that the user writes, then entries.
+ *
+ * Position p (counted from 1, never wraps in practice) is stored in
+ * entry[p & (depth - 1)] and is the ticket of that command.  tail is the
+ * last ticket written; ticket 1 is complete from the start, so that tail
+ * and completed are both 1 in a queue that was never used.
+ *
+ *  user:   fill entry[tail + 1]				needs (D)
+ *  user:   store-release tail					(A)
+ *  kernel: load-acquire tail, copy the entry once		(B)
+ *  kernel: status, then store-release completed		(C)
+ *  user:   load-acquire completed, then read status		(D)
+ *  user:   after (A) a full fence, then read flags: if ACP_CQ_NEED_WAKEUP
+ *	    is set, nobody looks at the ring until ACP_IOC_DOORBELL.  The
+ *	    kernel sets the flag, a full fence, then reads tail once more.
+ */
+struct acp_sq {
+	__u64 tail;
+	__u64 reserved[7];
+};
+
+/* Operations.  src is the word operated on, dst receives its former value. */
+enum acp_op {
+	ACP_OP_COPY	= 1,	/* dst := src, size bytes */
+	ACP_OP_CAS4	= 2,	/* if src == a then src := b */
+	ACP_OP_CAS8	= 3,
+	ACP_OP_SWAP4	= 4,	/* src := a */
+	ACP_OP_SWAP8	= 5,
+	ACP_OP_ADD4	= 6,
+	ACP_OP_ADD8	= 7,
+	ACP_OP_XOR4	= 8,
+	ACP_OP_XOR8	= 9,
+	ACP_OP_OR4	= 10,
+	ACP_OP_OR8	= 11,
+	ACP_OP_AND4	= 12,
+	ACP_OP_AND8	= 13,
+	ACP_OP_END
+};
+
+/* acp_sqe.flags */
+#define ACP_SQE_CONT	1u	/* order: continue the previous command, "order" = that ticket */
+#define ACP_SQE_FLAGS	ACP_SQE_CONT
+
+/*
+ * One command.  It may start when all commands up to ticket "order" are
+ * complete (0: at once); it fails with ACP_ST_ORDER, without any effect,
+ * when one of those after "seen" failed.
+ */
+struct acp_sqe {
+	__u8  op;		/* enum acp_op */
+	__u8  flags;		/* ACP_SQE_ */
+	__u8  reserved[6];	/* 0 */
+	__u64 dst, src;		/* global addresses */
+	__u64 size;		/* bytes, ACP_OP_COPY only, else 0 */
+	__u64 order;		/* ticket, less than the command's own */
+	__u64 seen;		/* "completed" when the caller issued this */
+	__u64 a, b;		/* operands of atomics, else 0 */
+};
+
+/* Completion area, written by the kernel only, mapped read-only. */
+struct acp_cq {
+	__u64 completed;	/* all commands up to this ticket are complete */
+	__u64 failed;		/* how many of them failed */
+	__u32 flags;		/* ACP_CQ_ */
+	__u32 reserved[11];
+	__u8  status[];		/* ACP_ST_ of ticket t at [t & (depth - 1)], valid for depth tickets */
+};
+
+#define ACP_CQ_NEED_WAKEUP	1u	/* ring the doorbell after submitting */
+#define ACP_CQ_ABORTED		2u	/* the job has ended; all commands fail */
+
+/* How a command ended.  Only ACP_ST_OK promises an effect. */
+enum acp_status {
+	ACP_ST_OK	= 0,
+	ACP_ST_OP	= 1,	/* unknown operation, flag, size or order in the entry */
+	ACP_ST_GA	= 2,	/* not an address of any rank, or of an unused color */
+	ACP_ST_STAG	= 3,	/* no such region: never registered, or no longer */
+	ACP_ST_RANGE	= 4,	/* reaches beyond its region */
+	ACP_ST_ACCESS	= 5,	/* the region does not grant this */
+	ACP_ST_ALIGN	= 6,	/* an atomic that is not aligned to its size */
+	ACP_ST_RANK	= 7,	/* that rank is not there (any more) */
+	ACP_ST_NOMEM	= 8,	/* out of memory */
+	ACP_ST_TIMEOUT	= 9,	/* a peer has been silent too long */
+	ACP_ST_PEER	= 10,	/* a peer was restarted, or runs another set-up of the job */
+	ACP_ST_ROUTE	= 11,	/* no way to the peer */
+	ACP_ST_ORDER	= 12,	/* a command this one waited for failed */
+	ACP_ST_ABORT	= 13,	/* the job or the rank was ended */
+	ACP_ST_END
+};
+
+/*
+ * Rank -> node, run-length coded.  Rank first + i, i < count, is on node
+ * node + (i / block) % nodes.  Runs are sorted, cover every rank once.
+ */
+struct acp_rank_run {
+	__u32 first, count;
+	__u32 node, nodes;
+	__u32 block, reserved;
+};
+
+/*
+ * Node -> address: node first + i, i < count, has address addr + i (counted
+ * in network order) on the given color.  Each node has an address of each
+ * color.  Runs are sorted by (color, first); one family in a job.
+ */
+struct acp_node_run {
+	__u32 first, count;
+	__u16 color;
+	__u16 family;		/* AF_INET: addr[0..3]; AF_INET6 */
+	__u32 reserved;
+	__u8  addr[16];
+};
+
+#define ACP_INTEGRITY_UDP	0	/* payloads over 128 bytes: UDP checksum */
+#define ACP_INTEGRITY_CRC32C	1	/* ... and crc32c in the authenticated header */
+
+/*
+ * ACP_IOC_JOIN: become a rank of a job.  Ranks on one node must agree on
+ * everything up to "key" but for rank and sizes.
+ *	-EALREADY	this file has joined
+ *	-EEXIST		the rank is taken on this node
+ *	-EADDRNOTAVAIL	the rank's node has no such local address here
+ *	-EADDRINUSE	the port is taken by somebody else
+ *	-EACCES		another key or user holds this job on this node
+ *	-EPROTO		version, or a value that differs from the job's on this node
+ *	-EAFNOSUPPORT	an IPv6 job on a kernel without IPv6
+ *	-ENOMEM		no memory, or RLIMIT_MEMLOCK reached by starter and heap
+ *	-ENOSPC		too many ranks, regions or jobs here
+ *	-EOPNOTSUPP	the module was told to refuse new jobs
+ */
+struct acp_join {
+	__u32 size;		/* sizeof(struct acp_join) */
+	__u32 version;		/* ACP_ABI_VERSION */
+	__u32 rank, nprocs;	/* 0 .. nprocs - 1; 1 .. ACP_RANKS_MAX */
+	__u32 job;		/* id, not 0 */
+	__u32 generation;	/* 0, 1 .. 65535: re-initialisations of the same job */
+	__u32 nodes, colors;
+	__u32 port;		/* UDP, 1 .. 65535 */
+	__u32 integrity;	/* ACP_INTEGRITY_ */
+	__u32 timeout_ms;	/* silence until a peer counts as failed: 10 .. 3600000 */
+	__u32 open_timeout_ms;	/* the same while it has not answered yet */
+	__u32 rank_runs, node_runs;	/* how many */
+	__u64 rank_run_ptr;	/* struct acp_rank_run [] */
+	__u64 node_run_ptr;	/* struct acp_node_run [] */
+	__u8  key[16];
+	__u64 starter_size;	/* bytes; starter and heap memory of this rank, zeroed */
+	__u64 heap_size;
+	__u32 depth;		/* of the ring: a power of two, ACP_DEPTH_MIN .. MAX */
+	__u32 flags;		/* 0 */
+	/* out */
+	__u32 node;		/* the rank's node */
+	__u32 local_ranks;	/* ranks the map places on this node */
+	__u64 sq_bytes, cq_bytes;	/* sizes to map */
+};
+
+#define ACP_ACCESS_READ		1u	/* other ranks may read */
+#define ACP_ACCESS_WRITE	2u	/* ... write */
+#define ACP_ACCESS_ATOMIC	4u	/* ... do atomics */
+#define ACP_ACCESS_RO		8u	/* pin for reading only: excludes WRITE and ATOMIC, and the owner's writes */
+#define ACP_ACCESS_ALL		(ACP_ACCESS_READ | ACP_ACCESS_WRITE | ACP_ACCESS_ATOMIC)
+
+/*
+ * ACP_IOC_REG: pin memory and name it.  A range that lies within a region of
+ * the same color and access, still mapped, gets that region's key again; such
+ * a key must be unregistered as often as it was registered.
+ *	-EFAULT		unmapped, protected or not pinnable memory in the range
+ *	-ENOMEM		no memory, or RLIMIT_MEMLOCK reached
+ *	-ENOSPC		all STags of the rank are in use
+ *	-EOVERFLOW	longer than the offset field of a GA can say
+ */
+struct acp_reg {
+	__u32 size;		/* sizeof(struct acp_reg) */
+	__u32 color;
+	__u32 access;		/* ACP_ACCESS_ */
+	__u32 reserved;
+	__u64 addr, length;
+	/* out */
+	__u64 key;		/* GA of offset 0 */
+	__u64 start;		/* address that offset 0 stands for (page aligned) */
+	__u64 base, end;	/* the region is [base, end) */
+};
+
+/*
+ * ACP_IOC_UNREG: give one registration back; with the last one the region
+ * ends, and when the call returns no byte of it can change any more.  Never
+ * waits for the network.
+ *	-ENOENT		no such key
+ */
+struct acp_unreg {
+	__u32 size, reserved;
+	__u64 key;
+	/* out */
+	__u32 left;		/* registrations that still hold the region */
+	__u32 reserved2;
+};
+
+/*
+ * ACP_IOC_WAIT: look at the ring, then sleep until "ticket" is complete.
+ *	-EINTR		a signal came; call again
+ *	-ETIMEDOUT	not complete after timeout_ns (0: do not sleep)
+ * With ACP_WAIT_ARM it does not sleep: poll() reports POLLIN from when
+ * "ticket" is complete.
+ */
+struct acp_wait {
+	__u32 size;
+	__u32 flags;		/* ACP_WAIT_ */
+	__u64 ticket;
+	__u64 timeout_ns;	/* ~0: for ever */
+};
+
+#define ACP_WAIT_ARM	1u
+
+/*
+ * ACP_IOC_SYNC: barrier over all ranks of the job; one call a rank at a time.
+ *	-EINTR		a signal came; call again, the arrival counts once
+ *	-ETIMEDOUT	not all came within timeout_ns
+ *	-EBUSY		another thread of this rank is in the barrier
+ */
+struct acp_sync {
+	__u32 size, reserved;
+	__u64 timeout_ns;	/* ~0: for ever */
+};
+
+/*
+ * ACP_IOC_PEER: about a rank of the job.
+ *	-ESRCH		it is not on this node, or not (any more) there
+ */
+struct acp_peer {
+	__u32 size;
+	__u32 rank;
+	/* out */
+	__u64 starter_size, heap_size;
+};
+
+/* ACP_IOC_ABORT: end the job on all nodes; every call and command fails. */
+
+#define ACP_IOC_MAGIC		0xAC
+#define ACP_IOC_JOIN		_IOWR(ACP_IOC_MAGIC, 0, struct acp_join)
+#define ACP_IOC_REG		_IOWR(ACP_IOC_MAGIC, 1, struct acp_reg)
+#define ACP_IOC_UNREG		_IOWR(ACP_IOC_MAGIC, 2, struct acp_unreg)
+#define ACP_IOC_DOORBELL	_IO(ACP_IOC_MAGIC, 3)
+#define ACP_IOC_WAIT		_IOW(ACP_IOC_MAGIC, 4, struct acp_wait)
+#define ACP_IOC_SYNC		_IOW(ACP_IOC_MAGIC, 5, struct acp_sync)
+#define ACP_IOC_PEER		_IOWR(ACP_IOC_MAGIC, 6, struct acp_peer)
+#define ACP_IOC_ABORT		_IO(ACP_IOC_MAGIC, 7)
+
+/*
+ * mmap: offset = ACP_MAP(kind, rank), length up to the size of the thing,
+ * MAP_SHARED, never PROT_EXEC.  Not inherited by fork, cannot grow.
+ *	-EINVAL		kind, offset, length or flags
+ *	-EACCES		writing to the completion area, or executing anything
+ *	-ESRCH		that rank is not on this node
+ */
+#define ACP_MAP(kind, rank)	(((__u64)(kind) << 48) | ((__u64)(rank) << 16))
+enum {
+	ACP_MAP_SQ	= 0,	/* rank 0: the caller's, whatever its rank */
+	ACP_MAP_CQ	= 1,	/* likewise */
+	ACP_MAP_STARTER	= 2,	/* of any rank on this node */
+	ACP_MAP_HEAP	= 3,
+	ACP_MAP_LIBRARY	= 4,	/* one page */
+};
+
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && !defined(__cplusplus)
+_Static_assert(sizeof(struct acp_sq) == 64, "ABI");
+_Static_assert(sizeof(struct acp_sqe) == 64, "ABI");
+_Static_assert(sizeof(struct acp_cq) == 64, "ABI");
+_Static_assert(sizeof(struct acp_rank_run) == 24, "ABI");
+_Static_assert(sizeof(struct acp_node_run) == 32, "ABI");
+_Static_assert(sizeof(struct acp_join) == 136, "ABI");
+_Static_assert(sizeof(struct acp_reg) == 64, "ABI");
+_Static_assert(sizeof(struct acp_unreg) == 24, "ABI");
+_Static_assert(sizeof(struct acp_wait) == 24, "ABI");
+_Static_assert(sizeof(struct acp_sync) == 16, "ABI");
+_Static_assert(sizeof(struct acp_peer) == 24, "ABI");
+#endif
+
+#endif /* ACP_ABI_H */
