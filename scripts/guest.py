@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""What a guest of scripts/vm is made of: kernel image, initramfs, QEMU command line.
+
+A guest's root is this machine's / (9p, read-only) under a tmpfs overlay, so everything installed
+here runs there and nothing it does is seen here. /tmp and /run are the guest's own; the checkout
+and the directories asked for are mounted at their usual paths.
+"""
+import lzma
+import os
+import shlex
+import shutil
+import struct
+import subprocess
+import zlib
+
+TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+BOOT_MODULES = ["virtio_pci", "9p", "9pnet_virtio", "overlay", "virtio_net"]
+MSIZE = 524288
+
+# First process, in the initramfs: mount the root and go there.
+INIT = r"""#!/bin/busybox sh
+B=/bin/busybox
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+$B mount -t devtmpfs dev /dev; $B mount -t proc proc /proc; $B mount -t sysfs sys /sys
+. /vm/env
+for m in $(cat /vm/modules); do $B insmod /vm/ko/$m || echo "vm: insmod $m failed" >/dev/ttyS0; done
+P=trans=virtio,version=9p2000.L,msize=$VM_MSIZE
+$B mount -t 9p -o ro,cache=loose,$P root /lower
+$B mount -t tmpfs -o mode=755 upper /upper; $B mkdir /upper/u /upper/w
+$B mount -t overlay -o lowerdir=/lower,upperdir=/upper/u,workdir=/upper/w root /new
+for d in proc sys dev; do $B mount --move /$d /new/$d; done
+for d in tmp run; do $B mount -t tmpfs -o mode=1777 $d /new/$d; done
+$B sh /vm/mounts
+$B cp -a /vm /new/run/vm; $B cp /bin/busybox /new/run/vm/busybox
+exec $B switch_root /new /run/vm/main
+"""
+
+# Second stage, in the real root: set the machine up, run the command, report, power off.
+# The exit status leaves through isa-debug-exit (port 244), plus one: QEMU itself fails with 1.
+MAIN = r"""#!/bin/sh
+. /run/vm/env
+export VM_ME VM_N HOME=/root TERM=dumb PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+B=/run/vm/busybox
+mkdir -p /dev/pts /dev/shm
+$B mount -t devpts devpts /dev/pts
+$B mount -t tmpfs -o mode=1777 shm /dev/shm
+$B mount -t debugfs debug /sys/kernel/debug 2>/dev/null
+$B mount -t cgroup2 cgroup /sys/fs/cgroup 2>/dev/null
+$B hostname g$VM_ME
+$B ip link set lo up
+j=0
+while [ -e /sys/class/net/eth$j ]; do
+	echo 0 >/proc/sys/net/ipv6/conf/eth$j/accept_dad
+	$B ip addr add 10.7.$j.$VM_ME/24 dev eth$j
+	[ $j = 0 ] && net=fd07:: || net=fd07:0:0:$j::
+	$B ip addr add $net$VM_ME/64 dev eth$j
+	$B ip link set eth$j up
+	j=$((j + 1))
+done
+$B stty -F /dev/ttyS1 raw -echo
+leaks=/sys/kernel/debug/kmemleak
+if [ "$VM_LEAKS" = 1 ]; then
+	if [ -e $leaks ]; then echo clear >$leaks; else echo "vm: this kernel has no kmemleak" >/dev/ttyS1; fi
+fi
+cd "$VM_TOP"
+sh /run/vm/command </dev/null >/dev/ttyS1 2>&1
+status=$?
+if [ "$VM_LEAKS" = 1 ] && [ -e $leaks ]; then
+	sleep 6		# younger objects are not reported
+	echo scan >$leaks; echo scan >$leaks
+	cat $leaks >/dev/ttyS0
+	stty -F /dev/ttyS0 raw	# returns when all is out, here and below
+fi
+[ $status -le 126 ] || status=126
+sync
+stty -F /dev/ttyS1 raw
+printf "\\$(printf %03o $((status + 1)))" | dd of=/dev/port bs=1 seek=244 conv=notrunc 2>/dev/null
+$B poweroff -f
+"""
+
+
+def cache_dir():
+    """Directory for what is derived from installed packages."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = os.environ.get("ACP_CACHE") or os.path.join(base, "acp")
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def resolve_kernel(name):
+    """(release, build directory, image) of a kernel named as for scripts/kernel."""
+    run = subprocess.run([os.path.join(TOP, "scripts/kernel"), name], stdout=subprocess.PIPE, text=True)
+    if run.returncode:
+        raise SystemExit(125)
+    return run.stdout.splitlines()[-1].split()
+
+
+def _unpack(payload):
+    if payload.startswith(b"\xfd7zXZ\0"):
+        return lzma.LZMADecompressor().decompress(payload)
+    if payload.startswith(b"\x1f\x8b"):
+        return zlib.decompressobj(31).decompress(payload)
+    if payload.startswith(b"\x28\xb5\x2f\xfd"):
+        # the payload's last four bytes are not zstd's, which then complains
+        return subprocess.run(["zstd", "-dcq"], input=payload[:-4], stdout=subprocess.PIPE).stdout
+    return b""
+
+
+def elf_image(image):
+    """The ELF kernel inside a bzImage, cached. QEMU enters it through PVH: no BIOS, no decompressor."""
+    with open(image, "rb") as f:
+        data = f.read()
+    if data.startswith(b"\x7fELF"):
+        return image
+    info = os.stat(image)
+    path = os.path.join(cache_dir(), f"{os.path.basename(image)}-{info.st_size}-{int(info.st_mtime)}.elf")
+    if os.path.exists(path):
+        return path
+    offset, length = struct.unpack_from("<II", data, 0x248)     # payload_offset, payload_length
+    start = (data[0x1F1] + 1) * 512 + offset                    # behind setup_sects sectors
+    elf = _unpack(data[start:start + length])
+    if not elf.startswith(b"\x7fELF"):
+        return image
+    with open(f"{path}.{os.getpid()}", "wb") as f:
+        f.write(elf)
+    os.rename(f.name, path)
+    return path
+
+
+def _module_files(release, names):
+    """Files to insmod, in order, for modules named as for modprobe; built-in ones need none."""
+    files = []
+    for name in names:
+        run = subprocess.run(["modprobe", "-S", release, "--show-depends", name], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if run.returncode:
+            raise SystemExit(f"vm: module {name} of {release}: {run.stderr.strip()}")
+        for line in run.stdout.splitlines():
+            kind, path = line.split()[:2]
+            if kind == "insmod" and path not in files:
+                files.append(path)
+    return files
+
+
+def _write(path, text, mode=0o644):
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, mode)
+
+
+def _copy_module(path, directory):
+    """Copy a module, unpacked: busybox' insmod would leave a complaint in the kernel's log."""
+    name = os.path.basename(path)
+    if not name.endswith(".xz"):
+        shutil.copy(path, directory)
+        return name
+    with lzma.open(path) as packed, open(os.path.join(directory, name[:-3]), "wb") as f:
+        shutil.copyfileobj(packed, f)
+    return name[:-3]
+
+
+def _cpio(tree):
+    names = subprocess.run(["find", ".", "-mindepth", "1"], cwd=tree, stdout=subprocess.PIPE, check=True).stdout
+    run = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], cwd=tree,
+                         input=b"\n".join(sorted(names.split(b"\n"))[1:]) + b"\n", stdout=subprocess.PIPE, check=True)
+    return run.stdout + b"\0" * (-len(run.stdout) % 4)
+
+
+def base_archive(work, release, own_modules, modules):
+    """The part of the initramfs that all guests share. own_modules: it has files in /lib/modules."""
+    tree = os.path.join(work, "base")
+    for d in ("bin", "dev", "proc", "sys", "lower", "upper", "new", "vm/ko"):
+        os.makedirs(os.path.join(tree, d))
+    shutil.copy(shutil.which("busybox") or "/bin/busybox", f"{tree}/bin/busybox")
+    files = _module_files(release, BOOT_MODULES + modules) if own_modules else []
+    names = [_copy_module(f, f"{tree}/vm/ko") for f in files]
+    _write(f"{tree}/vm/modules", "\n".join(names) + "\n")
+    _write(f"{tree}/init", INIT, 0o755)
+    _write(f"{tree}/vm/main", MAIN, 0o755)
+    return _cpio(tree)
+
+
+def _mounts(see, share):
+    """Shell lines that make host directories appear in the guest."""
+    lines = []
+    for d in see:
+        q = shlex.quote(d)
+        lines.append(f"$B mkdir -p /new{q}; $B mount -o bind /lower{q} /new{q}")
+    if share:
+        q = shlex.quote(share)
+        lines.append(f"$B mkdir -p /new{q}; $B mount -t 9p -o cache=none,$P share /new{q}")
+    return "B=/bin/busybox\nP=trans=virtio,version=9p2000.L,msize=%d\n" % MSIZE + "\n".join(lines) + "\n"
+
+
+def write_initrd(work, base, me, opts):
+    """The initramfs of guest me (1..n): the common archive and its own one behind it."""
+    tree = os.path.join(work, f"tree{me}")
+    os.makedirs(f"{tree}/vm")
+    env = {"VM_ME": me, "VM_N": len(opts.commands), "VM_TOP": TOP, "VM_MSIZE": MSIZE, "VM_LEAKS": int(opts.kmemleak)}
+    _write(f"{tree}/vm/env", "".join(f"{k}={shlex.quote(str(v))}\n" for k, v in env.items()))
+    _write(f"{tree}/vm/command", opts.commands[me - 1] + "\n")
+    _write(f"{tree}/vm/mounts", _mounts([TOP] + opts.see, opts.share))
+    path = os.path.join(work, f"g{me}.initrd")
+    with open(path, "wb") as f:
+        f.write(base)
+        f.write(_cpio(tree))
+    return path
+
+
+def _nics(work, me, opts):
+    """One virtio card per network; dgram joins two guests, mcast any number."""
+    args = []
+    for j in range(opts.nics):
+        if opts.net == "dgram":
+            net = (f"dgram,id=n{j},local.type=unix,local.path={work}/n{j}.{me},"
+                   f"remote.type=unix,remote.path={work}/n{j}.{3 - me}")
+        elif opts.net == "mcast":
+            net = f"socket,id=n{j},mcast={opts.mcast}:{opts.port + j},localaddr=127.0.0.1"
+        else:
+            net = f"hubport,id=n{j},hubid={j}"
+        args += ["-netdev", net, "-device", f"virtio-net-pci,netdev=n{j},mac=52:54:00:07:{j:02x}:{me:02x}"]
+    return args
+
+
+def _cpu(opts):
+    if opts.icount:     # guest time = instructions executed, the same in every run
+        return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-smp", "1"]
+    return ["-accel", "tcg,thread=multi", "-smp", str(opts.smp)]
+
+
+def qemu_command(work, out, kernel, initrd, me, opts):
+    """Command line of guest me: console to a file, the command's output to stdout."""
+    append = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check nokaslr"
+    if opts.kmemleak:
+        append += " kmemleak=on"
+    args = ["qemu-system-x86_64", "-machine", "q35", *_cpu(opts), "-cpu", "max", "-m", opts.mem,
+            "-nodefaults", "-no-user-config", "-display", "none",
+            "-kernel", kernel, "-initrd", initrd, "-append", f"{append} {opts.append}".strip(),
+            "-serial", f"file:{out}/g{me}.console", "-serial", "stdio",
+            "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
+            "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
+    if opts.share:
+        args += ["-fsdev", f"local,id=share,path={opts.share},security_model=none",
+                 "-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]
+    if not opts.reboot:
+        args.append("-no-reboot")
+    return args + _nics(work, me, opts)
