@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* One reliable, unordered flow of frames: see flow.h. */
+#include "flow.h"
+
+#define WINDOW		ACP_FRAME_WINDOW
+#define HELLO_FIRST	1000000ULL	/* ns until a HELLO is repeated, doubling */
+#define HELLO_MOST	ACP_FLOW_RTO_MAX
+#define NO_PROGRESS	3		/* limits without progress, though heard of */
+
+static bool test(const u64 *map, u64 seq)
+{
+	return map[seq / 64 % (WINDOW / 64)] >> (seq % 64) & 1;
+}
+
+static void set(u64 *map, u64 seq)
+{
+	map[seq / 64 % (WINDOW / 64)] |= 1ULL << (seq % 64);
+}
+
+static void clear(u64 *map, u64 seq)
+{
+	map[seq / 64 % (WINDOW / 64)] &= ~(1ULL << (seq % 64));
+}
+
+static struct acp_flow_slot *slot(const struct acp_flow *f, u64 seq)
+{
+	return &f->slots[seq % WINDOW];
+}
+
+/* A new life of our end: numbers start at 1, nothing is known of the path. */
+static void begin(struct acp_flow *f)
+{
+	u32 i;
+
+	f->state = ACP_FLOW_CLOSED;
+	f->backoff = 0;
+	f->ack_due = false;
+	f->probing = false;
+	f->next = 1;
+	f->una = 1;
+	f->flight = 0;
+	f->lost = 0;
+	f->expect = 0;
+	f->recover = 0;
+	f->rack = 0;
+	f->srtt = 0;
+	f->rttvar = 0;
+	f->rto = ACP_FLOW_RTO_INIT;
+	f->rcv = 1;
+	for (i = 0; i < WINDOW / 64; i++) {
+		f->accepted[i] = 0;
+		f->applied[i] = 0;
+	}
+	acp_cong_init(&f->cong, WINDOW);
+}
+
+void acp_flow_init(struct acp_flow *f, u32 epoch, u32 epoch_next, u64 limit, u64 open_limit)
+{
+	begin(f);
+	f->epoch = epoch;
+	f->epoch_next = epoch_next;
+	f->epoch_peer = 0;
+	f->limit = limit;
+	f->open_limit = open_limit;
+	f->heard = 0;
+	f->progress = 0;
+	f->rearm = 0;
+}
+
+/* ---- opening, epochs ---- */
+
+void acp_flow_open(struct acp_flow *f, u64 now)
+{
+	if (f->state != ACP_FLOW_CLOSED)
+		return;
+	f->state = ACP_FLOW_OPENING;
+	f->backoff = 0;
+	f->heard = now;
+	f->rearm = now;
+}
+
+static void opened(struct acp_flow *f, u32 epoch_peer, u64 now)
+{
+	f->state = ACP_FLOW_OPEN;
+	f->epoch_peer = epoch_peer;
+	f->backoff = 0;
+	f->probing = false;
+	f->heard = now;
+	f->progress = now;
+	f->rearm = now;
+}
+
+static void heard(struct acp_flow *f, u64 now)
+{
+	f->heard = now;
+	f->probing = false;
+}
+
+u32 acp_flow_admit(struct acp_flow *f, const struct acp_frame *fr, u64 now)
+{
+	if (fr->epoch_dst == f->epoch) {
+		if (f->state == ACP_FLOW_OPEN) {
+			if (fr->epoch_src != f->epoch_peer)
+				return ACP_FLOW_DROP;
+			heard(f, now);
+			return ACP_FLOW_PASS;
+		}
+		opened(f, fr->epoch_src, now);
+		return ACP_FLOW_PASS | ACP_FLOW_OPENED;
+	}
+	if (fr->epoch_dst == f->epoch_next && f->state == ACP_FLOW_OPEN)
+		return ACP_FLOW_PASS | ACP_FLOW_RESTART;
+	return ACP_FLOW_DROP;
+}
+
+static void hello(struct acp_frame *fr, u8 flags, u32 src, u32 dst)
+{
+	fr->type = ACP_FRAME_HELLO;
+	fr->flags = flags;
+	fr->epoch_src = src;
+	fr->epoch_dst = dst;
+	fr->seq = 0;
+	fr->ack = 0;
+	fr->sack = 0;
+	fr->crc = 0;
+}
+
+u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_frame *reply,
+		   u64 now)
+{
+	u32 verdict = ACP_FLOW_PASS;
+
+	if (f->state == ACP_FLOW_OPEN && fr->epoch_src != f->epoch_peer) {
+		if (fr->epoch_dst == f->epoch_next)
+			return ACP_FLOW_PASS | ACP_FLOW_RESTART;
+		hello(reply, ACP_FRAME_ASK, f->epoch_next, fr->epoch_src);
+		return ACP_FLOW_REPLY;
+	}
+	if (fr->epoch_dst == f->epoch) {
+		if (f->state == ACP_FLOW_OPEN) {
+			heard(f, now);
+		} else {
+			opened(f, fr->epoch_src, now);
+			verdict |= ACP_FLOW_OPENED;
+		}
+	}
+	if (fr->flags & ACP_FRAME_ASK) {
+		hello(reply, 0, f->epoch, fr->epoch_src);
+		verdict |= ACP_FLOW_REPLY;
+	}
+	return verdict;
+}
+
+void acp_flow_restart(struct acp_flow *f, u32 epoch_peer, u32 epoch_next, u64 now)
+{
+	begin(f);
+	f->epoch = f->epoch_next;
+	f->epoch_next = epoch_next;
+	opened(f, epoch_peer, now);
+}
+
+void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr)
+{
+	hello(fr, ACP_FRAME_ASK, f->epoch, f->state == ACP_FLOW_OPEN ? f->epoch_peer : 0);
+}
+
+/* ---- sending ---- */
+
+bool acp_flow_room(const struct acp_flow *f)
+{
+	return f->state == ACP_FLOW_OPEN && !f->lost && f->flight < f->cong.window &&
+	       f->next < f->una + WINDOW;
+}
+
+u64 acp_flow_send(struct acp_flow *f, void *token, u64 now)
+{
+	u64 seq = f->next++;
+	struct acp_flow_slot *s = slot(f, seq);
+
+	if (!f->flight && !f->lost) {
+		f->rearm = now;
+		f->progress = now;
+		f->heard = now;
+	}
+	s->token = token;
+	s->sent = now;
+	s->state = ACP_SLOT_FLIGHT;
+	s->tries = 1;
+	f->flight++;
+	return seq;
+}
+
+u64 acp_flow_lost(const struct acp_flow *f)
+{
+	u64 seq;
+
+	if (!f->lost || (f->flight && f->flight >= f->cong.window))
+		return 0;
+	for (seq = f->una; seq < f->next; seq++)
+		if (slot(f, seq)->state == ACP_SLOT_LOST)
+			return seq;
+	return 0;
+}
+
+void *acp_flow_token(const struct acp_flow *f, u64 seq)
+{
+	return slot(f, seq)->token;
+}
+
+void acp_flow_resend(struct acp_flow *f, u64 seq, u64 now)
+{
+	struct acp_flow_slot *s = slot(f, seq);
+
+	s->state = ACP_SLOT_FLIGHT;
+	s->sent = now;
+	if (s->tries < 255)
+		s->tries++;
+	f->lost--;
+	f->flight++;
+}
+
+bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct acp_frame *fr,
+			const struct acp_frame_ack *map)
+{
+	u32 i;
+
+	if (fr->ack > f->next || !fr->ack)
+		return false;
+	a->ack = fr->ack;
+	for (i = 0; i < WINDOW / 64; i++)
+		a->map[i] = map ? be64_to_cpu(map->map[i]) : 0;
+	if (!map)
+		a->map[0] = fr->sack;
+	a->pos = f->una;
+	a->end = min_t(u64, f->next, fr->ack + 1 + (map ? WINDOW : 64));
+	if (!(a->map[0] | a->map[1] | a->map[2] | a->map[3]))
+		a->end = min_t(u64, a->end, fr->ack);
+	a->sample = 0;
+	a->count = 0;
+	return true;
+}
+
+static bool in_ack(const struct acp_flow_ack *a, u64 seq)
+{
+	u64 i;
+
+	if (seq < a->ack)
+		return true;
+	if (seq == a->ack)
+		return false;
+	i = seq - a->ack - 1;
+	return a->map[i / 64] >> (i % 64) & 1;
+}
+
+void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
+{
+	for (; a->pos < a->end; a->pos++) {
+		struct acp_flow_slot *s = slot(f, a->pos);
+		void *token = s->token;
+
+		if (s->state == ACP_SLOT_ACKED || !in_ack(a, a->pos))
+			continue;
+		if (s->state == ACP_SLOT_LOST)
+			f->lost--;
+		else
+			f->flight--;
+		s->state = ACP_SLOT_ACKED;
+		s->token = NULL;
+		if (s->tries == 1) {
+			a->sample = now - s->sent;
+			f->rack = max_t(u64, f->rack, s->sent);
+		} else if (now - s->sent >= f->srtt / 2) {
+			f->rack = max_t(u64, f->rack, s->sent);
+		}
+		a->count++;
+		a->pos++;
+		return token;
+	}
+	return NULL;
+}
+
+/* Jacobson's estimator; the time-out stays within the limits of the protocol. */
+static void measure(struct acp_flow *f, u64 rtt)
+{
+	u64 diff = rtt > f->srtt ? rtt - f->srtt : f->srtt - rtt;
+
+	if (!f->srtt) {
+		f->srtt = rtt;
+		f->rttvar = rtt / 2;
+	} else {
+		f->rttvar += (diff >> 2) - (f->rttvar >> 2);
+		f->srtt += (rtt >> 3) - (f->srtt >> 3);
+	}
+	f->rto = f->srtt + max_t(u64, 4 * f->rttvar, f->srtt / 2);
+	f->rto = min_t(u64, max_t(u64, f->rto, ACP_FLOW_RTO_MIN), ACP_FLOW_RTO_MAX);
+}
+
+/* Frames sent clearly before one that was acknowledged are lost. */
+static bool mark_lost(struct acp_flow *f, u64 before)
+{
+	bool any = false;
+	u64 seq;
+
+	for (seq = f->una; seq < f->next; seq++) {
+		struct acp_flow_slot *s = slot(f, seq);
+
+		if (s->state != ACP_SLOT_FLIGHT || s->sent >= before)
+			continue;
+		s->state = ACP_SLOT_LOST;
+		f->flight--;
+		f->lost++;
+		any |= seq >= f->recover;
+	}
+	return any;
+}
+
+void acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
+{
+	u64 slack = max_t(u64, f->srtt / 4, 10000);
+
+	if (!a->count)
+		return;
+	while (f->una < f->next && slot(f, f->una)->state == ACP_SLOT_ACKED) {
+		slot(f, f->una)->state = ACP_SLOT_FREE;
+		f->una++;
+	}
+	if (a->sample)
+		measure(f, a->sample);
+	f->backoff = 0;
+	f->rearm = now;
+	f->progress = now;
+	acp_cong_acked(&f->cong, a->count, f->srtt);
+	if (f->flight && f->rack > slack && mark_lost(f, f->rack - slack)) {
+		acp_cong_lost(&f->cong, f->srtt);
+		f->recover = f->next;
+	}
+}
+
+/* ---- receiving ---- */
+
+enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence)
+{
+	if (seq < f->rcv) {
+		f->ack_due = true;
+		return ACP_FLOW_DUPLICATE;
+	}
+	if (seq - f->rcv >= WINDOW)
+		return ACP_FLOW_FUTURE;
+	if (test(f->accepted, seq)) {
+		f->ack_due |= test(f->applied, seq);
+		return ACP_FLOW_DUPLICATE;
+	}
+	if (fence && seq != f->rcv)
+		return ACP_FLOW_HOLD;
+	set(f->accepted, seq);
+	return ACP_FLOW_NEW;
+}
+
+bool acp_flow_applied(struct acp_flow *f, u64 seq)
+{
+	u64 old = f->rcv;
+
+	set(f->applied, seq);
+	f->ack_due = true;
+	while (test(f->applied, f->rcv)) {
+		clear(f->applied, f->rcv);
+		clear(f->accepted, f->rcv);
+		f->rcv++;
+	}
+	return f->rcv != old;
+}
+
+void acp_flow_refuse(struct acp_flow *f, u64 seq)
+{
+	clear(f->accepted, seq);
+}
+
+/* 64 bits of the applied map, from number "seq" on. */
+static u64 window_bits(const struct acp_flow *f, u64 seq)
+{
+	u32 word = seq / 64 % (WINDOW / 64), shift = seq % 64;
+	u64 low = f->applied[word] >> shift;
+
+	if (!shift)
+		return low;
+	return low | f->applied[(word + 1) % (WINDOW / 64)] << (64 - shift);
+}
+
+void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
+{
+	fr->epoch_src = f->epoch;
+	fr->epoch_dst = f->epoch_peer;
+	fr->ack = f->rcv;
+	fr->sack = window_bits(f, f->rcv + 1);
+	f->ack_due = false;
+}
+
+void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map)
+{
+	u32 i;
+
+	/* Number rcv itself is never applied, so the last bit, which wraps to it, is 0. */
+	for (i = 0; i < WINDOW / 64; i++)
+		map->map[i] = cpu_to_be64(window_bits(f, f->rcv + 1 + 64 * i));
+}
+
+/* ---- time ---- */
+
+static u64 timeout(const struct acp_flow *f)
+{
+	if (f->state == ACP_FLOW_OPENING)
+		return min_t(u64, HELLO_FIRST << min_t(u8, f->backoff, 10), HELLO_MOST);
+	return min_t(u64, f->rto << min_t(u8, f->backoff, 10), ACP_FLOW_RTO_MAX);
+}
+
+/* With nothing to repeat, a silent peer of whom answers are expected is asked. */
+static u64 probe_interval(const struct acp_flow *f)
+{
+	return max_t(u64, f->limit / 4, ACP_FLOW_RTO_MAX / 2);
+}
+
+u64 acp_flow_deadline(const struct acp_flow *f)
+{
+	if (f->state == ACP_FLOW_OPENING || f->next != f->una)
+		return f->rearm + timeout(f);
+	if (f->state == ACP_FLOW_OPEN && f->expect)
+		return max_t(u64, f->rearm, f->heard) + probe_interval(f);
+	return ~0ULL;
+}
+
+static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
+{
+	if (now - f->heard > f->limit)
+		return ACP_FLOW_FAILED;
+	f->rearm = now;
+	f->probing = true;
+	return ACP_FLOW_ASK;
+}
+
+enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
+{
+	if (now < acp_flow_deadline(f))
+		return ACP_FLOW_QUIET;
+	if (f->state == ACP_FLOW_OPENING) {
+		if (now - f->heard > f->open_limit)
+			return ACP_FLOW_FAILED;
+		f->rearm = now;
+		if (f->backoff < 10)
+			f->backoff++;
+		return ACP_FLOW_ASK;
+	}
+	if (f->next == f->una)
+		return probe(f, now);
+	if (now - f->heard > f->limit || now - f->progress > NO_PROGRESS * f->limit)
+		return ACP_FLOW_FAILED;
+	f->rearm = now;
+	if (f->backoff < 10)
+		f->backoff++;
+	if (mark_lost(f, now - min_t(u64, f->rto, now)) || f->lost) {
+		acp_cong_timeout(&f->cong);
+		f->recover = f->next;
+	}
+	return ACP_FLOW_RESEND;
+}
+
+void acp_flow_expect(struct acp_flow *f, int n, u64 now)
+{
+	if (!f->expect && n > 0) {
+		f->heard = max_t(u64, f->heard, now);
+		f->rearm = now;
+	}
+	f->expect += n;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One reliable, unordered flow of frames between two nodes on one color.
+ *
+ * Sans-IO: it is told of frames, times and acknowledgements and says what to
+ * do.  The caller holds one lock around all calls on a flow; times are
+ * nanoseconds of a monotonic clock.
+ *
+ * Sending: every DATA frame gets a number and a slot, which keeps the
+ * caller's token until the frame is acknowledged.  A frame is taken for lost
+ * when one sent later was acknowledged, or after a time-out.
+ *
+ * Receiving takes two steps.  acp_flow_accept() reserves the number, so that
+ * a duplicate is dropped; acp_flow_applied() says that its effect is in
+ * memory, and only now may it be acknowledged and let fenced frames pass.
+ *
+ * Epochs: each side draws a random number when its end of the flow begins,
+ * and a frame must carry both.  A frame of another life of either end, or of
+ * another run of the job, fits neither.  A peer that was restarted is
+ * believed only after it answered to a number drawn for that purpose.
+ */
+#ifndef ACP_FLOW_H
+#define ACP_FLOW_H
+
+#include "port.h"
+#include "cong.h"
+#include "frame.h"
+
+#define ACP_FLOW_RTO_MIN	100000ULL	/* 100 us */
+#define ACP_FLOW_RTO_MAX	100000000ULL	/* 100 ms */
+#define ACP_FLOW_RTO_INIT	5000000ULL
+
+enum acp_flow_state {
+	ACP_FLOW_CLOSED,	/* never used, or failed and not tried again yet */
+	ACP_FLOW_OPENING,	/* HELLO is out */
+	ACP_FLOW_OPEN,
+};
+
+enum acp_slot_state { ACP_SLOT_FREE, ACP_SLOT_FLIGHT, ACP_SLOT_LOST, ACP_SLOT_ACKED };
+
+struct acp_flow_slot {
+	void *token;		/* the caller's, from send to acknowledgement */
+	u64 sent;		/* when last sent */
+	u8 state;		/* enum acp_slot_state */
+	u8 tries;
+};
+
+struct acp_flow {
+	u8 state;		/* enum acp_flow_state */
+	u8 backoff;		/* doublings of the time-out */
+	bool ack_due;		/* the peer is owed an acknowledgement */
+	bool probing;		/* a HELLO was sent to a silent peer */
+	u32 epoch;		/* ours */
+	u32 epoch_peer;		/* valid when open */
+	u32 epoch_next;		/* ours after a restart of the peer */
+
+	/* sending */
+	struct acp_flow_slot *slots;	/* ACP_FRAME_WINDOW, by the caller; needed to send */
+	u64 next;		/* number of the next new frame */
+	u64 una;		/* oldest number not acknowledged */
+	u32 flight;		/* slots in flight */
+	u32 lost;		/* slots to be sent again */
+	u32 expect;		/* answers the caller waits for from this peer */
+	u64 recover;		/* losses before this number were reacted to */
+	u64 rack;		/* latest sending time of an acknowledged frame */
+	u64 srtt, rttvar, rto;	/* ns */
+	u64 rearm;		/* the time-out counts from here */
+	u64 heard;		/* last sign of life, or start of waiting for one */
+	u64 progress;		/* last acknowledgement of something new */
+	u64 limit;		/* silence until the peer counts as failed */
+	u64 open_limit;		/* the same while opening */
+	struct acp_cong cong;
+
+	/* receiving */
+	u64 rcv;		/* all numbers before it were applied */
+	u64 accepted[ACP_FRAME_WINDOW / 64];	/* by number modulo window */
+	u64 applied[ACP_FRAME_WINDOW / 64];
+};
+
+/* epoch, epoch_next: random, not 0, different. */
+void acp_flow_init(struct acp_flow *f, u32 epoch, u32 epoch_next, u64 limit, u64 open_limit);
+
+/* ---- opening, epochs ---- */
+
+/* Verdicts on a frame's epochs, some together. */
+#define ACP_FLOW_DROP		0	/* not of this life */
+#define ACP_FLOW_PASS		1	/* the frame counts */
+#define ACP_FLOW_OPENED		2	/* the flow is open from now on */
+#define ACP_FLOW_RESTART	4	/* the peer began anew: fail all, acp_flow_restart() */
+#define ACP_FLOW_REPLY		8	/* send the HELLO that acp_flow_hello_fill() describes */
+
+/* Begin to open, unless already done. */
+void acp_flow_open(struct acp_flow *f, u64 now);
+
+/* A DATA or ACK frame: its verdict. */
+u32 acp_flow_admit(struct acp_flow *f, const struct acp_frame *fr, u64 now);
+
+/* A HELLO frame: its verdict; the reply goes to "reply". */
+u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_frame *reply,
+		   u64 now);
+
+/* After RESTART: a new life, open towards the peer's new epoch. */
+void acp_flow_restart(struct acp_flow *f, u32 epoch_peer, u32 epoch_next, u64 now);
+
+/* Fill type, flags and epochs of a HELLO of our own (opening or probing). */
+void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr);
+
+/* ---- sending ---- */
+
+/* May a new frame be sent now? */
+bool acp_flow_room(const struct acp_flow *f);
+
+/* A new frame goes out with this token: its number. */
+u64 acp_flow_send(struct acp_flow *f, void *token, u64 now);
+
+/* The next frame to be sent again, or 0; its token; and that it was sent. */
+u64 acp_flow_lost(const struct acp_flow *f);
+void *acp_flow_token(const struct acp_flow *f, u64 seq);
+void acp_flow_resend(struct acp_flow *f, u64 seq, u64 now);
+
+/* An acknowledgement being worked through. */
+struct acp_flow_ack {
+	u64 ack;
+	u64 map[ACP_FRAME_WINDOW / 64];
+	u64 pos, end;		/* numbers still to look at */
+	u64 sample;		/* round trip, ns */
+	u32 count;
+};
+
+/*
+ * Take the acknowledgement of a frame ("map": body of an ACK, or NULL: its
+ * sack field).  False: it is impossible (acknowledges what was never sent).
+ * Then take tokens until NULL, then end.
+ */
+bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct acp_frame *fr,
+			const struct acp_frame_ack *map);
+void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
+void acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
+
+/* ---- receiving ---- */
+
+enum acp_flow_verdict {
+	ACP_FLOW_NEW,		/* apply it, then acp_flow_applied() or acp_flow_refuse() */
+	ACP_FLOW_DUPLICATE,
+	ACP_FLOW_HOLD,		/* fenced, and earlier ones are missing: try again later */
+	ACP_FLOW_FUTURE,	/* beyond the window */
+};
+
+enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence);
+
+/* Its effect is in memory.  True: the lower edge moved, fenced frames may pass. */
+bool acp_flow_applied(struct acp_flow *f, u64 seq);
+
+/* It had no effect at all and was forgotten: the peer will send it again. */
+void acp_flow_refuse(struct acp_flow *f, u64 seq);
+
+/* Fill epochs and acknowledgement of an outgoing DATA or ACK frame. */
+void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr);
+void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map);
+
+/* ---- time ---- */
+
+enum acp_flow_tick {
+	ACP_FLOW_QUIET,		/* nothing to do */
+	ACP_FLOW_RESEND,	/* frames were marked lost: send */
+	ACP_FLOW_ASK,		/* send a HELLO: acp_flow_ask() */
+	ACP_FLOW_FAILED,	/* the peer is silent too long: fail all, acp_flow_init() */
+};
+
+/* When acp_flow_tick() wants to be called; ~0: not at all. */
+u64 acp_flow_deadline(const struct acp_flow *f);
+enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now);
+
+/* Wait for (+1) or got (-1) answers of the peer beyond acknowledgements. */
+void acp_flow_expect(struct acp_flow *f, int n, u64 now);
+
+/* Nothing in flight, nothing owed, nothing waited for? */
+static inline bool acp_flow_idle(const struct acp_flow *f)
+{
+	return f->next == f->una && !f->ack_due && !f->expect && f->state != ACP_FLOW_OPENING;
+}
+
+#endif /* ACP_FLOW_H */

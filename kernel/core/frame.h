@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The wire format: what a frame looks like, and the only code that encodes
+ * and decodes one.  PROTOCOL.md says the same for people.
+ *
+ * A frame is one UDP datagram: a header of 64 bytes and, by its type,
+ *	DATA	one or more messages, covered by one sequence number;
+ *	ACK	the full bitmap of frames received beyond "ack";
+ *	HELLO	the sender's set-up of the job, to open a flow.
+ * A message is a header of 24 bytes and a body by its type, padded to 8.
+ *
+ * Everything is big-endian and of fixed width; all lengths are checked here,
+ * so that what decode accepts needs no further look at sizes.
+ */
+#ifndef ACP_FRAME_H
+#define ACP_FRAME_H
+
+#include "port.h"
+
+#define ACP_FRAME_VERSION	1
+#define ACP_FRAME_WINDOW	256	/* frames a sender may have beyond "ack" */
+#define ACP_FRAME_SHORT		128	/* payloads up to this are under the tag */
+#define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
+
+enum acp_frame_type {
+	ACP_FRAME_DATA	= 1,
+	ACP_FRAME_ACK	= 2,
+	ACP_FRAME_HELLO	= 3,
+};
+
+/* acp_frame_hdr.flags */
+#define ACP_FRAME_FENCE	1	/* DATA: apply only when all earlier frames were */
+#define ACP_FRAME_BULK	2	/* DATA: one message whose payload the tag does not cover */
+#define ACP_FRAME_CRC	4	/* BULK: crc32c of the payload is in "crc" */
+#define ACP_FRAME_ASK	8	/* HELLO: please answer; DATA, ACK: never */
+
+struct acp_frame_hdr {
+	__u8   version;
+	__u8   type;		/* enum acp_frame_type */
+	__u8   flags;
+	__u8   color;		/* which of the sender's and receiver's addresses */
+	__be32 job;
+	__be16 generation;	/* of the job */
+	__be16 reserved;	/* 0 */
+	__be32 node;		/* the sender */
+	__be32 epoch_src;	/* random, one per life of the sender's flow */
+	__be32 epoch_dst;	/* as the receiver told it; 0 in a first HELLO */
+	__be64 seq;		/* DATA: its number, counted from 1; else 0 */
+	__be64 ack;		/* all frames before this one were applied */
+	__be64 sack;		/* bit i: frame ack + 1 + i was applied too */
+	__be32 crc;		/* with ACP_FRAME_CRC, else 0 */
+	__be32 length;		/* bytes after this header */
+	__be64 tag;		/* SipHash-2-4 with this field 0 */
+};
+
+static_assert(sizeof(struct acp_frame_hdr) == 64);
+
+/* ACK body: bit i of word w says that frame ack + 1 + 64 w + i was applied. */
+struct acp_frame_ack {
+	__be64 map[ACP_FRAME_WINDOW / 64];
+};
+
+/* HELLO body: peers that differ in any of it do not belong together. */
+struct acp_frame_hello {
+	__be32 nprocs;
+	__be32 nodes;
+	__be64 digest;		/* of rank and node runs, colors, integrity */
+};
+
+enum acp_msg_type {
+	ACP_MSG_DATA	= 1,	/* put this at dst */
+	ACP_MSG_CMD	= 2,	/* execute this where src lives */
+	ACP_MSG_DONE	= 3,	/* command "ticket" of rank "origin" ended with "status" */
+	ACP_MSG_BARRIER	= 4,	/* ticket: number of the barrier; origin: sending node */
+};
+
+/* acp_msg_hdr.flags */
+#define ACP_MSG_LAST	1	/* DATA: the command's last piece; now its status is known */
+#define ACP_MSG_FAIL	2	/* DATA: no payload, the source failed with "status" */
+#define ACP_MSG_ORDERED	4	/* CMD: its DATA must not overtake earlier frames */
+#define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
+#define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
+
+struct acp_msg_hdr {
+	__u8   type;		/* enum acp_msg_type */
+	__u8   flags;
+	__u8   op;		/* CMD: enum acp_op; else 0 */
+	__u8   status;		/* DONE, DATA with FAIL: enum acp_status; else 0 */
+	__be16 depends;		/* DATA, CMD in a FENCE frame: failed if one of so many before it failed */
+	__be16 reserved;	/* 0 */
+	__be32 origin;		/* rank that issued the command */
+	__be32 length;		/* DATA: bytes of payload; else 0 */
+	__be64 ticket;		/* the command, at its origin */
+};
+
+struct acp_msg_data {
+	struct acp_msg_hdr h;
+	__be64 dst;
+	/* payload, padded with zeros to 8 bytes */
+};
+
+struct acp_msg_cmd {
+	struct acp_msg_hdr h;
+	__be64 dst, src, size, a, b;	/* as in struct acp_sqe */
+};
+
+static_assert(sizeof(struct acp_msg_hdr) == 24);
+static_assert(sizeof(struct acp_msg_data) == 32);
+static_assert(sizeof(struct acp_msg_cmd) == 64);
+
+/* A header in host order. */
+struct acp_frame {
+	u8  type, flags, color;
+	u16 generation;
+	u32 job, node;
+	u32 epoch_src, epoch_dst;
+	u64 seq, ack, sack;
+	u32 crc, length;
+	u64 tag;
+};
+
+/* A message in host order; payload is where it stands in the frame. */
+struct acp_msg {
+	u8  type, flags, op, status;
+	u16 depends;
+	u32 origin;
+	u32 length;
+	u64 ticket;
+	u64 dst, src, size, a, b;
+};
+
+/* Why a frame was refused; each is a counter. */
+enum acp_frame_error {
+	ACP_FRAME_OK = 0,
+	ACP_FRAME_BAD_LEN,
+	ACP_FRAME_BAD_VERSION,
+	ACP_FRAME_BAD_TYPE,
+	ACP_FRAME_BAD_FLAGS,
+};
+
+void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f);
+
+/*
+ * Decode and check a header of a datagram of "len" bytes, "h" being its
+ * first 64 (the caller makes sure of those).  Looks at nothing behind it.
+ */
+enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_frame_hdr *h, u32 len);
+
+/* Bytes of a decoded frame that the tag covers. */
+u32 acp_frame_tagged(const struct acp_frame *f);
+
+/* Size of a message on the wire, padding included. */
+u32 acp_msg_size(const struct acp_msg *m);
+
+/* Bytes before the payload (DATA), or of the whole message. */
+u32 acp_msg_head(u8 type);
+
+/* Write the fixed part of a message; the caller adds payload and padding. */
+void acp_msg_encode(void *p, const struct acp_msg *m);
+
+/*
+ * Decode the message at "p", "room" bytes before the end of the frame.
+ * "have" (<= room) are readable: at least the fixed part must be.
+ * Returns its size on the wire, or 0 if it is malformed.
+ */
+u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have);
+
+#endif /* ACP_FRAME_H */
