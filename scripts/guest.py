@@ -186,9 +186,9 @@ def _mounts(see, share):
     for d in see:
         q = shlex.quote(d)
         lines.append(f"$B mkdir -p /new{q}; $B mount -o bind /lower{q} /new{q}")
-    if share:
-        q = shlex.quote(share)
-        lines.append(f"$B mkdir -p /new{q}; $B mount -t 9p -o cache=none,$P share /new{q}")
+    for i, d in enumerate(share):
+        q = shlex.quote(d)
+        lines.append(f"$B mkdir -p /new{q}; $B mount -t 9p -o cache=none,$P share{i} /new{q}")
     return "B=/bin/busybox\nP=trans=virtio,version=9p2000.L,msize=%d\n" % MSIZE + "\n".join(lines) + "\n"
 
 
@@ -240,9 +240,9 @@ def qemu_command(work, out, kernel, initrd, me, opts):
             "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
             "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
             "-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
-    if opts.share:
-        args += ["-fsdev", f"local,id=share,path={opts.share},security_model=none",
-                 "-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]
+    for i, d in enumerate(opts.share):
+        args += ["-fsdev", f"local,id=share{i},path={d},security_model=none",
+                 "-device", f"virtio-9p-pci,fsdev=share{i},mount_tag=share{i}"]
     if not opts.reboot:
         args.append("-no-reboot")
     return args + _nics(work, me, opts)
