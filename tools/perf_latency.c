@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Latency: one operation at a time, from before it is issued until it is complete.
+ *
+ * Operations that need no network take less time than the clock needs; they are timed in batches,
+ * and in turns with memcpy between the same kinds of memory.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "perf_mode.h"
+
+#define SAMPLES		1000
+#define WARM_UP		16
+#define CHECK_EVERY	256
+#define BATCH_NS	20000
+#define BATCH_MAX	4096
+
+static const struct perf_list default_sizes = { 3, { 8, 1024, 65536 } };
+
+const struct perf_list *perf_list_or(const struct perf_list *given, const struct perf_list *other)
+{
+	return given->n != 0 ? given : other;
+}
+
+static uint64_t time_one(const struct perf_op *op, const struct perf_job *job, size_t size)
+{
+	uint64_t begin = perf_now(), end;
+	acp_handle_t handle = perf_op_issue(op, job, size, 0);
+
+	acp_complete(handle);
+	end = perf_now();
+	perf_finish(handle, op->name);
+	return end - begin;
+}
+
+/* Some operations between two comparisons: up to CHECK_EVERY, fewer when time is over. */
+static void measure_round(struct perf_run *run, const struct perf_op *op, size_t size,
+			  const struct perf_pace *pace, struct perf_samples *samples,
+			  struct perf_row *row)
+{
+	const struct perf_job *job = &run->job;
+	uint64_t seed = row->checks, n = 0;
+
+	if (run->options->check)
+		perf_op_prepare(op, job, size, seed);
+	do {
+		perf_samples_add(samples, (double)time_one(op, job, size));
+		n++;
+	} while (n < CHECK_EVERY && perf_pace_more(pace, samples->n));
+	if (!run->options->check)
+		return;
+	row->checks++;
+	row->wrong += !perf_op_verify(op, job, size, seed, n, true);
+}
+
+static void measure_remote(struct perf_run *run, const struct perf_op *op, size_t size)
+{
+	struct perf_row row = { .mode = "latency", .op = op->name, .size = size };
+	struct perf_samples samples = { 0 };
+	struct perf_pace pace;
+	int i;
+
+	for (i = 0; i < WARM_UP; i++)
+		time_one(op, &run->job, size);
+	pace = perf_pace_start(run->options, SAMPLES);
+	while (perf_pace_more(&pace, samples.n))
+		measure_round(run, op, size, &pace, &samples, &row);
+	row.time = perf_samples_close(&samples);
+	if (run->udp_median > 0) {
+		row.ratio = row.time.median / run->udp_median;
+		row.ratio_to = "udp";
+	}
+	perf_report_row(&run->report, &row);
+}
+
+static uint64_t time_batch(const struct perf_op *op, const struct perf_job *job, size_t size,
+			   uint64_t batch)
+{
+	uint64_t begin = perf_now(), end, i;
+	acp_handle_t handle = ACP_HANDLE_NULL;
+
+	for (i = 0; i < batch; i++) {
+		handle = perf_op_issue(op, job, size, 0);
+		if (handle == ACP_HANDLE_NULL)
+			break;
+		acp_complete(handle);
+	}
+	end = perf_now();
+	perf_finish(handle, op->name);
+	return end - begin;
+}
+
+/* Called by pointer, so that the compiler makes it neither inline nor one of many. */
+static void *(*volatile copy_memory)(void *dst, const void *src, size_t size) = memcpy;
+
+static uint64_t time_memcpy(void *dst, const void *src, size_t size, uint64_t batch)
+{
+	uint64_t begin = perf_now(), i;
+
+	for (i = 0; i < batch; i++)
+		copy_memory(dst, src, size);
+	return perf_now() - begin;
+}
+
+/* Enough operations to make the reading of the clock small. */
+static uint64_t choose_batch(const struct perf_op *op, const struct perf_job *job, size_t size)
+{
+	uint64_t batch = 1;
+
+	time_batch(op, job, size, WARM_UP);
+	while (batch < BATCH_MAX && time_batch(op, job, size, batch) < BATCH_NS)
+		batch *= 2;
+	return batch;
+}
+
+/* Memory of this process that is of the kind the operation writes to, or NULL. */
+static void *twin(const struct perf_op *op, const struct perf_job *job, size_t size)
+{
+	if (op->dst != PERF_HEAP)
+		return acp_query_address(job->area[op->dst].ga);
+	return size <= acpx_heap_size() ? acp_query_address(acpx_query_heap_ga(0)) : NULL;
+}
+
+static void check_local(struct perf_run *run, const struct perf_op *op, size_t size,
+			struct perf_row *row)
+{
+	if (!run->options->check)
+		return;
+	perf_op_prepare(op, &run->job, size, row->checks);
+	perf_finish(perf_op_issue(op, &run->job, size, 0), op->name);
+	row->wrong += !perf_op_verify(op, &run->job, size, row->checks, 1, true);
+	row->checks++;
+}
+
+static void report_local(struct perf_run *run, struct perf_row *row, struct perf_samples *ours,
+			 struct perf_samples *theirs)
+{
+	struct perf_row other = { .mode = row->mode, .op = "memcpy", .size = row->size };
+
+	row->time = perf_samples_close(ours);
+	row->mb_per_s = row->time.median > 0 ? 1e3 * (double)row->size / row->time.median : 0;
+	if (theirs->n == 0) {
+		perf_report_row(&run->report, row);
+		return;
+	}
+	other.time = perf_samples_close(theirs);
+	other.mb_per_s = other.time.median > 0 ? 1e3 * (double)row->size / other.time.median : 0;
+	if (row->time.median > 0) {
+		row->ratio = other.time.median / row->time.median;
+		row->ratio_to = "memcpy";
+	}
+	perf_report_row(&run->report, row);
+	perf_report_row(&run->report, &other);
+}
+
+static void measure_local(struct perf_run *run, const struct perf_op *op, size_t size)
+{
+	struct perf_row row = { .mode = "latency", .op = op->name, .size = size };
+	struct perf_samples ours = { 0 }, theirs = { 0 };
+	const struct perf_job *job = &run->job;
+	const void *src = acp_query_address(job->area[op->src].ga);
+	void *dst = twin(op, job, size);
+	uint64_t batch = choose_batch(op, job, size);
+	struct perf_pace pace;
+
+	check_local(run, op, size, &row);
+	pace = perf_pace_start(run->options, SAMPLES);
+	while (perf_pace_more(&pace, ours.n)) {
+		if (dst != NULL && src != NULL)
+			perf_samples_add(&theirs, (double)time_memcpy(dst, src, size, batch) /
+						  (double)batch);
+		perf_samples_add(&ours, (double)time_batch(op, job, size, batch) / (double)batch);
+	}
+	check_local(run, op, size, &row);
+	report_local(run, &row, &ours, &theirs);
+}
+
+static void measure(struct perf_run *run, const struct perf_op *op, size_t size)
+{
+	const char *why = perf_op_obstacle(op, &run->job, size);
+
+	perf_report_progress(&run->report, "latency", op->name, size);
+	if (why != NULL)
+		perf_report_skip(&run->report, "latency", op->name, size, why);
+	else if (op->dst == PERF_NEAR || op->dst == PERF_HEAP)
+		measure_local(run, op, size);
+	else
+		measure_remote(run, op, size);
+}
+
+void perf_latency(struct perf_run *run)
+{
+	const struct perf_list *sizes = perf_list_or(&run->options->sizes, &default_sizes);
+	uint32_t ops = run->options->ops ? run->options->ops : perf_op_all();
+	size_t i, j;
+
+	for (i = 0; i < perf_op_count; i++) {
+		const struct perf_op *op = &perf_op_table[i];
+
+		if (!(ops >> i & 1))
+			continue;
+		if (op->width != 0)
+			measure(run, op, op->width);
+		for (j = 0; op->width == 0 && j < sizes->n; j++)
+			measure(run, op, sizes->value[j]);
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The measurements. A run is what they share; each function prints its lines into the report.
+ */
+#ifndef PERF_MODE_H
+#define PERF_MODE_H
+
+#include "perf_job.h"
+#include "perf_op.h"
+#include "perf_options.h"
+#include "perf_report.h"
+
+struct perf_run {
+	const struct perf_options *options;
+	struct perf_job job;
+	struct perf_report report;	/* rank 0 only */
+	double udp_median;		/* nanoseconds, or 0: not measured */
+};
+
+/* By rank 0 alone, while the others wait in acp_sync. */
+void perf_latency(struct perf_run *run);
+void perf_bandwidth(struct perf_run *run);
+void perf_rate(struct perf_run *run);
+void perf_register(struct perf_run *run);
+void perf_syscalls(struct perf_run *run);
+
+/* By all ranks. */
+void perf_barrier(struct perf_run *run);
+void perf_udp(struct perf_run *run);
+
+/* The list the user gave, else the other one. */
+const struct perf_list *perf_list_or(const struct perf_list *given, const struct perf_list *other);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line of acp_perf.
+ */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define PERF_LIST_MAX	64
+
+enum perf_format { PERF_TEXT, PERF_CSV, PERF_JSON };
+
+/* One bit per mode; PERF_ALL is what "all" means: what an administrator wants to see. */
+enum perf_mode {
+	PERF_UDP = 1 << 0,
+	PERF_LATENCY = 1 << 1,
+	PERF_BANDWIDTH = 1 << 2,
+	PERF_RATE = 1 << 3,
+	PERF_REGISTER = 1 << 4,
+	PERF_BARRIER = 1 << 5,
+	PERF_SYSCALLS = 1 << 6,
+	PERF_ALL = PERF_LATENCY | PERF_BANDWIDTH | PERF_RATE | PERF_REGISTER | PERF_BARRIER,
+};
+
+/* Numbers in the order given; empty (n == 0) means the mode's own default. */
+struct perf_list {
+	size_t n;
+	uint64_t value[PERF_LIST_MAX];
+};
+
+struct perf_options {
+	unsigned int modes;		/* of enum perf_mode */
+	uint32_t ops;			/* bit per index of perf_op_table; 0: the mode's default */
+	struct perf_list sizes;		/* bytes */
+	struct perf_list windows;	/* operations outstanding */
+	uint64_t iters;			/* samples per row; 0: not given */
+	double seconds;			/* time per row; 0: not given */
+	enum perf_format format;
+	bool check;			/* compare what was moved */
+	bool quiet;			/* no progress, no heading */
+	bool baseline_udp;		/* run mode udp too, first */
+	int target, third;		/* ranks, or -1: to be chosen */
+};
+
+/*
+ * Read the arguments (after acp_init took its own) for a job of procs ranks. Returns 0, or -1 with one line about the
+ * first thing that is wrong in error[].
+ */
+int perf_options_parse(struct perf_options *o, int procs, int argc, char **argv, char *error,
+		       size_t room);
+
+/* True if the arguments ask for help: answered without a job. */
+bool perf_options_want_help(int argc, char **argv);
+void perf_options_help(FILE *out);
+
+#endif

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The baseline: 8 bytes to and fro between rank 0 and the target over blocking UDP sockets, as a
+ * program without ACP would do it. Sockets are connected and have no time-out, which would cost
+ * time; a signal every second ends a wait for a datagram that was lost.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "perf_mode.h"
+#include "perf_net.h"
+
+#define SAMPLES		1000
+#define WARM_UP		16
+#define MAGIC		UINT64_C(0x6163705f00000000)	/* in the upper half of each datagram */
+#define STOP		(MAGIC | UINT32_MAX)
+#define TRIES		10	/* seconds without an answer until rank 0 gives up */
+#define IDLE		30	/* ... without a question until the target does */
+
+static void on_tick(int signal)
+{
+	(void)signal;
+}
+
+static void tick_every(time_t seconds)
+{
+	const struct itimerval timer = { { seconds, 0 }, { seconds, 0 } };
+	struct sigaction action = { .sa_handler = seconds ? on_tick : SIG_DFL };
+
+	if (seconds != 0 && sigaction(SIGALRM, &action, NULL) != 0)
+		perf_fatal("sigaction: %s", strerror(errno));
+	if (setitimer(ITIMER_REAL, &timer, NULL) != 0)
+		perf_fatal("setitimer: %s", strerror(errno));
+	if (seconds == 0 && sigaction(SIGALRM, &action, NULL) != 0)
+		perf_fatal("sigaction: %s", strerror(errno));
+}
+
+/* The target: a socket on the node's own address, which my board tells. Returns it, or -1. */
+static int open_echo(struct perf_board *board)
+{
+	struct sockaddr_storage address;
+	socklen_t length = perf_net_address(&address);
+	int fd;
+
+	board->udp.ss_family = 0;
+	if (length == 0)
+		return -1;
+	fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	if (bind(fd, (struct sockaddr *)&address, length) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
+		close(fd);
+		return -1;
+	}
+	board->udp = address;
+	return fd;
+}
+
+static bool wait_for_caller(int fd)
+{
+	struct sockaddr_storage caller;
+	socklen_t length;
+	uint64_t value;
+	int idle = 0;
+
+	while (idle < IDLE) {
+		length = sizeof(caller);
+		if (recvfrom(fd, &value, sizeof(value), 0, (struct sockaddr *)&caller, &length) ==
+		    sizeof(value) && value >> 32 == MAGIC >> 32 && value != STOP)
+			return connect(fd, (struct sockaddr *)&caller, length) == 0;
+		idle++;
+	}
+	return false;
+}
+
+/* The first question of a caller is left unanswered; he repeats it. */
+static void echo(int fd)
+{
+	uint64_t value;
+	int idle = 0;
+
+	if (!wait_for_caller(fd))
+		return;
+	while (idle < IDLE) {
+		if (recv(fd, &value, sizeof(value), 0) != sizeof(value)) {
+			idle++;
+			continue;
+		}
+		if (value == STOP)
+			return;
+		idle = 0;
+		if (send(fd, &value, sizeof(value), 0) != sizeof(value))
+			idle++;
+	}
+}
+
+/* One question and its answer. Returns how often it had to be repeated, or TRIES: no answer. */
+static int ask(int fd, uint64_t value)
+{
+	uint64_t answer;
+	ssize_t n;
+	int tries;
+
+	for (tries = 0; tries < TRIES; tries++) {
+		if (send(fd, &value, sizeof(value), 0) != sizeof(value))
+			continue;
+		do {
+			n = recv(fd, &answer, sizeof(answer), 0);
+			if (n == sizeof(answer) && answer == value)
+				return tries;
+		} while (n >= 0);	/* a late answer to a repeated question */
+	}
+	return TRIES;
+}
+
+/* Rank 0: a row of round trips. Returns NULL, or why there is none. */
+static const char *ping(struct perf_run *run, int fd)
+{
+	struct perf_row row = { .mode = "udp", .op = "ping-pong", .size = 8 };
+	struct perf_samples samples = { 0 };
+	struct perf_pace pace;
+	uint64_t begin, end, value = MAGIC;
+	int i, tries;
+
+	for (i = 0; i < WARM_UP; i++) {
+		if (ask(fd, value++) == TRIES)
+			return "no answer";
+	}
+	pace = perf_pace_start(run->options, SAMPLES);
+	while (perf_pace_more(&pace, row.checks)) {
+		begin = perf_now();
+		tries = ask(fd, value++);
+		end = perf_now();
+		if (tries == TRIES)
+			break;
+		row.checks++;	/* ask compared the answer */
+		if (tries == 0)
+			perf_samples_add(&samples, (double)(end - begin));
+	}
+	row.time = perf_samples_close(&samples);
+	if (row.time.n == 0)
+		return "answers were lost";
+	run->udp_median = row.time.median;
+	row.ops_per_s = 1e9 / row.time.median;
+	perf_report_row(&run->report, &row);
+	return NULL;
+}
+
+static void stop_echo(int fd)
+{
+	const uint64_t stop = STOP;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if (send(fd, &stop, sizeof(stop), 0) != sizeof(stop))
+			return;	/* the target ends by itself, when idle for long enough */
+	}
+}
+
+static const char *drive(struct perf_run *run)
+{
+	struct sockaddr_storage address = perf_job_fetch(&run->job, run->job.target)->udp;
+	const char *why;
+	int fd;
+
+	if (address.ss_family == 0)
+		return "the target finds none of its addresses in ACP_NODES";
+	fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return strerror(errno);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
+		why = strerror(errno);
+		close(fd);
+		return why;
+	}
+	why = ping(run, fd);
+	stop_echo(fd);
+	close(fd);
+	return why;
+}
+
+void perf_udp(struct perf_run *run)
+{
+	struct perf_job *job = &run->job;
+	const char *why;
+	int fd = -1;
+
+	if (job->target == 0) {
+		if (job->rank == 0)
+			perf_report_skip(&run->report, "udp", "ping-pong", 8, "needs 2 ranks");
+		return;
+	}
+	tick_every(1);
+	if (job->rank == job->target)
+		fd = open_echo(job->board);
+	perf_sync();
+	if (job->rank == 0) {
+		perf_report_progress(&run->report, "udp", "ping-pong", 8);
+		why = drive(run);
+		if (why != NULL)
+			perf_report_skip(&run->report, "udp", "ping-pong", 8, why);
+	} else if (fd >= 0) {
+		echo(fd);
+		close(fd);
+	}
+	tick_every(0);
+	perf_sync();
+}
