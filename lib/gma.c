@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Global memory access: handles, submission, completion.
+ *
+ * A handle is ticket * 2 + local.  local = 1 says that the calling thread
+ * did the access before it returned; the ticket is then the newest that had
+ * been given out, for completion is in order.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include "libacp.h"
+
+#define SPINS		2000		/* looks before sleeping on a completion */
+#define ROOM_SPIN_NS	1000000		/* time before sleeping on a full ring */
+#define ROOM_ALONE_NS	50000		/* ... when the kernel has only our CPU to work on */
+#define ROOM_LOOKS	64		/* looks between two looks at the clock */
+
+static pthread_mutex_t submit_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool last_was_local;	/* the newest GMA was done by its caller; a hint, atomic */
+static uint64_t failed_known;	/* cq.failed when last looked at, atomic */
+
+void libacp_gma_open(void)
+{
+	last_was_local = false;
+	failed_known = 0;
+}
+
+/* ---- Handles ---- */
+
+static acp_handle_t make_handle(uint64_t ticket, bool local)
+{
+	return (acp_handle_t)(ticket << 1 | local);
+}
+
+/*
+ * The ticket that a handle waits for: 0, which is always complete, for what
+ * is no handle or was never issued.
+ */
+static uint64_t handle_ticket(acp_handle_t handle)
+{
+	uint64_t newest = libacp_queue_newest(&libacp.queue);
+	uint64_t ticket = (uint64_t)handle >> 1;
+
+	if (handle == (acp_handle_t)ACP_HANDLE_ALL || handle == (acp_handle_t)ACP_HANDLE_CONT)
+		return newest;
+	return ticket <= newest ? ticket : 0;
+}
+
+/* ---- Issuing ---- */
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Sleep until a ticket is complete: 0 or -errno. */
+static int sleep_for(uint64_t ticket)
+{
+	struct acp_wait wait = {
+		.size = sizeof(wait), .ticket = ticket, .timeout_ns = UINT64_MAX,
+	};
+
+	while (ioctl(libacp.fd, ACP_IOC_WAIT, &wait) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+/* Look for room while the kernel works on the ring; false after some time. */
+static bool spin_for_room(void)
+{
+	const struct libacp_queue *q = &libacp.queue;
+	uint64_t end = now_ns() + (libacp.spin ? ROOM_SPIN_NS : ROOM_ALONE_NS);
+	unsigned int looks = 0;
+
+	while (!libacp_queue_asleep(q)) {
+		if (libacp_queue_room(q, libacp_queue_completed(q)))
+			return true;
+		if (++looks % ROOM_LOOKS == 0 && now_ns() > end)
+			return false;
+		pause_cpu();
+	}
+	return false;
+}
+
+/*
+ * Wait until the ring has room, submit lock held; returns what was complete
+ * then, or 0 if there will never be room.  After a sleep a quarter of the
+ * ring is free, so that the sleeps of a busy queue are few.
+ */
+static uint64_t wait_for_room(void)
+{
+	const struct libacp_queue *q = &libacp.queue;
+	uint64_t completed = libacp_queue_completed(q);
+
+	while (!libacp_queue_room(q, completed)) {
+		if (!spin_for_room() &&
+		    sleep_for(libacp_queue_newest(q) - q->depth + q->depth / 4) < 0)
+			return 0;
+		completed = libacp_queue_completed(q);
+	}
+	return completed;
+}
+
+/* Translate the order condition; submit lock held. */
+static void set_order(struct acp_sqe *entry, acp_handle_t order)
+{
+	entry->order = handle_ticket(order);
+	if (entry->order <= entry->seen) {
+		entry->order = 0;	/* met already */
+		return;
+	}
+	/* CONT continues the previous GMA; if the caller did that one, it is like ALL. */
+	if (order == (acp_handle_t)ACP_HANDLE_CONT &&
+	    !__atomic_load_n(&last_was_local, __ATOMIC_RELAXED))
+		entry->flags = ACP_SQE_CONT;
+}
+
+static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
+{
+	struct libacp_queue *q = &libacp.queue;
+	uint64_t ticket = 0;
+
+	pthread_mutex_lock(&submit_lock);
+	entry->seen = wait_for_room();
+	if (entry->seen) {
+		set_order(entry, order);
+		ticket = libacp_queue_push(q, entry);
+		__atomic_store_n(&last_was_local, false, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&submit_lock);
+	if (!ticket)
+		return ACP_HANDLE_NULL;
+	if (libacp_queue_must_ring(q))
+		ioctl(libacp.fd, ACP_IOC_DOORBELL);
+	return make_handle(ticket, false);
+}
+
+/* May an access with this order start now, in the calling thread? */
+static bool may_start(acp_handle_t order)
+{
+	const struct libacp_queue *q = &libacp.queue;
+
+	if (libacp_queue_aborted(q))
+		return false;		/* the kernel fails it */
+	return order == (acp_handle_t)ACP_HANDLE_NULL ||
+	       handle_ticket(order) <= libacp_queue_completed(q);
+}
+
+static acp_handle_t done_locally(void)
+{
+	if (!__atomic_load_n(&last_was_local, __ATOMIC_RELAXED))
+		__atomic_store_n(&last_was_local, true, __ATOMIC_RELAXED);
+	return make_handle(libacp_queue_newest(&libacp.queue), true);
+}
+
+acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
+{
+	if (!libacp_in())
+		return ACP_HANDLE_NULL;
+	if (may_start(order) && libacp_local_copy(dst, src, size))
+		return done_locally();
+	return submit(&(struct acp_sqe){
+		.op = ACP_OP_COPY, .dst = dst, .src = src, .size = size,
+	}, order);
+}
+
+static acp_handle_t atomic(enum acp_op op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b,
+			   acp_handle_t order)
+{
+	if (!libacp_in())
+		return ACP_HANDLE_NULL;
+	if (may_start(order) && libacp_local_atomic(op, dst, src, a, b))
+		return done_locally();
+	return submit(&(struct acp_sqe){
+		.op = (uint8_t)op, .dst = dst, .src = src, .a = a, .b = b,
+	}, order);
+}
+
+acp_handle_t acp_cas4(acp_ga_t dst, acp_ga_t src, uint32_t oldval, uint32_t newval,
+		      acp_handle_t order)
+{
+	return atomic(ACP_OP_CAS4, dst, src, oldval, newval, order);
+}
+
+acp_handle_t acp_cas8(acp_ga_t dst, acp_ga_t src, uint64_t oldval, uint64_t newval,
+		      acp_handle_t order)
+{
+	return atomic(ACP_OP_CAS8, dst, src, oldval, newval, order);
+}
+
+acp_handle_t acp_swap4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_SWAP4, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_swap8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_SWAP8, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_add4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_ADD4, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_add8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_ADD8, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_xor4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_XOR4, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_xor8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_XOR8, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_or4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_OR4, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_or8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_OR8, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_and4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_AND4, dst, src, value, 0, order);
+}
+
+acp_handle_t acp_and8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order)
+{
+	return atomic(ACP_OP_AND8, dst, src, value, 0, order);
+}
+
+/* ---- Completion ---- */
+
+static bool reached(uint64_t ticket)
+{
+	return ticket <= libacp_queue_completed(&libacp.queue);
+}
+
+int libacp_gma_wait(acp_handle_t handle)
+{
+	uint64_t ticket = handle_ticket(handle);
+	unsigned int i;
+
+	if (reached(ticket))
+		return 0;
+	for (i = 0; libacp.spin && i < SPINS && !libacp_queue_asleep(&libacp.queue); i++) {
+		pause_cpu();
+		if (reached(ticket))
+			return 0;
+	}
+	return sleep_for(ticket);
+}
+
+static const char *const op_names[ACP_OP_END] = {
+	[ACP_OP_COPY] = "acp_copy",
+	[ACP_OP_CAS4] = "acp_cas4", [ACP_OP_CAS8] = "acp_cas8",
+	[ACP_OP_SWAP4] = "acp_swap4", [ACP_OP_SWAP8] = "acp_swap8",
+	[ACP_OP_ADD4] = "acp_add4", [ACP_OP_ADD8] = "acp_add8",
+	[ACP_OP_XOR4] = "acp_xor4", [ACP_OP_XOR8] = "acp_xor8",
+	[ACP_OP_OR4] = "acp_or4", [ACP_OP_OR8] = "acp_or8",
+	[ACP_OP_AND4] = "acp_and4", [ACP_OP_AND8] = "acp_and8",
+};
+
+/* End the job because of a failure among the completed tickets: name the oldest one kept. */
+static void __attribute__((noreturn)) die_of_failure(uint64_t completed)
+{
+	const struct libacp_queue *q = &libacp.queue;
+	struct acp_sqe entry;
+	uint64_t ticket = completed > q->depth ? completed - q->depth + 1 : 1;
+	int status;
+
+	for (; ticket <= completed; ticket++) {
+		status = libacp_queue_status(q, ticket);
+		if (status <= 0)
+			continue;
+		if (!libacp_queue_entry(q, ticket, &entry) || entry.op >= ACP_OP_END ||
+		    !op_names[entry.op])
+			libacp_die("a global memory access failed: %s", acpx_strerror(status));
+		libacp_die("%s failed: %s (dst 0x%016" PRIx64 ", src 0x%016" PRIx64 ", rank %d <- %d)",
+			   op_names[entry.op], acpx_strerror(status), (uint64_t)entry.dst,
+			   (uint64_t)entry.src, acp_query_rank(entry.dst),
+			   acp_query_rank(entry.src));
+	}
+	libacp_die("a global memory access failed");
+}
+
+/*
+ * Has anything failed that nobody was told of?  In the default mode that
+ * ends the job, as soon as somebody waits for anything.
+ */
+static void check_failures(void)
+{
+	uint64_t completed = libacp_queue_completed(&libacp.queue);
+	uint64_t failed = libacp_queue_failed(&libacp.queue);
+
+	if (failed == __atomic_load_n(&failed_known, __ATOMIC_RELAXED))
+		return;
+	if (__atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) == ACPX_ERRORS_ABORT) {
+		if (libacp_queue_aborted(&libacp.queue))
+			libacp_job_aborted();
+		die_of_failure(completed);
+	}
+	__atomic_store_n(&failed_known, failed, __ATOMIC_RELAXED);
+}
+
+void acp_complete(acp_handle_t handle)
+{
+	if (!libacp_in() || handle == (acp_handle_t)ACP_HANDLE_NULL)
+		return;
+	if (libacp_gma_wait(handle) == -ECANCELED)
+		libacp_job_aborted();
+	check_failures();
+}
+
+int acp_inquire(acp_handle_t handle)
+{
+	if (!libacp_in() || reached(handle_ticket(handle)))
+		return 0;
+	return !libacp_queue_aborted(&libacp.queue);
+}
+
+int acpx_status(acp_handle_t handle)
+{
+	uint64_t ticket = (uint64_t)handle >> 1;
+	int status;
+
+	if (!libacp_in())
+		return ACPX_EABORT;
+	if (handle <= 0 || ticket > libacp_queue_newest(&libacp.queue))
+		return libacp_queue_aborted(&libacp.queue) ? ACPX_EABORT : ACPX_EOP;
+	if (handle & 1)
+		return 0;
+	if (!reached(ticket))
+		return libacp_queue_aborted(&libacp.queue) ? ACPX_EABORT : ACPX_EPENDING;
+	status = libacp_queue_status(&libacp.queue, ticket);
+	return status < 0 ? ACPX_EUNKNOWN : status;
+}
+
+_Static_assert((int)ACPX_EOP == ACP_ST_OP && (int)ACPX_EABORT == ACP_ST_ABORT,
+	       "the statuses of the library are those of the device");
+
+const char *acpx_strerror(int status)
+{
+	static const char *const texts[] = {
+		[ACP_ST_OK] = "success",
+		[ACPX_EOP] = "impossible argument",
+		[ACPX_EGA] = "not a global address of any rank",
+		[ACPX_ESTAG] = "no such memory: never registered, or no longer",
+		[ACPX_ERANGE] = "reaches beyond the registered memory",
+		[ACPX_EACCESS] = "the memory was not registered for this kind of access",
+		[ACPX_EALIGN] = "address of an atomic not aligned to its size",
+		[ACPX_ERANK] = "that rank is not there (any more)",
+		[ACPX_ENOMEM] = "out of memory",
+		[ACPX_ETIMEOUT] = "the other node has been silent too long",
+		[ACPX_EPEER] = "the other node was restarted, or has another set-up of the job",
+		[ACPX_EROUTE] = "no route to the other node",
+		[ACPX_EORDER] = "an access that this one waited for failed",
+		[ACPX_EABORT] = "the job was ended",
+	};
+
+	if (status == ACPX_EUNKNOWN)
+		return "status no longer kept";
+	if (status == ACPX_EPENDING)
+		return "not complete yet";
+	if (status < 0 || (size_t)status >= sizeof(texts) / sizeof(texts[0]))
+		return "unknown status";
+	return texts[status];
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A process becomes a rank of a job, meets the others, and leaves.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "libacp.h"
+
+#define FOR_EVER	UINT64_MAX
+#define MS		1000000ULL	/* ns */
+#define GENERATION_MAX	65535
+
+struct libacp libacp = { .fd = -1 };
+
+static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t barrier = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t generation;	/* of the next join; guarded by life */
+
+/* ---- Messages ---- */
+
+static void say(const char *format, va_list args)
+{
+	char line[600];
+	int length;
+
+	if (libacp.boot.nprocs > 1)
+		length = snprintf(line, sizeof(line), "acp: rank %u: ", libacp.boot.rank);
+	else
+		length = snprintf(line, sizeof(line), "acp: ");
+	vsnprintf(line + length, sizeof(line) - (size_t)length, format, args);
+	fprintf(stderr, "%s\n", line);
+}
+
+void libacp_error(const char *format, ...)
+{
+	int saved = errno;
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+	errno = saved;
+}
+
+/* No exit handlers: other threads may be anywhere, and those handlers may want to communicate. */
+static void __attribute__((noreturn)) end_process(void)
+{
+	fflush(stdout);
+	_exit(255);
+}
+
+void libacp_die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(format, args);
+	va_end(args);
+	if (libacp_in())
+		ioctl(libacp.fd, ACP_IOC_ABORT);
+	end_process();
+}
+
+void libacp_job_aborted(void)
+{
+	if (__atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) == ACPX_ERRORS_RETURN)
+		return;
+	libacp_error("the job was aborted");
+	end_process();
+}
+
+/* ---- Joining ---- */
+
+static void explain_join_memory(void)
+{
+	const struct libacp_boot *boot = &libacp.boot;
+	struct rlimit limit = { 0, 0 };
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	libacp_error("no memory for starter (%" PRIu64 " bytes) and heap (%" PRIu64 " bytes): either is free memory scarce, or RLIMIT_MEMLOCK (%" PRIu64 " bytes) too low: raise it with ulimit -l or in limits.conf",
+		     boot->starter_size, boot->heap_size, (uint64_t)limit.rlim_cur);
+}
+
+static void explain_join(int error)
+{
+	const struct libacp_boot *boot = &libacp.boot;
+
+	switch (error) {
+	case ENOMEM:
+		explain_join_memory();
+		break;
+	case EEXIST:
+		libacp_error("rank %u of job %u is taken on this node: another process has ACP_RANK=%u, or another job ACP_JOB=%u",
+			     boot->rank, boot->job, boot->rank, boot->job);
+		break;
+	case EADDRNOTAVAIL:
+		libacp_error("rank %u is placed on node %u, but this machine (network namespace) lacks an address of that node: compare ACP_NODES and ACP_PLACEMENT with 'ip address'",
+			     boot->rank, libacp_boot_node_of(boot, boot->rank));
+		break;
+	case EADDRINUSE:
+		libacp_error("UDP port %u is taken by another program: set ACP_PORT on all ranks",
+			     boot->port);
+		break;
+	case EACCES:
+		libacp_error("job %u on this node belongs to another user or has another key: choose another ACP_JOB, or the same ACP_KEYFILE on all ranks",
+			     boot->job);
+		break;
+	case EPROTO:
+		libacp_error("the ranks of job %u on this node disagree: module version, ACP_NPROCS, ACP_NODES, ACP_PLACEMENT, ACP_PORT, ACP_INTEGRITY and time-outs must be the same on all",
+			     boot->job);
+		break;
+	case EAFNOSUPPORT:
+		libacp_error("ACP_NODES has IPv6 addresses, but this kernel has no IPv6");
+		break;
+	case EOPNOTSUPP:
+		libacp_error("the module refuses new jobs: an administrator told it so");
+		break;
+	case ENOSPC:
+		libacp_error("too many ranks or jobs on this node");
+		break;
+	default:
+		libacp_error("cannot join job %u as rank %u: %s", boot->job, boot->rank,
+			     strerror(error));
+	}
+}
+
+static int open_device(void)
+{
+	int fd = open(ACP_DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	if (errno == EACCES || errno == EPERM)
+		libacp_error("no permission to use " ACP_DEVICE ": an administrator grants it to a group (udev rule)");
+	else if (errno == ENOENT || errno == ENXIO || errno == ENODEV)
+		libacp_error("there is no " ACP_DEVICE ": load the module (insmod acp.ko)");
+	else
+		libacp_error("cannot open " ACP_DEVICE ": %s", strerror(errno));
+	return -1;
+}
+
+static int join_job(uint32_t number, struct acp_join *join)
+{
+	const struct libacp_boot *boot = &libacp.boot;
+	int result;
+
+	*join = (struct acp_join){
+		.size = sizeof(*join), .version = ACP_ABI_VERSION,
+		.rank = boot->rank, .nprocs = boot->nprocs,
+		.job = boot->job, .generation = number,
+		.nodes = boot->nodes, .colors = boot->colors,
+		.port = boot->port, .integrity = boot->integrity,
+		.timeout_ms = boot->timeout_ms, .open_timeout_ms = boot->init_timeout_ms,
+		.rank_runs = boot->rank_run_count, .node_runs = boot->node_run_count,
+		.rank_run_ptr = (uintptr_t)boot->rank_runs,
+		.node_run_ptr = (uintptr_t)boot->node_runs,
+		.starter_size = boot->starter_size, .heap_size = boot->heap_size,
+		.depth = boot->depth,
+	};
+	if (libacp_boot_key(boot, join->key) < 0)
+		return -1;
+	result = ioctl(libacp.fd, ACP_IOC_JOIN, join);
+	explicit_bzero(join->key, sizeof(join->key));
+	if (result < 0)
+		explain_join(errno);
+	return result;
+}
+
+static int map_queues(const struct acp_join *join)
+{
+	libacp.sq_bytes = join->sq_bytes;
+	libacp.cq_bytes = join->cq_bytes;
+	libacp.sq = mmap(NULL, libacp.sq_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, libacp.fd,
+			 (off_t)ACP_MAP(ACP_MAP_SQ, 0));
+	libacp.cq = mmap(NULL, libacp.cq_bytes, PROT_READ, MAP_SHARED, libacp.fd,
+			 (off_t)ACP_MAP(ACP_MAP_CQ, 0));
+	if (libacp.sq == MAP_FAILED || libacp.cq == MAP_FAILED) {
+		libacp_error("cannot map the queues: %s", strerror(errno));
+		return -1;
+	}
+	libacp_queue_init(&libacp.queue, libacp.sq, libacp.cq, libacp.boot.depth);
+	return 0;
+}
+
+static bool several_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) > 1;
+}
+
+static void leave(void)
+{
+	__atomic_store_n(&libacp.state, LIBACP_OUT, __ATOMIC_RELEASE);
+	libacp_local_close();
+	libacp_mem_close();
+	if (libacp.sq != MAP_FAILED)
+		munmap(libacp.sq, libacp.sq_bytes);
+	if (libacp.cq != MAP_FAILED)
+		munmap(libacp.cq, libacp.cq_bytes);
+	libacp.sq = libacp.cq = MAP_FAILED;
+	if (libacp.fd >= 0)
+		close(libacp.fd);
+	libacp.fd = -1;
+}
+
+static int join(uint32_t number)
+{
+	struct acp_join join;
+	int error;
+
+	libacp.sq = libacp.cq = MAP_FAILED;
+	libacp.fd = open_device();
+	if (libacp.fd < 0)
+		return -1;
+	if (join_job(number, &join) < 0 || map_queues(&join) < 0)
+		goto leave;
+	libacp.rank = libacp.boot.rank;
+	libacp.nprocs = libacp.boot.nprocs;
+	libacp.colors = libacp.boot.colors;
+	libacp.node = join.node;
+	libacp.layout = acp_ga_layout(libacp.nprocs);
+	libacp.rank_shift = 64u - libacp.layout.rank_bits;
+	libacp.spin = several_cpus();
+	error = libacp_mem_open();
+	if (error) {
+		libacp_error("cannot map starter and heap: %s", strerror(-error));
+		goto leave;
+	}
+	libacp_gma_open();
+	__atomic_store_n(&libacp.state, LIBACP_IN, __ATOMIC_RELEASE);
+	return 0;
+leave:
+	leave();
+	return -1;
+}
+
+/*
+ * A child of fork has none of the mappings and is nobody.  It closes its
+ * descriptor, so that the rank does not outlive its own process.
+ */
+static void forget_in_child(void)
+{
+	if (!libacp_in())
+		return;
+	__atomic_store_n(&libacp.state, LIBACP_FORKED, __ATOMIC_RELEASE);
+	close(libacp.fd);
+	libacp.fd = -1;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_in_child);
+}
+
+/* ---- The barrier ---- */
+
+int libacp_barrier(uint64_t timeout_ns)
+{
+	struct acp_sync sync = { .size = sizeof(sync), .timeout_ns = timeout_ns };
+	int error;
+
+	pthread_mutex_lock(&barrier);
+	do {
+		error = ioctl(libacp.fd, ACP_IOC_SYNC, &sync) < 0 ? errno : 0;
+	} while (error == EINTR);
+	pthread_mutex_unlock(&barrier);
+	return -error;
+}
+
+static int meet(uint64_t timeout_ns)
+{
+	int error = libacp_barrier(timeout_ns);
+
+	if (error == -ECANCELED)
+		libacp_job_aborted();
+	errno = -error;
+	return error ? -1 : 0;
+}
+
+static int meet_first(void)
+{
+	int error = libacp_barrier(libacp.boot.init_timeout_ms * MS);
+
+	if (error == -ETIMEDOUT)
+		libacp_error("not all %u ranks came within %u ms (ACP_INIT_TIMEOUT): are they all started, and is UDP port %u open between the nodes?",
+			     libacp.nprocs, libacp.boot.init_timeout_ms, libacp.boot.port);
+	else if (error)
+		libacp_error("the ranks cannot meet: %s", strerror(-error));
+	errno = -error;
+	return error ? -1 : 0;
+}
+
+/* ---- The public functions ---- */
+
+/* Become the rank that libacp.boot says, with the others.  On failure boot is gone. */
+static int join_and_meet(void)
+{
+	if (join(generation) < 0)
+		goto free;
+	if (meet_first() < 0)
+		goto leave;
+	generation++;
+	return 0;
+leave:
+	leave();
+free:
+	libacp_boot_free(&libacp.boot);
+	return -1;
+}
+
+static int enter(int *argc, char ***argv)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (__atomic_load_n(&libacp.state, __ATOMIC_ACQUIRE) != LIBACP_OUT) {
+		libacp_error(libacp_in() ? "acp_init was called twice"
+					 : "acp_init in a forked child of a rank");
+		return -1;
+	}
+	if (generation > GENERATION_MAX) {
+		libacp_error("acp_init: too often in one process");
+		return -1;
+	}
+	pthread_once(&once, watch_forks);
+	if (libacp_boot_load(&libacp.boot, argc, argv) < 0) {
+		libacp_boot_free(&libacp.boot);
+		return -1;
+	}
+	return join_and_meet();
+}
+
+int acp_init(int *argc, char ***argv)
+{
+	int result;
+
+	pthread_mutex_lock(&life);
+	result = enter(argc, argv);
+	pthread_mutex_unlock(&life);
+	return result;
+}
+
+int acp_finalize(void)
+{
+	int result = -1;
+
+	if (!libacp_in())
+		return -1;
+	pthread_mutex_lock(&life);
+	if (libacp_in()) {
+		acp_complete(ACP_HANDLE_ALL);
+		result = meet(FOR_EVER);
+		leave();
+		libacp_boot_free(&libacp.boot);
+	}
+	pthread_mutex_unlock(&life);
+	return result;
+}
+
+int acp_reset(int rank)
+{
+	int result = -1;
+
+	if (!libacp_in())
+		return -1;
+	pthread_mutex_lock(&life);
+	if (libacp_in()) {
+		acp_complete(ACP_HANDLE_ALL);
+		result = libacp_reset_agree(generation <= GENERATION_MAX ? rank : -1);
+		if (result == -ECANCELED)
+			libacp_job_aborted();
+		if (result == 0) {
+			leave();
+			result = join_and_meet();
+		} else {
+			result = -1;
+		}
+	}
+	pthread_mutex_unlock(&life);
+	return result;
+}
+
+void acp_abort(const char *str)
+{
+	const char *text = str ? str : "";
+
+	if (libacp_in()) {
+		fprintf(stderr, "acp_abort: rank %u: %s\n", libacp.rank, text);
+		ioctl(libacp.fd, ACP_IOC_ABORT);
+	} else {
+		fprintf(stderr, "acp_abort: %s\n", text);
+	}
+	end_process();
+}
+
+int acp_sync(void)
+{
+	return libacp_in() ? meet(FOR_EVER) : -1;
+}
+
+int acp_rank(void)
+{
+	return libacp_in() ? (int)libacp.rank : -1;
+}
+
+int acp_procs(void)
+{
+	return libacp_in() ? (int)libacp.nprocs : -1;
+}
+
+int acp_colors(void)
+{
+	return libacp_in() ? (int)libacp.colors : -1;
+}
+
+int acpx_set_error_mode(int mode)
+{
+	if (mode != ACPX_ERRORS_ABORT && mode != ACPX_ERRORS_RETURN)
+		return -1;
+	return __atomic_exchange_n(&libacp.error_mode, mode, __ATOMIC_RELAXED);
+}

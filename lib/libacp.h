@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the library share and nobody else sees.
+ *
+ *	boot.c	what the launcher said: environment and options
+ *	init.c	a process becomes a rank, and stops being one
+ *	reset.c	all ranks change their numbers
+ *	mem.c	regions of this rank, and what a global address names
+ *	local.c	copies and atomics done by the calling thread
+ *	gma.c	copies and atomics done by the kernel; completion
+ *
+ * Locks, outermost first; none is held while waiting for another rank,
+ * except life and sync, which exist for that:
+ *	life	(init.c)	joining and leaving
+ *	sync	(init.c)	one thread in the barrier
+ *	table	(mem.c)		registering
+ *	peers	(local.c)	mapping memory of other ranks
+ *	submit	(gma.c)		the submission ring
+ * Looking up an address, and asking whether something is complete, takes none.
+ */
+#ifndef LIBACP_H
+#define LIBACP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "queue.h"
+
+#pragma GCC visibility push(hidden)
+
+/* ---- boot.c ---- */
+
+/* A job, and this process's place in it. */
+struct libacp_boot {
+	uint32_t rank, nprocs;
+	uint32_t job;
+	uint32_t nodes, colors;
+	uint32_t port;
+	uint32_t integrity;		/* ACP_INTEGRITY_ */
+	uint32_t timeout_ms, init_timeout_ms;
+	uint32_t depth;
+	uint64_t starter_size, heap_size;	/* bytes */
+	uint32_t rank_run_count, node_run_count;
+	struct acp_rank_run *rank_runs;	/* malloc'ed, as everything here */
+	struct acp_node_run *node_runs;
+	char *keyfile;			/* NULL: the key is all zero */
+};
+
+/*
+ * Read the options in argv (and remove them; argc and argv may be NULL) and
+ * the environment.  0, or -1 after a line on standard error; in both cases
+ * libacp_boot_free() is due.
+ */
+int libacp_boot_load(struct libacp_boot *boot, int *argc, char ***argv);
+void libacp_boot_free(struct libacp_boot *boot);
+
+/* Parse a list of nodes; sets nodes, colors and the node runs.  0 or -1. */
+int libacp_boot_nodes(struct libacp_boot *boot, const char *text);
+
+/* Parse a placement of boot->nprocs ranks on boot->nodes nodes.  0 or -1. */
+int libacp_boot_placement(struct libacp_boot *boot, const char *text);
+
+/* Read the job key; the caller wipes it.  0, or -1 after a line on standard error. */
+int libacp_boot_key(const struct libacp_boot *boot, uint8_t key[16]);
+
+/* The node of a rank < nprocs. */
+uint32_t libacp_boot_node_of(const struct libacp_boot *boot, uint32_t rank);
+
+/*
+ * Code nodes[0 .. nprocs - 1] as runs, at most max of them.  Returns their
+ * number, or 0 if they are too many.
+ */
+uint32_t libacp_boot_encode(const uint32_t *nodes, uint32_t nprocs, struct acp_rank_run *runs,
+			    uint32_t max);
+
+/* ---- init.c ---- */
+
+enum libacp_state {
+	LIBACP_OUT,		/* before acp_init, after acp_finalize */
+	LIBACP_IN,		/* a rank */
+	LIBACP_FORKED		/* child of a rank: the queues are not ours */
+};
+
+/* The rank that this process is.  Constant while state is LIBACP_IN, but for the queue. */
+struct libacp {
+	int state;			/* enum libacp_state, atomic */
+	int fd;
+	int error_mode;			/* ACPX_ERRORS_, atomic */
+	uint32_t rank, nprocs, node, colors;
+	uint32_t rank_shift;		/* ga >> rank_shift == rank + 1 */
+	struct acp_ga_layout layout;
+	struct libacp_queue queue;
+	bool spin;			/* more than one CPU: waiting without sleeping makes sense */
+	struct libacp_boot boot;
+	void *sq, *cq;			/* the mappings behind queue, and their sizes */
+	size_t sq_bytes, cq_bytes;
+};
+
+extern struct libacp libacp;
+
+static inline bool libacp_in(void)
+{
+	return __atomic_load_n(&libacp.state, __ATOMIC_ACQUIRE) == LIBACP_IN;
+}
+
+/* Meet all ranks: 0 or -errno. */
+int libacp_barrier(uint64_t timeout_ns);
+
+/* One line on standard error, with the rank in front; keeps errno. */
+void libacp_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* End the job and the process: a line on standard error, exit status 255. */
+void libacp_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* What to do when the kernel says that the job was aborted: by error mode, die or return. */
+void libacp_job_aborted(void);
+
+/* ---- reset.c ---- */
+
+/*
+ * The library page of a rank, where the library meets itself.  Written by
+ * its owner, except failures; rank 0's is read by all.
+ */
+struct libacp_page {
+	uint64_t table;			/* GA of the new numbers, indexed by old rank */
+	uint64_t runs;			/* GA of the new rank runs */
+	uint32_t run_count;		/* 0: the new numbers are refused */
+	uint32_t failures;		/* ranks that cannot go on, counted by themselves */
+	uint32_t number;		/* the owner's new rank */
+	uint32_t former;		/* where the owner's atomics end */
+	uint64_t piece[384];		/* what the owner fetches from others */
+};
+
+_Static_assert(sizeof(struct libacp_page) <= 4096, "one page");
+
+/*
+ * Agree with all ranks on their new numbers: 0 with the new rank and rank
+ * runs in libacp.boot, or -errno (on all ranks) with everything as it was.
+ */
+int libacp_reset_agree(int rank);
+
+/* ---- mem.c ---- */
+
+/* The STag table of this rank, with starter, heap and library page in it.  0 or -errno. */
+int libacp_mem_open(void);
+void libacp_mem_close(void);
+
+/*
+ * Where the bytes [ga, ga + size) of this rank are, if they all lie in one
+ * live region of that color that allows it, else NULL.  Lock-free.
+ */
+void *libacp_mem_find(acp_ga_t ga, uint64_t size, bool write);
+
+/* Own memory of one of the kernel's STags (ACP_STAG_STARTER ..); NULL if it has none. */
+void *libacp_mem_own(uint32_t stag);
+
+/* Map a rank's starter, heap or library page; NULL on failure.  Rounded up to pages. */
+void *libacp_mem_map(uint32_t stag, uint32_t rank, uint64_t size);
+void libacp_mem_unmap(void *addr, uint64_t size);
+
+/* Sizes of the kernel's regions of a rank on this node.  0 or -errno. */
+int libacp_mem_sizes(uint32_t rank, uint64_t sizes[ACP_STAG_RESERVED]);
+
+/* ---- local.c ---- */
+
+void libacp_local_close(void);
+
+/* Like libacp_mem_find, also for starter and heap of the ranks on this node. */
+void *libacp_local_find(acp_ga_t ga, uint64_t size, bool write);
+
+/* Do it now: true, or false without any effect if an end is out of reach or wrong. */
+bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size);
+bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b);
+
+/* ---- gma.c ---- */
+
+/* Forget all handles. */
+void libacp_gma_open(void);
+
+/* Wait for a handle: 0, or -errno.  Whether it failed is another question. */
+int libacp_gma_wait(acp_handle_t handle);
+
+#pragma GCC visibility pop
+
+#endif /* LIBACP_H */

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory that has global addresses: registrations of this rank, and the
+ * starter, heap and library memory that the kernel gave it.
+ *
+ * The STag table says where a region lies, so that no look-up needs the
+ * kernel or a lock.  It has two levels, as a rank may have 2^21 regions and
+ * usually has three.  Writers hold the table lock, over the ioctl too: a key
+ * that the kernel gives out again must not be cleared by its former owner.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "libacp.h"
+
+#define CHUNK_BITS	6
+#define CHUNK		(1u << CHUNK_BITS)
+
+/* One region, offsets counted from the page it starts in, as in its GA. */
+struct region {
+	uint64_t tag;		/* color and STag as in the GA, plus 1; 0: none.  Written last */
+	char *start;		/* what offset 0 stands for */
+	uint64_t low, high;	/* the region is the offsets [low, high) */
+	uint64_t writable;	/* ... and [low, writable) for writes: high, or 0 */
+};
+
+static struct region **chunks;		/* indexed by STag >> CHUNK_BITS */
+static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t own_sizes[ACP_STAG_RESERVED];
+static void *own_memory[ACP_STAG_RESERVED];	/* starter, heap, library */
+
+/* Color and STag of a GA, side by side. */
+static uint64_t ga_tag(acp_ga_t ga)
+{
+	return (ga << libacp.layout.rank_bits) >>
+	       (libacp.layout.rank_bits + libacp.layout.offset_bits);
+}
+
+static uint64_t ga_offset(acp_ga_t ga)
+{
+	return ga & ((1ULL << libacp.layout.offset_bits) - 1);
+}
+
+/* The live region that a GA of this rank belongs to, by rank, color and STag alone. */
+static struct region *find_region(acp_ga_t ga)
+{
+	uint64_t tag = ga_tag(ga);
+	uint32_t stag = tag & ((1u << libacp.layout.stag_bits) - 1);
+	struct region *chunk;
+
+	if (ga >> libacp.rank_shift != (uint64_t)libacp.rank + 1)
+		return NULL;
+	chunk = __atomic_load_n(&chunks[stag >> CHUNK_BITS], __ATOMIC_ACQUIRE);
+	if (!chunk)
+		return NULL;
+	chunk += stag % CHUNK;
+	return __atomic_load_n(&chunk->tag, __ATOMIC_ACQUIRE) == tag + 1 ? chunk : NULL;
+}
+
+void *libacp_mem_find(acp_ga_t ga, uint64_t size, bool write)
+{
+	const struct region *region = find_region(ga);
+	uint64_t offset = ga_offset(ga), high;
+
+	if (!region)
+		return NULL;
+	high = write ? region->writable : region->high;
+	if (offset < region->low || offset > high || size > high - offset)
+		return NULL;
+	return region->start + offset;
+}
+
+/* Enter a region that the kernel named; table lock held.  0 or -ENOMEM. */
+static int add_region(acp_ga_t key, char *start, uint64_t low, uint64_t high, bool writable)
+{
+	uint64_t tag = ga_tag(key);
+	uint32_t stag = tag & ((1u << libacp.layout.stag_bits) - 1);
+	struct region **chunk = &chunks[stag >> CHUNK_BITS];
+	struct region *region;
+
+	if (!*chunk) {
+		region = calloc(CHUNK, sizeof(*region));
+		if (!region)
+			return -ENOMEM;
+		__atomic_store_n(chunk, region, __ATOMIC_RELEASE);
+	}
+	region = *chunk + stag % CHUNK;
+	if (region->tag == tag + 1)
+		return 0;		/* registered once more */
+	region->start = start;
+	region->low = low;
+	region->high = high;
+	region->writable = writable ? high : 0;
+	__atomic_store_n(&region->tag, tag + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ---- What the kernel gave us ---- */
+
+static const uint32_t map_kinds[ACP_STAG_RESERVED] = {
+	[ACP_STAG_STARTER] = ACP_MAP_STARTER,
+	[ACP_STAG_HEAP] = ACP_MAP_HEAP,
+	[ACP_STAG_LIBRARY] = ACP_MAP_LIBRARY,
+};
+
+void *libacp_mem_map(uint32_t stag, uint32_t rank, uint64_t size)
+{
+	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, libacp.fd,
+			  (off_t)ACP_MAP(map_kinds[stag], rank));
+
+	return addr == MAP_FAILED ? NULL : addr;
+}
+
+void libacp_mem_unmap(void *addr, uint64_t size)
+{
+	if (addr)
+		munmap(addr, size);
+}
+
+int libacp_mem_sizes(uint32_t rank, uint64_t sizes[ACP_STAG_RESERVED])
+{
+	struct acp_peer peer = { .size = sizeof(peer), .rank = rank };
+
+	if (ioctl(libacp.fd, ACP_IOC_PEER, &peer) < 0)
+		return -errno;
+	sizes[ACP_STAG_STARTER] = peer.starter_size;
+	sizes[ACP_STAG_HEAP] = peer.heap_size;
+	sizes[ACP_STAG_LIBRARY] = sizeof(struct libacp_page);
+	return 0;
+}
+
+static int open_own(uint32_t stag)
+{
+	acp_ga_t key = acp_ga_make(&libacp.layout, libacp.rank, 0, stag, 0);
+	uint64_t size = own_sizes[stag];
+
+	if (!size)
+		return 0;
+	own_memory[stag] = libacp_mem_map(stag, libacp.rank, size);
+	if (!own_memory[stag])
+		return -errno;
+	return add_region(key, own_memory[stag], 0, size, true);
+}
+
+int libacp_mem_open(void)
+{
+	uint32_t stags = 1u << libacp.layout.stag_bits, stag;
+	int error = libacp_mem_sizes(libacp.rank, own_sizes);
+
+	chunks = calloc((stags + CHUNK - 1) / CHUNK, sizeof(struct region *));
+	if (!chunks)
+		return -ENOMEM;
+	for (stag = 0; !error && stag < ACP_STAG_RESERVED; stag++)
+		error = open_own(stag);
+	return error;
+}
+
+void libacp_mem_close(void)
+{
+	uint32_t stags = 1u << libacp.layout.stag_bits, i;
+
+	for (i = 0; i < ACP_STAG_RESERVED; i++) {
+		libacp_mem_unmap(own_memory[i], own_sizes[i]);
+		own_memory[i] = NULL;
+	}
+	for (i = 0; chunks && i < (stags + CHUNK - 1) / CHUNK; i++)
+		free(chunks[i]);
+	free(chunks);
+	chunks = NULL;
+}
+
+void *libacp_mem_own(uint32_t stag)
+{
+	return own_memory[stag];
+}
+
+/* ---- Registration ---- */
+
+acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access)
+{
+	struct acp_reg reg = {
+		.size = sizeof(reg), .color = (uint32_t)color, .access = access,
+		.addr = (uintptr_t)addr, .length = size,
+	};
+	int error = 0;
+
+	if (!libacp_in() || !addr || !size || color < 0 || (uint32_t)color >= libacp.colors) {
+		errno = EINVAL;
+		return ACP_ATKEY_NULL;
+	}
+	pthread_mutex_lock(&table);
+	if (ioctl(libacp.fd, ACP_IOC_REG, &reg) < 0)
+		error = -errno;
+	else
+		error = add_region(reg.key, (char *)(uintptr_t)reg.start, reg.base - reg.start,
+				   reg.end - reg.start, !(access & ACPX_ACCESS_RO));
+	if (error == -ENOMEM && reg.key) {
+		struct acp_unreg unreg = { .size = sizeof(unreg), .key = reg.key };
+
+		ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
+	}
+	pthread_mutex_unlock(&table);
+	if (error == 0)
+		return reg.key;
+	errno = -error;
+	return ACP_ATKEY_NULL;
+}
+
+acp_atkey_t acp_register_memory(void *addr, size_t size, int color)
+{
+	return acpx_register_memory(addr, size, color, ACP_ACCESS_ALL);
+}
+
+/* The region of a key: offset 0, and not the kernel's memory, which has no key. */
+static struct region *find_key(acp_atkey_t key)
+{
+	if (!libacp_in() || ga_offset(key) || acp_ga_stag(&libacp.layout, key) < ACP_STAG_USER)
+		return NULL;
+	return find_region(key);
+}
+
+int acp_unregister_memory(acp_atkey_t atkey)
+{
+	struct acp_unreg unreg = { .size = sizeof(unreg), .key = atkey };
+	struct region *region;
+	int result = -1;
+
+	pthread_mutex_lock(&table);
+	region = find_key(atkey);
+	if (!region)
+		errno = ENOENT;
+	else
+		result = ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
+	if (result == 0 && unreg.left == 0)
+		__atomic_store_n(&region->tag, 0, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&table);
+	return result;
+}
+
+/* ---- Questions ---- */
+
+acp_ga_t acp_query_ga(acp_atkey_t atkey, void *addr)
+{
+	const struct region *region = find_key(atkey);
+	uint64_t offset;
+
+	if (!region)
+		return ACP_GA_NULL;
+	offset = (uintptr_t)addr - (uintptr_t)region->start;
+	return offset >= region->low && offset < region->high ? atkey + offset : ACP_GA_NULL;
+}
+
+void *acp_query_address(acp_ga_t ga)
+{
+	return libacp_in() ? libacp_local_find(ga, 1, false) : NULL;
+}
+
+static bool is_address(acp_ga_t ga)
+{
+	return libacp_in() && acp_ga_valid(&libacp.layout, ga) &&
+	       acp_ga_color(&libacp.layout, ga) < libacp.colors;
+}
+
+int acp_query_rank(acp_ga_t ga)
+{
+	return is_address(ga) ? (int)acp_ga_rank(&libacp.layout, ga) : -1;
+}
+
+int acp_query_color(acp_ga_t ga)
+{
+	return is_address(ga) ? (int)acp_ga_color(&libacp.layout, ga) : -1;
+}
+
+static acp_ga_t first_byte(int rank, uint32_t stag)
+{
+	if (!libacp_in() || rank < 0 || (uint32_t)rank >= libacp.nprocs)
+		return ACP_GA_NULL;
+	return acp_ga_make(&libacp.layout, (uint32_t)rank, 0, stag, 0);
+}
+
+acp_ga_t acp_query_starter_ga(int rank)
+{
+	return first_byte(rank, ACP_STAG_STARTER);
+}
+
+acp_ga_t acpx_query_heap_ga(int rank)
+{
+	return first_byte(rank, ACP_STAG_HEAP);
+}
+
+size_t acpx_starter_size(void)
+{
+	return libacp_in() ? (size_t)own_sizes[ACP_STAG_STARTER] : 0;
+}
+
+size_t acpx_heap_size(void)
+{
+	return libacp_in() ? (size_t)own_sizes[ACP_STAG_HEAP] : 0;
+}
