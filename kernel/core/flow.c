@@ -456,7 +456,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 	f->rearm = now;
 	if (f->backoff < 10)
 		f->backoff++;
-	if (mark_lost(f, now - min_t(u64, f->rto, now)) || f->lost) {
+	if (mark_lost(f, now - min_t(u64, f->rto, now) + 1) || f->lost) {
 		acp_cong_timeout(&f->cong);
 		f->recover = f->next;
 	}

@@ -122,7 +122,7 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 	h->op = m->op;
 	h->status = m->status;
 	h->depends = cpu_to_be16(m->depends);
-	h->reserved = 0;
+	h->upto = cpu_to_be16(m->upto);
 	h->origin = cpu_to_be32(m->origin);
 	h->length = cpu_to_be32(m->length);
 	h->ticket = cpu_to_be64(m->ticket);
@@ -152,6 +152,8 @@ static bool well_formed(const struct acp_msg *m)
 		return false;
 	if (m->depends && !msg_rules[m->type].depends)
 		return false;
+	if (!m->depends != !m->upto || m->upto > m->depends)
+		return false;
 	if (m->length && !msg_rules[m->type].length)
 		return false;
 	if (m->type == ACP_MSG_DATA && (!fail != !m->status || (fail && m->length)))
@@ -163,7 +165,7 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 {
 	const struct acp_msg_hdr *h = p;
 
-	if (have < sizeof(*h) || !h->type || h->type >= NTYPES(msg_rules) || h->reserved)
+	if (have < sizeof(*h) || !h->type || h->type >= NTYPES(msg_rules))
 		return 0;
 	if (have < msg_rules[h->type].head)
 		return 0;
@@ -172,6 +174,7 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 	m->op = h->op;
 	m->status = h->status;
 	m->depends = be16_to_cpu(h->depends);
+	m->upto = be16_to_cpu(h->upto);
 	m->origin = be32_to_cpu(h->origin);
 	m->length = be32_to_cpu(h->length);
 	m->ticket = be64_to_cpu(h->ticket);

@@ -86,8 +86,8 @@ struct acp_msg_hdr {
 	__u8   flags;
 	__u8   op;		/* CMD: enum acp_op; else 0 */
 	__u8   status;		/* DONE, DATA with FAIL: enum acp_status; else 0 */
-	__be16 depends;		/* DATA, CMD in a FENCE frame: failed if one of so many before it failed */
-	__be16 reserved;	/* 0 */
+	__be16 depends;		/* DATA, CMD in a FENCE frame: it fails if one of the origin's ... */
+	__be16 upto;		/* ... commands ticket - depends .. ticket - upto failed; else 0 */
 	__be32 origin;		/* rank that issued the command */
 	__be32 length;		/* DATA: bytes of payload; else 0 */
 	__be64 ticket;		/* the command, at its origin */
@@ -122,7 +122,7 @@ struct acp_frame {
 /* A message in host order; payload is where it stands in the frame. */
 struct acp_msg {
 	u8  type, flags, op, status;
-	u16 depends;
+	u16 depends, upto;
 	u32 origin;
 	u32 length;
 	u64 ticket;

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The life of a command: see cmd.h. */
+#include "cmd.h"
+
+int acp_op_width(u8 op)
+{
+	if (op == ACP_OP_COPY)
+		return 0;
+	if (op < ACP_OP_CAS4 || op >= ACP_OP_END)
+		return -1;
+	return (op - ACP_OP_CAS4) & 1 ? 8 : 4;
+}
+
+u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
+{
+	switch (op) {
+	case ACP_OP_CAS4:
+		return (u32)old == (u32)a ? b : old;
+	case ACP_OP_CAS8:
+		return old == a ? b : old;
+	case ACP_OP_SWAP4:
+	case ACP_OP_SWAP8:
+		return a;
+	case ACP_OP_ADD4:
+	case ACP_OP_ADD8:
+		return old + a;
+	case ACP_OP_XOR4:
+	case ACP_OP_XOR8:
+		return old ^ a;
+	case ACP_OP_OR4:
+	case ACP_OP_OR8:
+		return old | a;
+	default:
+		return old & a;
+	}
+}
+
+u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m)
+{
+	int width = acp_op_width(m->op);
+
+	if (width < 0)
+		return ACP_ST_OP;
+	if (width ? m->size : m->a || m->b || m->size > ACP_COPY_MAX)
+		return ACP_ST_OP;
+	if (!acp_ga_valid(l, m->src) || !acp_ga_valid(l, m->dst))
+		return ACP_ST_GA;
+	if (acp_ga_color(l, m->src) >= colors || acp_ga_color(l, m->dst) >= colors)
+		return ACP_ST_GA;
+	return ACP_ST_OK;
+}
+
+/* ---- when ---- */
+
+static bool same_flow(const struct acp_run *r, const struct acp_step *s)
+{
+	return s->plan != ACP_PLAN_LOCAL && s->node == r->node && s->color == r->color;
+}
+
+static bool same_result(const struct acp_run *r, const struct acp_step *s)
+{
+	return s->dst_node == r->dst_node && s->dst_color == r->dst_color;
+}
+
+/*
+ * Would a fence put s after everything in the run?  Puts act at the peer
+ * before later frames are applied.  Results travel on from there: only
+ * another result on the same way stays behind them.  A source that may have
+ * to be read again must not be written.
+ */
+static bool orderable(const struct acp_run *r, const struct acp_step *s)
+{
+	if (!same_flow(r, s))
+		return false;
+	if (!r->results)
+		return true;
+	if (s->plan != ACP_PLAN_DELEGATE || !same_result(r, s))
+		return false;
+	return !(s->atomic && r->sources);
+}
+
+enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
+			   const struct acp_step *s)
+{
+	if (order <= completed)
+		return ACP_START_NOW;
+	if (r->first <= completed + 1 && r->last >= order && orderable(r, s))
+		return ACP_START_FENCED;
+	return ACP_START_WAIT;
+}
+
+static void join(struct acp_run *r, const struct acp_step *s)
+{
+	if (s->plan != ACP_PLAN_DELEGATE || s->dst_node == s->node)
+		return;
+	r->results = true;
+	r->sources |= !s->atomic;
+	r->dst_node = s->dst_node;
+	r->dst_color = s->dst_color;
+}
+
+void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s)
+{
+	bool follows = r->first <= r->last && ticket == r->last + 1;
+
+	if (follows && s->plan == ACP_PLAN_LOCAL) {
+		r->last = ticket;
+		return;
+	}
+	if (!follows || !orderable(r, s)) {
+		r->first = ticket;
+		r->node = s->node;
+		r->color = s->color;
+		r->results = false;
+		r->sources = false;
+	}
+	r->last = ticket;
+	if (s->plan == ACP_PLAN_LOCAL) {
+		r->first = ticket + 1;
+		return;
+	}
+	join(r, s);
+}
+
+/* ---- what goes out ---- */
+
+static void piece(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m, bool *fence)
+{
+	*m = o->m;
+	*fence = o->fence;
+	if (m->type != ACP_MSG_DATA)
+		return;
+	m->dst += offset;
+	m->src += offset;
+	m->length = length;
+	m->size = 0;
+	if (offset + length == o->m.size) {
+		m->flags |= ACP_MSG_LAST;
+		*fence |= offset > 0;
+	}
+}
+
+void acp_out_next(struct acp_out *o, u32 payload, struct acp_msg *m, bool *fence)
+{
+	u64 offset = o->cut;
+	u32 length = 0;
+
+	if (o->m.type == ACP_MSG_DATA)
+		length = min_t(u64, payload, o->m.size - offset);
+	piece(o, offset, length, m, fence);
+	o->cut += length;
+	o->finished = o->m.type != ACP_MSG_DATA || o->cut == o->m.size;
+}
+
+void acp_out_again(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
+		   bool *fence)
+{
+	piece(o, offset, length, m, fence);
+}
+
+void acp_out_fail(struct acp_out *o, u8 status)
+{
+	o->m.flags |= ACP_MSG_FAIL;
+	o->m.status = status;
+	o->m.size = o->cut;
+	o->inline_data = false;
+}
+
+/* ---- failures ---- */
+
+static void forget(struct acp_fails *t, u32 i)
+{
+	t->e[i] = t->e[--t->count];
+}
+
+bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 until)
+{
+	u32 i;
+
+	for (i = 0; i < t->count; i++)
+		if (t->e[i].origin == origin && t->e[i].ticket == ticket &&
+		    !t->e[i].until == !until)
+			return true;
+	if (t->count == ACP_FAILS)
+		return false;
+	t->e[t->count++] = (struct acp_fail){ ticket, until, origin, status };
+	return true;
+}
+
+u8 acp_fails_take(struct acp_fails *t, u32 origin, u64 ticket)
+{
+	u32 i;
+
+	for (i = 0; i < t->count; i++) {
+		if (t->e[i].origin == origin && t->e[i].ticket == ticket && !t->e[i].until) {
+			u8 status = t->e[i].status;
+
+			forget(t, i);
+			return status;
+		}
+	}
+	return ACP_ST_OK;
+}
+
+bool acp_fails_depends(struct acp_fails *t, const struct acp_msg *m, u64 rcv)
+{
+	u64 from = m->ticket - m->depends, to = m->ticket - m->upto;
+	bool found = false;
+	u32 i = 0;
+
+	while (i < t->count) {
+		const struct acp_fail *e = &t->e[i];
+
+		if (e->until && e->until < rcv) {
+			forget(t, i);
+			continue;
+		}
+		found |= e->until && m->depends && e->origin == m->origin &&
+			 e->ticket >= from && e->ticket <= to;
+		i++;
+	}
+	return found;
+}

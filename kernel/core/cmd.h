@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The life of a command: where it executes, which messages it needs, when it
+ * may start, how it ends.
+ *
+ * One rule: a command executes where its source lives, its result is put to
+ * its destination, its completion comes back to its origin.
+ *
+ *	source is at	destination is at	the origin's node
+ *	origin		origin			does it at once
+ *	origin		elsewhere		sends DATA; done when all is acknowledged
+ *	elsewhere	anywhere		sends CMD; the source's node sends DATA;
+ *						done when the last DATA arrives here,
+ *						or DONE from whoever wrote the last byte
+ *
+ * The last DATA message of a command says LAST and, if there were several,
+ * is fenced: when it is applied, all others were, and the status is known.
+ * A failure of an earlier one is remembered in the flow until then.
+ */
+#ifndef ACP_CMD_H
+#define ACP_CMD_H
+
+#include "port.h"
+#include "frame.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+
+/* ---- checking ---- */
+
+/* Bytes an atomic works on: 4 or 8; 0: a copy; negative: no such operation. */
+int acp_op_width(u8 op);
+
+/* The word that an atomic leaves behind (4-byte operations: low 32 bits). */
+u64 acp_op_result(u8 op, u64 old, u64 a, u64 b);
+
+/* ACP_ST_OK, or what is wrong with a command whatever the regions are. */
+u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m);
+
+/* ---- where ---- */
+
+enum acp_plan {
+	ACP_PLAN_LOCAL,		/* both ends here */
+	ACP_PLAN_SEND,		/* source here: DATA to the destination's node */
+	ACP_PLAN_DELEGATE,	/* CMD to the source's node */
+};
+
+static inline enum acp_plan acp_cmd_plan(u32 me, u32 src_node, u32 dst_node)
+{
+	if (src_node != me)
+		return ACP_PLAN_DELEGATE;
+	return dst_node == me ? ACP_PLAN_LOCAL : ACP_PLAN_SEND;
+}
+
+/* ---- when: order at the remote side ---- */
+
+/* What a command is for the order: the flow it uses and where its result goes. */
+struct acp_step {
+	u8 plan;		/* enum acp_plan */
+	bool atomic;
+	u8 color, dst_color;
+	u32 node, dst_node;	/* SEND, DELEGATE: the flow's peer; result */
+};
+
+/*
+ * The run: commands first .. last of one origin, consecutive, all started,
+ * all on one flow in such a way that a fence orders the next one after them.
+ */
+struct acp_run {
+	u64 first, last;	/* tickets; empty: first > last */
+	u32 node, dst_node;
+	u8 color, dst_color;
+	bool results;		/* results travel from the peer to dst_node */
+	bool sources;		/* copies whose source the peer may still have to read */
+};
+
+enum acp_start {
+	ACP_START_NOW,		/* its condition is met */
+	ACP_START_FENCED,	/* send it behind a fence */
+	ACP_START_WAIT,
+};
+
+enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
+			   const struct acp_step *s);
+void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s);
+
+/* ---- what goes out ---- */
+
+/* A message to be sent, or a transfer to be cut into DATA messages. */
+struct acp_out {
+	struct acp_msg m;	/* DATA: src, size and dst of the whole transfer */
+	u64 cut;		/* bytes already cut off */
+	bool fence;		/* every frame of it is fenced */
+	bool inline_data;	/* DATA: the 4 or 8 bytes to send are in m.a */
+	bool finished;		/* the last message was cut */
+};
+
+/* Does it go out as one message of at most "payload" bytes of data? */
+static inline bool acp_out_single(const struct acp_out *o, u32 payload)
+{
+	return o->m.type != ACP_MSG_DATA || o->m.size <= payload;
+}
+
+/* Cut the next message (payload: most bytes of data); *fence: of its frame. */
+void acp_out_next(struct acp_out *o, u32 payload, struct acp_msg *m, bool *fence);
+
+/* The same message again: "offset" and "length" of its piece. */
+void acp_out_again(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
+		   bool *fence);
+
+/* The source failed: what is left becomes one DATA with FAIL and LAST. */
+void acp_out_fail(struct acp_out *o, u8 status);
+
+/* ---- failures a receiving flow remembers ---- */
+
+#define ACP_FAILS	256
+
+/*
+ * Failed pieces until their LAST comes, and failed commands for as long as
+ * frames that were sent without knowing of the failure can arrive.
+ */
+struct acp_fails {
+	u32 count;
+	struct acp_fail {
+		u64 ticket;
+		u64 until;	/* 0: until LAST; else forget when rcv is beyond */
+		u32 origin;
+		u8 status;
+	} e[ACP_FAILS];
+};
+
+/* False: no room; the frame must be refused. */
+bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 until);
+
+/* Status of the command's earlier pieces, forgetting them. */
+u8 acp_fails_take(struct acp_fails *t, u32 origin, u64 ticket);
+
+/* Does a message depend on a command that failed?  Also drops old entries. */
+bool acp_fails_depends(struct acp_fails *t, const struct acp_msg *m, u64 rcv);
+
+#endif /* ACP_CMD_H */
