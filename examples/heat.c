@@ -86,7 +86,7 @@ static double now(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static size_t first_row(int who, size_t rows)
@@ -255,9 +255,8 @@ static void diffuse(const struct plate *p, size_t rows, uint64_t steps)
 		exchange(&me, &up, &down, !(step & 1), step + 1, p->columns);
 	}
 	if (rank == 0)
-		printf("heat: %zu x %zu cells, %d ranks, %llu steps in %.3f s, "
-		       "%zu bytes per halo row\n", rows, p->columns, procs,
-		       (unsigned long long)steps, now() - begin, p->columns * sizeof(double));
+		printf("heat: %zu x %zu cells, %d ranks, %llu steps in %.3f s\n", rows, p->columns,
+		       procs, (unsigned long long)steps, now() - begin);
 	sync_all();
 }
 
@@ -408,8 +407,8 @@ static int start(int argc, char **argv)
 	    !argument(argc, argv, 2, 3, &columns) || !argument(argc, argv, 3, 0, &steps) ||
 	    rows < (size_t)procs) {
 		if (rank == 0)
-			fprintf(stderr, "usage: heat [ROWS [COLUMNS [STEPS]]], 3 to %d each, "
-				"at least a row per rank\n", SIDE_MAX);
+			fprintf(stderr, "usage: heat [ROWS [COLUMNS [STEPS]]], up to %d each, %s\n",
+				SIDE_MAX, "3 rows and columns and a row per rank at least");
 		return 2;
 	}
 	acpx_set_error_mode(ACPX_ERRORS_RETURN);

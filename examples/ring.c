@@ -270,8 +270,9 @@ static void try_atomics(void)
 		return;
 	if (board->counter != (uint64_t)procs * COUNT_ROUNDS)
 		wrong("the common counter");
-	printf("atomics: %zu steps of 8 and of 4 bytes on each right neighbour; "
-	       "%d ranks counted to %" PRIu64 " together\n", STEPS, procs, board->counter);
+	printf("atomics: %zu of 8 bytes and of 4 on the right neighbour, %s\n", STEPS,
+	       all_right ? "all as they must be" : "NOT as they must be");
+	printf("atomics: %d ranks counted to %" PRIu64 " together\n", procs, board->counter);
 	fflush(stdout);
 }
 

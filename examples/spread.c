@@ -89,7 +89,7 @@ static double now(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* The largest of some files that are on any Debian machine. */
@@ -205,7 +205,7 @@ static void drive_tree(size_t size)
 	seconds = now() - begin;
 	if (procs > 1)
 		printf("spread: %d copies in %.3f s, %.1f MB/s delivered, all issued by rank 0\n",
-		       procs - 1, seconds, 1e-6 * (double)size * (procs - 1) / seconds);
+		       procs - 1, seconds, (double)size * (procs - 1) / seconds / 1e6);
 	fflush(stdout);
 	free(memory);
 	free(filled);

@@ -91,15 +91,16 @@ static uint64_t time_batch(const struct perf_op *op, const struct perf_job *job,
 	return end - begin;
 }
 
-/* Called by pointer, so that the compiler makes it neither inline nor one of many. */
-static void *(*volatile copy_memory)(void *dst, const void *src, size_t size) = memcpy;
-
 static uint64_t time_memcpy(void *dst, const void *src, size_t size, uint64_t batch)
 {
-	uint64_t begin = perf_now(), i;
+	void *(*copy)(void *dst, const void *src, size_t size) = memcpy;
+	uint64_t begin, i;
 
+	/* The compiler must not know what is called, or it would make one call of many. */
+	__asm__("" : "+r"(copy));
+	begin = perf_now();
 	for (i = 0; i < batch; i++)
-		copy_memory(dst, src, size);
+		copy(dst, src, size);
 	return perf_now() - begin;
 }
 

@@ -47,8 +47,8 @@ struct perf_options {
 };
 
 /*
- * Read the arguments (after acp_init took its own) for a job of procs ranks. Returns 0, or -1 with one line about the
- * first thing that is wrong in error[].
+ * Read the arguments (after acp_init took its own) for a job of procs ranks. Returns 0, or -1
+ * with one line about the first thing that is wrong in error[].
  */
 int perf_options_parse(struct perf_options *o, int procs, int argc, char **argv, char *error,
 		       size_t room);

@@ -39,7 +39,7 @@ static void open_text(const struct perf_job *job)
 	if (third->rank >= 0)
 		printf(", third is rank %d (%s)", third->rank, where(third));
 	printf("\ntimes in microseconds; a reading of the clock, %.3f us, is part of each\n",
-	       1e-3 * clock_cost());
+	       clock_cost() / 1e3);
 }
 
 static void open_json(const struct perf_job *job)
@@ -47,8 +47,11 @@ static void open_json(const struct perf_job *job)
 	printf("{\n  \"ranks\": %d, \"target\": %d, \"target_on_other_node\": %s,\n", job->procs,
 	       job->target, job->area[PERF_TARGET].away ? "true" : "false");
 	printf("  \"third\": %d, \"clock_us\": %.3f,\n  \"results\": [", job->third,
-	       1e-3 * clock_cost());
+	       clock_cost() / 1e3);
 }
+
+static const char csv_heading[] =
+"mode,op,size,window,samples,min_us,median_us,p99_us,max_us,mb_per_s,ops_per_s,checks,wrong,ratio,ratio_to,note";
 
 void perf_report_open(struct perf_report *r, const struct perf_options *o,
 		      const struct perf_job *job)
@@ -62,8 +65,7 @@ void perf_report_open(struct perf_report *r, const struct perf_options *o,
 	if (o->format == PERF_JSON)
 		open_json(job);
 	if (o->format == PERF_CSV)
-		printf("mode,op,size,window,samples,min_us,median_us,p99_us,max_us,mb_per_s,"
-		       "ops_per_s,checks,wrong,ratio,ratio_to,note\n");
+		printf("%s\n", csv_heading);
 }
 
 /* A size as people write it: 8, 1K, 1M. */
@@ -118,10 +120,10 @@ static void text_row(struct perf_report *r, const struct perf_row *row)
 	text_heading(r, row->mode);
 	printf("%-10s %6s", row->op, row->size ? human(row->size, text) : "-");
 	printf(" %6s %8zu", row->window ? human(row->window, text) : "-", row->time.n);
-	text_column(1e-3 * row->time.min, 10, 3);
-	text_column(1e-3 * row->time.median, 10, 3);
-	text_column(1e-3 * row->time.p99, 10, 3);
-	text_column(1e-3 * row->time.max, 10, 3);
+	text_column(row->time.min / 1e3, 10, 3);
+	text_column(row->time.median / 1e3, 10, 3);
+	text_column(row->time.p99 / 1e3, 10, 3);
+	text_column(row->time.max / 1e3, 10, 3);
 	text_column(row->mb_per_s, 9, 1);
 	text_column(row->ops_per_s, 10, 0);
 	if (row->wrong != 0)
@@ -139,8 +141,8 @@ static void csv_row(const struct perf_row *row)
 {
 	printf("%s,%s,%" PRIu64 ",%" PRIu64 ",%zu,", row->mode, row->op, row->size, row->window,
 	       row->time.n);
-	printf("%.4f,%.4f,%.4f,%.4f,", 1e-3 * row->time.min, 1e-3 * row->time.median,
-	       1e-3 * row->time.p99, 1e-3 * row->time.max);
+	printf("%.4f,%.4f,%.4f,%.4f,", row->time.min / 1e3, row->time.median / 1e3,
+	       row->time.p99 / 1e3, row->time.max / 1e3);
 	printf("%.3f,%.1f,%" PRIu64 ",%" PRIu64 ",", row->mb_per_s, row->ops_per_s, row->checks,
 	       row->wrong);
 	if (row->ratio_to != NULL)
@@ -156,8 +158,8 @@ static void json_row(const struct perf_report *r, const struct perf_row *row)
 	       ", \"window\": %" PRIu64 ", \"samples\": %zu,", r->rows ? "," : "", row->mode,
 	       row->op, row->size, row->window, row->time.n);
 	printf(" \"min_us\": %.4f, \"median_us\": %.4f, \"p99_us\": %.4f, \"max_us\": %.4f,",
-	       1e-3 * row->time.min, 1e-3 * row->time.median, 1e-3 * row->time.p99,
-	       1e-3 * row->time.max);
+	       row->time.min / 1e3, row->time.median / 1e3, row->time.p99 / 1e3,
+	       row->time.max / 1e3);
 	printf(" \"mb_per_s\": %.3f, \"ops_per_s\": %.1f, \"checks\": %" PRIu64 ", \"wrong\": %"
 	       PRIu64, row->mb_per_s, row->ops_per_s, row->checks, row->wrong);
 	if (row->ratio_to != NULL)
