@@ -134,9 +134,14 @@ static void piece(const struct acp_out *o, u64 offset, u32 length, struct acp_ms
 	m->src += offset;
 	m->length = length;
 	m->size = 0;
-	if (offset + length == o->m.size) {
+	if (offset + length == o->m.size || !length) {
 		m->flags |= ACP_MSG_LAST;
 		*fence |= offset > 0;
+	}
+	if (o->failed) {
+		m->flags |= ACP_MSG_FAIL;
+		m->status = o->failed;
+		m->length = 0;
 	}
 }
 
@@ -145,25 +150,17 @@ void acp_out_next(struct acp_out *o, u32 payload, struct acp_msg *m, bool *fence
 	u64 offset = o->cut;
 	u32 length = 0;
 
-	if (o->m.type == ACP_MSG_DATA)
+	if (o->m.type == ACP_MSG_DATA && !o->failed)
 		length = min_t(u64, payload, o->m.size - offset);
 	piece(o, offset, length, m, fence);
 	o->cut += length;
-	o->finished = o->m.type != ACP_MSG_DATA || o->cut == o->m.size;
+	o->finished = o->m.type != ACP_MSG_DATA || o->failed || o->cut == o->m.size;
 }
 
 void acp_out_again(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
 		   bool *fence)
 {
 	piece(o, offset, length, m, fence);
-}
-
-void acp_out_fail(struct acp_out *o, u8 status)
-{
-	o->m.flags |= ACP_MSG_FAIL;
-	o->m.status = status;
-	o->m.size = o->cut;
-	o->inline_data = false;
 }
 
 /* ---- failures ---- */

@@ -92,6 +92,7 @@ struct acp_out {
 	bool fence;		/* every frame of it is fenced */
 	bool inline_data;	/* DATA: the 4 or 8 bytes to send are in m.a */
 	bool finished;		/* the last message was cut */
+	u8 failed;		/* the source failed so: no more data */
 };
 
 /* Does it go out as one message of at most "payload" bytes of data? */
@@ -107,8 +108,14 @@ void acp_out_next(struct acp_out *o, u32 payload, struct acp_msg *m, bool *fence
 void acp_out_again(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
 		   bool *fence);
 
-/* The source failed: what is left becomes one DATA with FAIL and LAST. */
-void acp_out_fail(struct acp_out *o, u8 status);
+/*
+ * The source failed: what is left becomes one DATA with FAIL and LAST, and
+ * what must be sent again carries FAIL in place of data.
+ */
+static inline void acp_out_fail(struct acp_out *o, u8 status)
+{
+	o->failed = status;
+}
 
 /* ---- failures a receiving flow remembers ---- */
 
