@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests in C: a file of TEST(function__case) { ... CHECK(...); ... } and one
- * TEST_MAIN.  Prints KTAP; the exit status is 1 if a test failed.  The first
- * CHECK that fails ends its test, wherever it stands.
+ * TEST_MAIN.  Prints KTAP; the exit status is 1 if a test failed.  Each test
+ * runs in a process of its own: a crash, or what it leaves open, does not
+ * reach the next one.  The first CHECK that fails ends that process, wherever
+ * it stands: in a thread, in another file, in a child of the test.
  *
  * Arguments of a test program: parts of names; only such tests run.
  */
 #ifndef ACP_TEST_H
 #define ACP_TEST_H
 
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define TEST_MOST	256
 
@@ -21,14 +25,20 @@ struct test {
 	void (*run)(void);
 };
 
+/* How a test ended, shared with the processes it starts. */
+struct test_end {
+	int failed, skipped;
+	char why[500];
+};
+
 struct test_state {
 	struct test all[TEST_MOST];
 	int count;
-	jmp_buf out;		/* where a failed or skipped test goes */
-	char why[400];
+	struct test_end *end;
 };
 
-static struct test_state test_state;
+/* One for all files of a program. */
+__attribute__((weak)) struct test_state test_state;
 
 /* A test: registers itself, in the order of the file. */
 #define TEST(name)								\
@@ -46,20 +56,26 @@ static inline void test_add(const char *name, void (*run)(void))
 	test_state.all[test_state.count++] = (struct test){ name, run };
 }
 
-/* End the running test as failed: file:line and printf-like reason. */
+/* End the running test as failed: file:line and printf-like reason; the first one counts. */
 #define FAIL(...)								\
 	do {									\
-		int at_ = snprintf(test_state.why, sizeof(test_state.why), "%s:%d ",	\
-				   __FILE__, __LINE__);				\
-		snprintf(test_state.why + at_, sizeof(test_state.why) - at_, __VA_ARGS__); \
-		longjmp(test_state.out, 1);					\
+		if (!__atomic_exchange_n(&test_state.end->failed, 1, __ATOMIC_SEQ_CST)) {	\
+			char *why_ = test_state.end->why;			\
+			int at_ = snprintf(why_, 100, "%.80s:%d ", __FILE__, __LINE__);	\
+										\
+			snprintf(why_ + at_, sizeof(test_state.end->why) - at_, __VA_ARGS__); \
+		}								\
+		fflush(stdout);							\
+		_exit(1);							\
 	} while (0)
 
 /* End the running test as skipped. */
 #define SKIP(...)								\
 	do {									\
-		snprintf(test_state.why, sizeof(test_state.why), __VA_ARGS__);	\
-		longjmp(test_state.out, 2);					\
+		snprintf(test_state.end->why, sizeof(test_state.end->why), __VA_ARGS__); \
+		test_state.end->skipped = 1;					\
+		fflush(stdout);							\
+		_exit(0);							\
 	} while (0)
 
 #define CHECK(condition)							\
@@ -89,36 +105,57 @@ static inline int test_wanted(const char *name, int argc, char **argv)
 	return argc < 2;
 }
 
-/* Run one; whether it did not fail. */
-static inline int test_one(const struct test *t, int number)
+/* Run a test in a child and wait for it. */
+static inline void test_in_child(const struct test *t, struct test_end *end)
 {
-	int how;
+	pid_t child;
+	int status;
 
-	how = setjmp(test_state.out);
-	if (!how)
+	memset(end, 0, sizeof(*end));
+	fflush(NULL);
+	child = fork();
+	if (!child) {
 		t->run();
-	if (how == 1)
-		printf("not ok %d - %s # %s\n", number, t->name, test_state.why);
-	else if (how == 2)
-		printf("ok %d - %s # SKIP %s\n", number, t->name, test_state.why);
+		exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		abort();
+	if (end->failed || !status)
+		return;
+	end->failed = 1;
+	if (WIFSIGNALED(status))
+		snprintf(end->why, sizeof(end->why), "killed by signal %d", WTERMSIG(status));
 	else
-		printf("ok %d - %s\n", number, t->name);
-	fflush(stdout);
-	return how != 1;
+		snprintf(end->why, sizeof(end->why), "exit status %d", WEXITSTATUS(status));
 }
 
 static inline int test_main(int argc, char **argv)
 {
+	void *shared = mmap(NULL, sizeof(struct test_end), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct test_end *end = shared;
 	int i, number = 0, failed = 0;
 
+	if (shared == MAP_FAILED)
+		abort();
+	test_state.end = end;
 	printf("KTAP version 1\n");
 	for (i = 0; i < test_state.count; i++)
 		number += test_wanted(test_state.all[i].name, argc, argv);
 	printf("1..%d\n", number);
 	number = 0;
-	for (i = 0; i < test_state.count; i++)
-		if (test_wanted(test_state.all[i].name, argc, argv))
-			failed += !test_one(&test_state.all[i], ++number);
+	for (i = 0; i < test_state.count; i++) {
+		const struct test *t = &test_state.all[i];
+
+		if (!test_wanted(t->name, argc, argv))
+			continue;
+		test_in_child(t, end);
+		failed += end->failed;
+		printf("%sok %d - %s", end->failed ? "not " : "", ++number, t->name);
+		if (end->failed || end->skipped)
+			printf(" # %s%s", end->skipped ? "SKIP " : "", end->why);
+		printf("\n");
+	}
 	return failed != 0;
 }
 

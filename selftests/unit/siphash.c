@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/* SipHash-2-4: see siphash.h. */
+#include "siphash.h"
+
+static uint64_t rotate(uint64_t x, int by)
+{
+	return x << by | x >> (64 - by);
+}
+
+/* Bytes 0 .. count - 1 as a little-endian number. */
+static uint64_t load(const uint8_t *p, size_t count)
+{
+	uint64_t x = 0;
+
+	while (count--)
+		x = x << 8 | p[count];
+	return x;
+}
+
+static void rounds(uint64_t v[4], int count)
+{
+	while (count--) {
+		v[0] += v[1];
+		v[2] += v[3];
+		v[1] = rotate(v[1], 13) ^ v[0];
+		v[3] = rotate(v[3], 16) ^ v[2];
+		v[0] = rotate(v[0], 32);
+		v[2] += v[1];
+		v[0] += v[3];
+		v[1] = rotate(v[1], 17) ^ v[2];
+		v[3] = rotate(v[3], 21) ^ v[0];
+		v[2] = rotate(v[2], 32);
+	}
+}
+
+static void absorb(uint64_t v[4], uint64_t word)
+{
+	v[3] ^= word;
+	rounds(v, 2);
+	v[0] ^= word;
+}
+
+struct siphash_key siphash_key_of(const uint8_t bytes[16])
+{
+	return (struct siphash_key){ { load(bytes, 8), load(bytes + 8, 8) } };
+}
+
+uint64_t siphash24(const struct siphash_key *key, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	uint64_t v[4] = {
+		0x736f6d6570736575 ^ key->k[0], 0x646f72616e646f6d ^ key->k[1],
+		0x6c7967656e657261 ^ key->k[0], 0x7465646279746573 ^ key->k[1],
+	};
+	size_t left;
+
+	for (left = len; left >= 8; left -= 8, p += 8)
+		absorb(v, load(p, 8));
+	absorb(v, (uint64_t)len << 56 | load(p, left));
+	v[2] ^= 0xff;
+	rounds(v, 4);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
