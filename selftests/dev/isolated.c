@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+/* Tests that are processes: see isolated.h. */
+#include "isolated.h"
+
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+/* What a test's processes tell the harness: the first complaint counts. */
+struct report {
+	int state;		/* 0, TEST_FAILED, TEST_SKIPPED; atomic */
+	char text[500];
+};
+
+static struct test *first, **last = &first;
+static struct report *report;	/* shared with the processes of the tests */
+
+void test_add(struct test *t)
+{
+	*last = t;
+	last = &t->next;
+}
+
+bool test_short(void)
+{
+	return getenv("ACP_TEST_SHORT");
+}
+
+void test_end(int state, const char *file, int line, const char *format, ...)
+{
+	const char *base = strrchr(file, '/');
+	int unset = 0, length = 0;
+	va_list args;
+
+	if (__atomic_compare_exchange_n(&report->state, &unset, state, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST)) {
+		if (state == TEST_FAILED)
+			length = snprintf(report->text, sizeof(report->text), "%s:%d: ",
+					  base ? base + 1 : file, line);
+		va_start(args, format);
+		vsnprintf(report->text + length, sizeof(report->text) - (size_t)length, format,
+			  args);
+		va_end(args);
+	}
+	fflush(stdout);
+	_exit(state == TEST_FAILED);
+}
+
+static void start(const struct test *t)
+{
+	setpgid(0, 0);
+	t->run();
+	fflush(stdout);
+	_exit(0);
+}
+
+/* End what a test left behind, and wait until it is gone. */
+static void sweep(pid_t group)
+{
+	kill(-group, SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+}
+
+static bool verdict(int number, const struct test *t, int status, bool late)
+{
+	bool ok = !late && !status && report->state != TEST_FAILED;
+
+	printf("%s %d - %s", ok ? "ok" : "not ok", number, t->name);
+	if (report->state == TEST_FAILED)
+		printf(" # %s", report->text);
+	else if (late)
+		printf(" # hung");
+	else if (status && WIFSIGNALED(status))
+		printf(" # killed by signal %d", WTERMSIG(status));
+	else if (status)
+		printf(" # exit status %d", WEXITSTATUS(status));
+	else if (report->state == TEST_SKIPPED)
+		printf(" # SKIP %s", report->text);
+	printf("\n");
+	fflush(stdout);
+	return ok;
+}
+
+/* Run a test in a child; whether it passed or was skipped. */
+static bool run(int number, const struct test *t)
+{
+	int status = 0;
+	pid_t child;
+	bool late;
+
+	memset(report, 0, sizeof(*report));
+	child = fork();
+	if (!child)
+		start(t);
+	setpgid(child, child);
+	alarm(test_short() ? 5 * t->seconds : t->seconds);
+	late = waitpid(child, &status, 0) < 0;
+	alarm(0);
+	sweep(child);
+	return verdict(number, t, status, late);
+}
+
+static bool wanted(const struct test *t, int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++)
+		if (strstr(t->name, argv[i]))
+			return true;
+	return argc < 2;
+}
+
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction late = { .sa_handler = interrupt };
+	int count = 0, number = 0, failed = 0;
+	struct test *t;
+
+	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	if (report == MAP_FAILED)
+		return 1;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	sigaction(SIGALRM, &late, NULL);
+	for (t = first; t; t = t->next)
+		count += wanted(t, argc, argv);
+	printf("KTAP version 1\n1..%d\n", count);
+	fflush(stdout);
+	for (t = first; t; t = t->next)
+		if (wanted(t, argc, argv))
+			failed += !run(++number, t);
+	return failed != 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranks for tests, on nothing but the ABI: one open file is one rank, so a
+ * single process plays as many as it likes, also in different network
+ * namespaces.
+ */
+#ifndef RANK_H
+#define RANK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "acp_abi.h"
+#include "acp_ga.h"
+
+#define RANKS_MAX	16
+#define NODES_MAX	8
+#define FOREVER		UINT64_MAX
+#define MS		1000000ULL	/* ns */
+#define PAGE		4096UL
+
+/* What a rank joins with; a test changes any of it before setup_join(). */
+struct setup {
+	struct acp_join join;
+	struct acp_rank_run ranks[RANKS_MAX];
+	struct acp_node_run nodes[NODES_MAX * ACP_COLORS_MAX];
+};
+
+/* A rank that has joined, its queues mapped. */
+struct rank {
+	int fd;
+	struct acp_join join;		/* as it came back */
+	struct acp_ga_layout layout;
+	struct acp_sq *sq;
+	struct acp_sqe *entries;
+	const struct acp_cq *cq;
+	char *starter, *heap;
+	uint64_t last;			/* ticket of the latest command */
+};
+
+/* Memory that is registered. */
+struct memory {
+	char *addr;
+	size_t size;
+	struct acp_reg reg;
+};
+
+/* A job of nprocs ranks on 127.0.0.1, with an id that no other test uses. */
+void setup_local(struct setup *s, uint32_t rank, uint32_t nprocs);
+
+/*
+ * A job over several nodes, consecutive ranks sharing one; addresses as text,
+ * all of color 0 first, NULL at the end.  colors = addresses / nodes.
+ */
+void setup_nodes(struct setup *s, uint32_t rank, uint32_t nprocs, uint32_t nodes,
+		 const char *const *addresses);
+
+int device_open(void);
+
+/* Join: the descriptor, or -errno (and nothing stays open). */
+int setup_join(struct setup *s);
+
+/* Join and map; a failure fails the test.  rank_open_local: setup_local() first. */
+void rank_open(struct rank *r, struct setup *s);
+void rank_open_local(struct rank *ranks, uint32_t nprocs);
+void rank_close(struct rank *r);
+
+/* mmap() of a thing of this device. */
+void *rank_map(int fd, uint32_t kind, uint32_t rank, size_t size, int prot);
+
+/* Submit an entry as it is, without ringing: its ticket.  Needs room. */
+uint64_t rank_push(struct rank *r, const struct acp_sqe *e);
+
+/* Submit and ring if need be. */
+uint64_t rank_submit(struct rank *r, const struct acp_sqe *e);
+uint64_t rank_copy(struct rank *r, uint64_t dst, uint64_t src, uint64_t size, uint64_t order);
+uint64_t rank_atomic(struct rank *r, unsigned int op, uint64_t dst, uint64_t src, uint64_t a,
+		     uint64_t b, uint64_t order);
+
+/* Latest ticket that is complete, with all before it. */
+uint64_t rank_completed(const struct rank *r);
+
+/* Wait for a ticket, at most timeout_ns: its ACP_ST_, or -1. */
+int rank_wait(struct rank *r, uint64_t ticket, uint64_t timeout_ns);
+
+/* Submit a copy, wait for it: its status.  Never hangs. */
+int rank_do_copy(struct rank *r, uint64_t dst, uint64_t src, uint64_t size);
+int rank_do_atomic(struct rank *r, unsigned int op, uint64_t dst, uint64_t src, uint64_t a,
+		   uint64_t b);
+
+/* Global addresses. */
+uint64_t rank_ga(const struct rank *r, uint32_t rank, uint32_t stag, uint64_t offset);
+static inline uint64_t starter_ga(const struct rank *r, uint64_t offset)
+{
+	return rank_ga(r, r->join.rank, ACP_STAG_STARTER, offset);
+}
+
+static inline uint64_t heap_ga(const struct rank *r, uint64_t offset)
+{
+	return rank_ga(r, r->join.rank, ACP_STAG_HEAP, offset);
+}
+
+static inline uint64_t memory_ga(const struct memory *m, uint64_t offset)
+{
+	return m->reg.key + ((uintptr_t)m->addr - m->reg.start) + offset;
+}
+
+/* Registration: 0 or -errno. */
+int rank_register(struct rank *r, struct memory *m, void *addr, size_t size, uint32_t access);
+int rank_register_color(struct rank *r, struct memory *m, void *addr, size_t size,
+			uint32_t access, uint32_t color);
+int rank_unregister(struct rank *r, uint64_t key, uint32_t *left);
+
+/* Anonymous memory, page aligned, registered for everything; failures fail the test. */
+void memory_open(struct rank *r, struct memory *m, size_t size);
+void *pages(size_t size, int prot);
+
+/* An address of which only n bytes can be accessed, those after it fault. */
+void *before_hole(size_t n);
+
+/* Fill with bytes that depend on seed and position; is it all there? */
+void fill(void *p, size_t n, uint64_t seed);
+bool filled(const void *p, size_t n, uint64_t seed);
+
+/* Pseudo-random numbers from a seed. */
+uint64_t next_random(uint64_t *state);
+
+uint64_t now_ns(void);
+void sleep_ms(unsigned int ms);
+
+/* A line of /proc/self/status in KiB, e.g. "VmPin". */
+long status_kib(const char *name);
+
+/* Counter of /proc/net/acp of the calling thread's namespace; -1: none of that name. */
+long long counter(const char *name);
+
+/* The former value and the one left behind of an atomic, as the ABI has it. */
+uint64_t atomic_result(unsigned int op, uint64_t old, uint64_t a, uint64_t b);
+static inline unsigned int atomic_width(unsigned int op)
+{
+	return (op & 1) ? 8 : 4;
+}
+
+#endif /* RANK_H */
