@@ -133,6 +133,9 @@ u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_fr
 	if (f->state == ACP_FLOW_OPEN && fr->epoch_src != f->epoch_peer) {
 		if (fr->epoch_dst == f->epoch_next)
 			return ACP_FLOW_PASS | ACP_FLOW_RESTART;
+		/* To an earlier life of ours: the echo of a replay, not a new peer. */
+		if (fr->epoch_dst && fr->epoch_dst != f->epoch)
+			return ACP_FLOW_DROP;
 		hello(reply, ACP_FRAME_ASK, f->epoch_next, fr->epoch_src);
 		return ACP_FLOW_REPLY;
 	}

@@ -1,0 +1,889 @@
+// SPDX-License-Identifier: MIT
+/*
+ * kernel/core/flow.c, case by case: two ends in one process, frames handed
+ * over (or not) by the test, time as the test says.  The simulation
+ * (test_sim.c) does the same with all cases at once.
+ */
+#include "test.h"
+#include "flow.h"
+
+#define US	1000ULL
+#define MS	1000000ULL
+#define LIMIT	(1000 * MS)
+#define OPEN_LIMIT (3000 * MS)
+
+/* One end of a flow. */
+struct end {
+	struct acp_flow f;
+	struct acp_flow_slot slots[ACP_FRAME_WINDOW];
+};
+
+static u64 now;
+static u32 next_epoch = 100;
+static char tokens[100000];	/* token of number n: its address */
+
+static void end_init(struct end *e)
+{
+	memset(e, 0, sizeof(*e));
+	acp_flow_init(&e->f, next_epoch, next_epoch + 1, LIMIT, OPEN_LIMIT);
+	e->f.slots = e->slots;
+	next_epoch += 2;
+}
+
+static struct acp_frame hello_of(struct end *e)
+{
+	struct acp_frame fr = { 0 };
+
+	acp_flow_ask(&e->f, &fr);
+	return fr;
+}
+
+/* A DATA frame as it leaves this end. */
+static struct acp_frame data_of(struct end *e, u64 seq)
+{
+	struct acp_frame fr = { .type = ACP_FRAME_DATA, .seq = seq };
+
+	acp_flow_fill(&e->f, &fr);
+	return fr;
+}
+
+static struct acp_frame ack_of(struct end *e)
+{
+	struct acp_frame fr = { .type = ACP_FRAME_ACK };
+
+	acp_flow_fill(&e->f, &fr);
+	return fr;
+}
+
+/* Hand a HELLO over; replies go back and forth until there are none. */
+static u32 hand_hello(struct end *from, struct end *to, struct acp_frame fr)
+{
+	struct acp_frame reply = { 0 };
+	u32 verdict = acp_flow_hello(&to->f, &fr, &reply, now);
+
+	if (verdict & ACP_FLOW_RESTART) {
+		acp_flow_restart(&to->f, fr.epoch_src, next_epoch, now);
+		next_epoch++;
+	}
+	if (verdict & ACP_FLOW_REPLY)
+		verdict |= hand_hello(to, from, reply);
+	return verdict;
+}
+
+/* Open from "a"; then one ACK, so that "b" is open too. */
+static void open_both(struct end *a, struct end *b)
+{
+	struct acp_frame fr;
+
+	acp_flow_open(&a->f, now);
+	hand_hello(a, b, hello_of(a));
+	CHECK_EQ(a->f.state, ACP_FLOW_OPEN);
+	fr = ack_of(a);
+	CHECK(acp_flow_admit(&b->f, &fr, now) & ACP_FLOW_PASS);
+	CHECK_EQ(b->f.state, ACP_FLOW_OPEN);
+}
+
+static void pair_init(struct end *a, struct end *b)
+{
+	now = 1000 * MS;
+	end_init(a);
+	end_init(b);
+	open_both(a, b);
+}
+
+static u64 send_one(struct end *e)
+{
+	return acp_flow_send(&e->f, &tokens[e->f.next], now);
+}
+
+/* Accept and apply at once. */
+static enum acp_flow_verdict take(struct end *e, u64 seq, bool fence)
+{
+	enum acp_flow_verdict v = acp_flow_accept(&e->f, seq, fence);
+
+	if (v == ACP_FLOW_NEW)
+		acp_flow_applied(&e->f, seq);
+	return v;
+}
+
+/* Work through an acknowledgement; how many tokens it gave back, or -1. */
+static int give_ack(struct end *e, struct acp_frame fr, const struct acp_frame_ack *map)
+{
+	struct acp_flow_ack a;
+	int count = 0;
+
+	if (!acp_flow_ack_begin(&e->f, &a, &fr, map))
+		return -1;
+	while (acp_flow_ack_next(&e->f, &a, now))
+		count++;
+	acp_flow_ack_end(&e->f, &a, now);
+	return count;
+}
+
+/* The full acknowledgement of one end to the other. */
+static int ack_from(struct end *from, struct end *to)
+{
+	struct acp_frame_ack map;
+	struct acp_frame fr = ack_of(from);
+
+	acp_flow_fill_map(&from->f, &map);
+	return give_ack(to, fr, &map);
+}
+
+/* One round trip that lasts "rtt". */
+static void round_trip(struct end *a, struct end *b, u64 rtt)
+{
+	u64 seq = send_one(a);
+
+	CHECK_EQ(take(b, seq, false), ACP_FLOW_NEW);
+	now += rtt;
+	CHECK_EQ(ack_from(b, a), 1);
+}
+
+/* ---- receiving ---- */
+
+TEST(accept__duplicate)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_DUPLICATE);
+	CHECK(!b.f.ack_due);
+	acp_flow_applied(&b.f, 1);
+	CHECK(b.f.ack_due);
+	ack_of(&b);
+	CHECK(!b.f.ack_due);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_DUPLICATE);
+	CHECK(b.f.ack_due);
+	CHECK_EQ(take(&b, 3, false), ACP_FLOW_NEW);
+	ack_of(&b);
+	CHECK_EQ(acp_flow_accept(&b.f, 3, false), ACP_FLOW_DUPLICATE);
+	CHECK(b.f.ack_due);
+}
+
+TEST(accept__hold_until_all_earlier_are_applied)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_accept(&b.f, 3, true), ACP_FLOW_HOLD);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
+	CHECK_EQ(acp_flow_accept(&b.f, 2, false), ACP_FLOW_NEW);
+	CHECK_EQ(acp_flow_accept(&b.f, 3, true), ACP_FLOW_HOLD);
+	CHECK(!acp_flow_applied(&b.f, 2));
+	CHECK_EQ(acp_flow_accept(&b.f, 3, true), ACP_FLOW_HOLD);
+	CHECK(acp_flow_applied(&b.f, 1));
+	CHECK_EQ(acp_flow_accept(&b.f, 3, true), ACP_FLOW_NEW);
+	CHECK(acp_flow_applied(&b.f, 3));
+	CHECK_EQ(b.f.rcv, 4);
+}
+
+/* A fence holds back only itself. */
+TEST(accept__later_frames_pass_a_held_one)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_accept(&b.f, 2, true), ACP_FLOW_HOLD);
+	CHECK_EQ(take(&b, 3, false), ACP_FLOW_NEW);
+	CHECK_EQ(take(&b, 1, false), ACP_FLOW_NEW);
+	CHECK_EQ(take(&b, 2, true), ACP_FLOW_NEW);
+	CHECK_EQ(b.f.rcv, 4);
+}
+
+TEST(accept__refused_and_again)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
+	acp_flow_refuse(&b.f, 1);
+	CHECK_EQ(b.f.rcv, 1);
+	CHECK_EQ(take(&b, 2, false), ACP_FLOW_NEW);
+	CHECK_EQ(b.f.rcv, 1);
+	CHECK_EQ(take(&b, 1, false), ACP_FLOW_NEW);
+	CHECK_EQ(b.f.rcv, 3);
+}
+
+TEST(accept__N12_window_edges)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_accept(&b.f, 1 + ACP_FRAME_WINDOW, false), ACP_FLOW_FUTURE);
+	CHECK_EQ(acp_flow_accept(&b.f, ~0ULL, false), ACP_FLOW_FUTURE);
+	CHECK_EQ(acp_flow_accept(&b.f, 1ULL << 63, true), ACP_FLOW_FUTURE);
+	CHECK_EQ(b.f.rcv, 1);
+	CHECK_EQ(take(&b, ACP_FRAME_WINDOW, false), ACP_FLOW_NEW);
+	CHECK_EQ(take(&b, 1, false), ACP_FLOW_NEW);
+	CHECK_EQ(acp_flow_accept(&b.f, 1 + ACP_FRAME_WINDOW, false), ACP_FLOW_NEW);
+	CHECK_EQ(acp_flow_accept(&b.f, 2 + ACP_FRAME_WINDOW, false), ACP_FLOW_FUTURE);
+}
+
+TEST(applied__full_window_backwards)
+{
+	struct end a, b;
+	u64 round, seq, base = 1;
+
+	pair_init(&a, &b);
+	for (round = 0; round < 3; round++) {
+		for (seq = base + ACP_FRAME_WINDOW - 1; seq > base; seq--)
+			CHECK_EQ(take(&b, seq, false), ACP_FLOW_NEW);
+		CHECK_EQ(b.f.rcv, base);
+		CHECK_EQ(take(&b, base, false), ACP_FLOW_NEW);
+		base += ACP_FRAME_WINDOW;
+		CHECK_EQ(b.f.rcv, base);
+	}
+}
+
+TEST(applied__sequence_far_along)
+{
+	struct end a, b;
+	u64 i;
+
+	pair_init(&a, &b);
+	b.f.rcv = ~0ULL - 5000;
+	for (i = 0; i < 1000; i++)
+		CHECK_EQ(take(&b, b.f.rcv, true), ACP_FLOW_NEW);
+	CHECK_EQ(b.f.rcv, ~0ULL - 4000);
+}
+
+/* ---- acknowledgements ---- */
+
+TEST(ack__map_says_exactly_what_was_applied)
+{
+	static const u64 applied[] = { 2, 5, 64, 65, 66, 67, 128, 129, 200, 256 };
+	struct acp_frame_ack map;
+	struct acp_frame fr;
+	struct end a, b;
+	u64 i, seq, bit;
+
+	pair_init(&a, &b);
+	for (seq = 1; seq < 68; seq++)
+		CHECK_EQ(take(&b, seq, false), ACP_FLOW_NEW);
+	for (i = 0; i < sizeof(applied) / sizeof(applied[0]); i++)
+		CHECK_EQ(take(&b, 67 + applied[i], false), ACP_FLOW_NEW);
+	fr = ack_of(&b);
+	acp_flow_fill_map(&b.f, &map);
+	CHECK_EQ(fr.ack, 68);
+	CHECK_EQ(fr.sack, be64_to_cpu(map.map[0]));
+	for (bit = 0; bit < ACP_FRAME_WINDOW; bit++) {
+		bool want = false;
+
+		for (i = 0; i < sizeof(applied) / sizeof(applied[0]); i++)
+			want |= 67 + applied[i] == 68 + 1 + bit;
+		CHECK_EQ(be64_to_cpu(map.map[bit / 64]) >> bit % 64 & 1, want);
+	}
+}
+
+TEST(ack__gives_each_token_once)
+{
+	struct acp_flow_ack work;
+	struct acp_frame fr;
+	struct end a, b;
+	u64 seq;
+
+	pair_init(&a, &b);
+	for (seq = 1; seq <= 5; seq++)
+		send_one(&a);
+	take(&b, 2, false);
+	take(&b, 4, false);
+	fr = ack_of(&b);
+	CHECK(acp_flow_ack_begin(&a.f, &work, &fr, NULL));
+	CHECK(acp_flow_ack_next(&a.f, &work, now) == &tokens[2]);
+	CHECK(acp_flow_ack_next(&a.f, &work, now) == &tokens[4]);
+	CHECK(!acp_flow_ack_next(&a.f, &work, now));
+	acp_flow_ack_end(&a.f, &work, now);
+	CHECK_EQ(a.f.una, 1);
+	CHECK_EQ(give_ack(&a, fr, NULL), 0);
+	take(&b, 1, false);
+	take(&b, 3, false);
+	CHECK_EQ(ack_from(&b, &a), 2);
+	CHECK_EQ(a.f.una, 5);
+	CHECK_EQ(a.f.flight, 1);
+	take(&b, 5, false);
+	CHECK_EQ(ack_from(&b, &a), 1);
+	CHECK(a.f.una == 6 && !a.f.flight && !a.f.lost);
+	b.f.ack_due = false;
+	CHECK(acp_flow_idle(&a.f));
+}
+
+TEST(ack__N13_of_never_sent)
+{
+	struct acp_frame fr = { .type = ACP_FRAME_ACK };
+	struct acp_frame_ack map;
+	struct end a, b;
+
+	pair_init(&a, &b);
+	send_one(&a);
+	send_one(&a);
+	fr.ack = 4;
+	CHECK_EQ(give_ack(&a, fr, NULL), -1);
+	fr.ack = ~0ULL;
+	CHECK_EQ(give_ack(&a, fr, NULL), -1);
+	fr.ack = 0;
+	CHECK_EQ(give_ack(&a, fr, NULL), -1);
+	CHECK(a.f.una == 1 && a.f.flight == 2);
+	memset(&map, 0xff, sizeof(map));
+	fr.ack = 2;
+	fr.sack = ~0ULL;
+	CHECK_EQ(give_ack(&a, fr, &map), 1);
+	CHECK(a.f.una == 2 && a.f.flight == 1 && a.f.next == 3);
+	fr.ack = 3;
+	CHECK_EQ(give_ack(&a, fr, &map), 1);
+	CHECK(a.f.una == 3 && a.f.flight == 0 && a.f.next == 3);
+	CHECK_EQ(give_ack(&a, fr, &map), 0);
+}
+
+TEST(ack__N13_going_backwards)
+{
+	struct acp_frame old;
+	struct end a, b;
+	u64 seq;
+
+	pair_init(&a, &b);
+	for (seq = 1; seq <= 3; seq++)
+		send_one(&a);
+	take(&b, 2, false);
+	old = ack_of(&b);
+	take(&b, 1, false);
+	take(&b, 3, false);
+	CHECK_EQ(ack_from(&b, &a), 3);
+	CHECK_EQ(give_ack(&a, old, NULL), 0);
+	CHECK(a.f.una == 4 && a.f.flight == 0 && a.f.lost == 0);
+}
+
+/* Old bits must not be read as bits of the numbers that use the slots now. */
+TEST(ack__N13_backwards_by_more_than_a_window)
+{
+	struct acp_frame_ack map;
+	struct acp_frame old = { .type = ACP_FRAME_ACK, .ack = 1, .sack = ~0ULL };
+	struct end a, b;
+	int i;
+
+	pair_init(&a, &b);
+	for (i = 0; i < 2 * ACP_FRAME_WINDOW; i++)
+		round_trip(&a, &b, 10 * US);
+	memset(&map, 0xff, sizeof(map));
+	for (i = 0; i < 10; i++)
+		send_one(&a);
+	CHECK_EQ(give_ack(&a, old, &map), 0);
+	CHECK_EQ(a.f.flight, 10);
+}
+
+/* ---- losses and time ---- */
+
+TEST(rto__stays_within_the_limits)
+{
+	struct end a, b;
+	int i;
+
+	pair_init(&a, &b);
+	CHECK(a.f.rto >= ACP_FLOW_RTO_MIN && a.f.rto <= ACP_FLOW_RTO_MAX);
+	for (i = 0; i < 200; i++) {
+		round_trip(&a, &b, 1 * US);
+		CHECK(a.f.rto >= ACP_FLOW_RTO_MIN);
+	}
+	CHECK_EQ(a.f.rto, ACP_FLOW_RTO_MIN);
+	for (i = 0; i < 200; i++) {
+		round_trip(&a, &b, 300 * MS);
+		CHECK(a.f.rto <= ACP_FLOW_RTO_MAX);
+	}
+	CHECK_EQ(a.f.rto, ACP_FLOW_RTO_MAX);
+}
+
+TEST(rto__follows_the_round_trip)
+{
+	struct end a, b;
+	int i;
+
+	pair_init(&a, &b);
+	for (i = 0; i < 300; i++)
+		round_trip(&a, &b, 2 * MS);
+	CHECK(a.f.srtt > 1990 * US && a.f.srtt < 2010 * US);
+	CHECK(a.f.rto > 2 * MS && a.f.rto <= 4 * MS);
+}
+
+/* A frame that was sent twice says nothing of the round trip. */
+TEST(rto__no_sample_from_a_repeated_frame)
+{
+	struct end a, b;
+	u64 srtt;
+	int i;
+
+	pair_init(&a, &b);
+	for (i = 0; i < 50; i++)
+		round_trip(&a, &b, 200 * US);
+	srtt = a.f.srtt;
+	send_one(&a);
+	now = acp_flow_deadline(&a.f);
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+	acp_flow_resend(&a.f, acp_flow_lost(&a.f), now);
+	take(&b, a.f.una, false);
+	now += 1 * US;
+	CHECK_EQ(ack_from(&b, &a), 1);
+	CHECK_EQ(a.f.srtt, srtt);
+}
+
+TEST(rto__doubles_up_to_the_limit)
+{
+	u64 last, wait, first = 0;
+	struct end a, b;
+	int i;
+
+	pair_init(&a, &b);
+	for (i = 0; i < 100; i++)
+		round_trip(&a, &b, 50 * US);
+	send_one(&a);
+	last = now;
+	for (i = 0; i < 14; i++) {
+		now = acp_flow_deadline(&a.f) - 1;
+		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_QUIET);
+		now++;
+		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+		CHECK_EQ(acp_flow_lost(&a.f), a.f.una);
+		acp_flow_resend(&a.f, a.f.una, now);
+		wait = now - last;
+		last = now;
+		if (!first)
+			first = wait;
+		CHECK(first >= ACP_FLOW_RTO_MIN);
+		CHECK_EQ(wait, first << i < ACP_FLOW_RTO_MAX ? first << i : ACP_FLOW_RTO_MAX);
+	}
+	take(&b, a.f.una, false);
+	CHECK_EQ(ack_from(&b, &a), 1);
+	send_one(&a);
+	CHECK(acp_flow_deadline(&a.f) - now <= 2 * first);
+}
+
+TEST(loss__seen_by_later_frames)
+{
+	struct end a, b;
+	u64 lost;
+	int i;
+
+	pair_init(&a, &b);
+	for (i = 0; i < 50; i++)
+		round_trip(&a, &b, 100 * US);
+	lost = send_one(&a);
+	for (i = 0; i < 3; i++) {
+		now += 100 * US;
+		take(&b, send_one(&a), false);
+		ack_from(&b, &a);
+	}
+	CHECK_EQ(a.f.lost, 1);
+	CHECK(!acp_flow_room(&a.f));
+	CHECK_EQ(acp_flow_lost(&a.f), lost);
+	CHECK(acp_flow_token(&a.f, lost) == &tokens[lost]);
+	acp_flow_resend(&a.f, lost, now);
+	CHECK(acp_flow_room(&a.f));
+	CHECK_EQ(acp_flow_lost(&a.f), 0);
+	take(&b, lost, false);
+	CHECK_EQ(ack_from(&b, &a), 1);
+	CHECK_EQ(a.f.una, a.f.next);
+}
+
+TEST(loss__reordering_within_a_burst_is_none)
+{
+	struct end a, b;
+	int i;
+
+	pair_init(&a, &b);
+	for (i = 0; i < 50; i++)
+		round_trip(&a, &b, 100 * US);
+	for (i = 0; i < 8; i++)
+		send_one(&a);
+	now += 100 * US;
+	for (i = 7; i >= 0; i--) {
+		take(&b, a.f.una + i, false);
+		if (i)
+			ack_from(&b, &a);
+		CHECK_EQ(a.f.lost, 0);
+	}
+}
+
+TEST(room__window_is_never_exceeded)
+{
+	struct end a, b;
+	int i;
+
+	pair_init(&a, &b);
+	for (i = 0; i < 2000; i++)
+		round_trip(&a, &b, 10 * US);
+	CHECK(a.f.cong.window <= ACP_FRAME_WINDOW);
+	for (i = 0; acp_flow_room(&a.f); i++)
+		send_one(&a);
+	CHECK_EQ(i, ACP_FRAME_WINDOW);
+	take(&b, a.f.una + 1, false);
+	ack_from(&b, &a);
+	CHECK(!acp_flow_room(&a.f));
+	take(&b, a.f.una, false);
+	ack_from(&b, &a);
+	CHECK(acp_flow_room(&a.f));
+}
+
+TEST(tick__failure_after_the_limit)
+{
+	struct end a, b;
+	u64 begin;
+
+	pair_init(&a, &b);
+	send_one(&a);
+	begin = now;
+	for (;;) {
+		enum acp_flow_tick t;
+
+		now = acp_flow_deadline(&a.f);
+		t = acp_flow_tick(&a.f, now);
+		if (t == ACP_FLOW_FAILED)
+			break;
+		CHECK_EQ(t, ACP_FLOW_RESEND);
+		if (acp_flow_lost(&a.f))
+			acp_flow_resend(&a.f, acp_flow_lost(&a.f), now);
+		CHECK(now - begin <= LIMIT);
+	}
+	CHECK(now - begin > LIMIT && now - begin <= LIMIT + 2 * ACP_FLOW_RTO_MAX);
+}
+
+/* A peer that says something but never takes our frames fails too. */
+TEST(tick__failure_without_progress)
+{
+	struct end a, b;
+	u64 begin;
+
+	pair_init(&a, &b);
+	send_one(&a);
+	begin = now;
+	for (;;) {
+		struct acp_frame fr = ack_of(&b);
+
+		now = acp_flow_deadline(&a.f);
+		acp_flow_admit(&a.f, &fr, now);
+		CHECK_EQ(give_ack(&a, fr, NULL), 0);
+		if (acp_flow_tick(&a.f, now) == ACP_FLOW_FAILED)
+			break;
+		if (acp_flow_lost(&a.f))
+			acp_flow_resend(&a.f, acp_flow_lost(&a.f), now);
+		CHECK(now - begin < 4 * LIMIT);
+	}
+	CHECK(now - begin > 2 * LIMIT);
+}
+
+TEST(tick__opening_repeats_and_fails)
+{
+	u64 begin, last = 0;
+	struct end a;
+	int hellos = 0;
+
+	now = 5 * MS;
+	end_init(&a);
+	CHECK_EQ(acp_flow_deadline(&a.f), ~0ULL);
+	acp_flow_open(&a.f, now);
+	begin = now;
+	for (;;) {
+		enum acp_flow_tick t;
+
+		last = now;
+		now = acp_flow_deadline(&a.f);
+		CHECK(now - last <= ACP_FLOW_RTO_MAX);
+		t = acp_flow_tick(&a.f, now);
+		if (t == ACP_FLOW_FAILED)
+			break;
+		CHECK_EQ(t, ACP_FLOW_ASK);
+		hellos++;
+	}
+	CHECK(now - begin > OPEN_LIMIT && now - begin <= OPEN_LIMIT + ACP_FLOW_RTO_MAX);
+	CHECK(hellos > 20 && hellos < 60);
+}
+
+TEST(tick__silent_peer_is_probed_and_fails)
+{
+	struct end a, b;
+	u64 begin;
+	int asked = 0;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_deadline(&a.f), ~0ULL);
+	acp_flow_expect(&a.f, 1, now);
+	begin = now;
+	for (;;) {
+		enum acp_flow_tick t;
+
+		now = acp_flow_deadline(&a.f);
+		t = acp_flow_tick(&a.f, now);
+		if (t == ACP_FLOW_FAILED)
+			break;
+		CHECK_EQ(t, ACP_FLOW_ASK);
+		asked++;
+	}
+	CHECK(asked >= 3);
+	CHECK(now - begin > LIMIT && now - begin < 2 * LIMIT);
+}
+
+TEST(tick__probed_peer_that_answers_does_not_fail)
+{
+	struct end a, b;
+	int i;
+
+	pair_init(&a, &b);
+	acp_flow_expect(&a.f, 2, now);
+	for (i = 0; i < 100; i++) {
+		now = acp_flow_deadline(&a.f);
+		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_ASK);
+		CHECK(a.f.probing);
+		hand_hello(&a, &b, hello_of(&a));
+		CHECK(!a.f.probing);
+	}
+	acp_flow_expect(&a.f, -1, now);
+	CHECK(!acp_flow_idle(&a.f));
+	acp_flow_expect(&a.f, -1, now);
+	CHECK_EQ(acp_flow_deadline(&a.f), ~0ULL);
+}
+
+/* ---- opening, epochs ---- */
+
+TEST(open__by_one_side)
+{
+	struct end a, b;
+
+	now = MS;
+	end_init(&a);
+	end_init(&b);
+	CHECK(!acp_flow_room(&a.f));
+	open_both(&a, &b);
+	CHECK_EQ(a.f.epoch_peer, b.f.epoch);
+	CHECK_EQ(b.f.epoch_peer, a.f.epoch);
+	CHECK(acp_flow_room(&a.f) && acp_flow_room(&b.f));
+}
+
+TEST(open__by_both_at_once)
+{
+	struct acp_frame from_a, from_b;
+	struct end a, b;
+
+	now = MS;
+	end_init(&a);
+	end_init(&b);
+	acp_flow_open(&a.f, now);
+	acp_flow_open(&b.f, now);
+	from_a = hello_of(&a);
+	from_b = hello_of(&b);
+	hand_hello(&a, &b, from_a);
+	hand_hello(&b, &a, from_b);
+	CHECK(a.f.state == ACP_FLOW_OPEN && b.f.state == ACP_FLOW_OPEN);
+	CHECK(a.f.epoch_peer == b.f.epoch && b.f.epoch_peer == a.f.epoch);
+}
+
+TEST(open__N1_lost_reply)
+{
+	struct acp_frame ask, reply = { 0 };
+	struct end a, b;
+
+	now = MS;
+	end_init(&a);
+	end_init(&b);
+	acp_flow_open(&a.f, now);
+	ask = hello_of(&a);
+	CHECK(acp_flow_hello(&b.f, &ask, &reply, now) & ACP_FLOW_REPLY);
+	now = acp_flow_deadline(&a.f);
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_ASK);
+	hand_hello(&a, &b, hello_of(&a));
+	CHECK_EQ(a.f.state, ACP_FLOW_OPEN);
+	CHECK_EQ(a.f.epoch_peer, b.f.epoch);
+}
+
+/* A HELLO alone opens nothing: the number drawn by the receiver must come back. */
+TEST(open__N11_hello_alone_opens_nothing)
+{
+	struct acp_frame ask = { .type = ACP_FRAME_HELLO, .flags = ACP_FRAME_ASK, .epoch_src = 77 };
+	struct acp_frame reply = { 0 };
+	struct end b;
+
+	now = MS;
+	end_init(&b);
+	CHECK_EQ(acp_flow_hello(&b.f, &ask, &reply, now), ACP_FLOW_PASS | ACP_FLOW_REPLY);
+	CHECK_EQ(b.f.state, ACP_FLOW_CLOSED);
+	CHECK(reply.epoch_src == b.f.epoch && reply.epoch_dst == 77);
+	CHECK(!(reply.flags & ACP_FRAME_ASK));
+}
+
+/* The peer restarted while idle: it opens anew, and is believed after its answer. */
+TEST(restart__peer_opens_anew)
+{
+	struct end a, b, b2;
+	u32 old;
+
+	pair_init(&a, &b);
+	old = a.f.epoch;
+	send_one(&a);
+	end_init(&b2);
+	acp_flow_open(&b2.f, now);
+	CHECK(hand_hello(&b2, &a, hello_of(&b2)) & ACP_FLOW_RESTART);
+	CHECK(a.f.state == ACP_FLOW_OPEN && b2.f.state == ACP_FLOW_OPEN);
+	CHECK(a.f.epoch != old && a.f.epoch == b2.f.epoch_peer && a.f.epoch_peer == b2.f.epoch);
+	CHECK(a.f.next == 1 && a.f.rcv == 1 && !a.f.flight);
+}
+
+/* Its last HELLO is lost, its first DATA says the same. */
+TEST(restart__seen_by_data)
+{
+	struct acp_frame ask, challenge = { 0 }, reply = { 0 }, data;
+	struct end a, b, b2;
+
+	pair_init(&a, &b);
+	end_init(&b2);
+	acp_flow_open(&b2.f, now);
+	ask = hello_of(&b2);
+	CHECK_EQ(acp_flow_hello(&a.f, &ask, &challenge, now), ACP_FLOW_REPLY);
+	CHECK(acp_flow_hello(&b2.f, &challenge, &reply, now) & ACP_FLOW_OPENED);
+	data = data_of(&b2, send_one(&b2));
+	CHECK_EQ(acp_flow_admit(&a.f, &data, now), ACP_FLOW_PASS | ACP_FLOW_RESTART);
+	acp_flow_restart(&a.f, data.epoch_src, next_epoch++, now);
+	CHECK_EQ(acp_flow_admit(&a.f, &data, now), ACP_FLOW_PASS);
+	CHECK_EQ(take(&a, 1, false), ACP_FLOW_NEW);
+	CHECK_EQ(ack_from(&a, &b2), 1);
+}
+
+/* The one that waits for answers finds out by itself. */
+TEST(restart__seen_by_a_probe)
+{
+	struct end a, b, b2;
+	struct acp_frame probe;
+
+	pair_init(&a, &b);
+	acp_flow_expect(&a.f, 1, now);
+	end_init(&b2);
+	now = acp_flow_deadline(&a.f);
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_ASK);
+	probe = hello_of(&a);
+	CHECK(hand_hello(&a, &b2, probe) & ACP_FLOW_RESTART);
+	CHECK(a.f.state == ACP_FLOW_OPEN && a.f.epoch_peer == b2.f.epoch);
+}
+
+/* Both were restarted towards each other's earlier lives: they must not stay so. */
+TEST(restart__both_sides)
+{
+	struct end a, b, a2, b2;
+
+	pair_init(&a, &b);
+	end_init(&a2);
+	end_init(&b2);
+	acp_flow_open(&a2.f, now);
+	acp_flow_open(&b2.f, now);
+	hand_hello(&a2, &b2, hello_of(&a2));
+	hand_hello(&b2, &a2, hello_of(&b2));
+	CHECK(a2.f.state == ACP_FLOW_OPEN && b2.f.state == ACP_FLOW_OPEN);
+	CHECK(a2.f.epoch_peer == b2.f.epoch && b2.f.epoch_peer == a2.f.epoch);
+}
+
+/* Frames of an earlier life change nothing, whatever they are. */
+TEST(epoch__N11_replay_of_an_earlier_life)
+{
+	struct acp_frame hello, probe, data, ack, reply = { 0 };
+	struct end a, b, a2;
+	struct acp_flow before;
+
+	pair_init(&a, &b);
+	acp_flow_open(&a.f, now);
+	hello = hello_of(&a);
+	hello.epoch_dst = 0;
+	probe = hello_of(&a);
+	data = data_of(&a, send_one(&a));
+	ack = ack_of(&a);
+	end_init(&a2);
+	acp_flow_open(&a2.f, now);
+	hand_hello(&a2, &b, hello_of(&a2));
+	ack_from(&a2, &b);
+	CHECK_EQ(b.f.epoch_peer, a2.f.epoch);
+	before = b.f;
+	CHECK_EQ(acp_flow_admit(&b.f, &data, now), ACP_FLOW_DROP);
+	CHECK_EQ(acp_flow_admit(&b.f, &ack, now), ACP_FLOW_DROP);
+	CHECK(!(acp_flow_hello(&b.f, &hello, &reply, now) & (ACP_FLOW_RESTART | ACP_FLOW_OPENED)));
+	CHECK(!(acp_flow_hello(&b.f, &probe, &reply, now) & (ACP_FLOW_RESTART | ACP_FLOW_OPENED)));
+	CHECK(b.f.epoch == before.epoch && b.f.epoch_peer == before.epoch_peer);
+	CHECK(b.f.rcv == before.rcv && b.f.state == before.state);
+}
+
+/* What a replayed HELLO sets off reaches the peer that lives: nobody may restart by it. */
+TEST(epoch__N11_replayed_hello_does_not_end_a_living_flow)
+{
+	struct acp_frame first, probe, reply;
+	struct end a, b, a2;
+	u32 epoch_a, epoch_b;
+
+	pair_init(&a, &b);
+	probe = hello_of(&a);
+	first = probe;
+	first.epoch_dst = 0;
+	reply = first;
+	reply.flags = 0;
+	reply.epoch_dst = b.f.epoch;
+	end_init(&a2);
+	acp_flow_open(&a2.f, now);
+	hand_hello(&a2, &b, hello_of(&a2));
+	epoch_a = a2.f.epoch;
+	epoch_b = b.f.epoch;
+	CHECK_EQ(a2.f.epoch_peer, epoch_b);
+	CHECK(!(hand_hello(&a2, &b, first) & ACP_FLOW_RESTART));
+	CHECK(!(hand_hello(&a2, &b, probe) & ACP_FLOW_RESTART));
+	CHECK(!(hand_hello(&a2, &b, reply) & ACP_FLOW_RESTART));
+	CHECK(a2.f.epoch == epoch_a && b.f.epoch == epoch_b);
+	CHECK(a2.f.epoch_peer == epoch_b && b.f.epoch_peer == epoch_a);
+	CHECK(a2.f.state == ACP_FLOW_OPEN && b.f.state == ACP_FLOW_OPEN);
+}
+
+TEST(epoch__N11_replay_within_a_life)
+{
+	struct acp_frame data, ask;
+	struct end a, b;
+	u64 i;
+
+	pair_init(&a, &b);
+	ask = hello_of(&a);
+	ask.epoch_dst = 0;
+	data = data_of(&a, send_one(&a));
+	CHECK_EQ(take(&b, 1, false), ACP_FLOW_NEW);
+	CHECK_EQ(ack_from(&b, &a), 1);
+	for (i = 0; i < 1000; i++)
+		round_trip(&a, &b, 10 * US);
+	CHECK_EQ(acp_flow_admit(&b.f, &data, now), ACP_FLOW_PASS);
+	CHECK_EQ(acp_flow_accept(&b.f, data.seq, false), ACP_FLOW_DUPLICATE);
+	CHECK(!(hand_hello(&a, &b, ask) & ACP_FLOW_RESTART));
+	CHECK_EQ(b.f.rcv, 1002);
+	round_trip(&a, &b, 10 * US);
+}
+
+TEST(epoch__N12_forged_numbers)
+{
+	struct acp_frame fr;
+	struct end a, b;
+
+	pair_init(&a, &b);
+	fr = data_of(&a, 1);
+	fr.epoch_src++;
+	CHECK_EQ(acp_flow_admit(&b.f, &fr, now), ACP_FLOW_DROP);
+	fr = data_of(&a, 1);
+	fr.epoch_dst ^= 0x40000000;
+	CHECK_EQ(acp_flow_admit(&b.f, &fr, now), ACP_FLOW_DROP);
+	fr = data_of(&a, 1);
+	CHECK_EQ(acp_flow_admit(&b.f, &fr, now), ACP_FLOW_PASS);
+}
+
+/* ---- a failed end is used again ---- */
+
+TEST(failed__opens_again)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	send_one(&a);
+	end_init(&a);
+	acp_flow_open(&a.f, now);
+	hand_hello(&a, &b, hello_of(&a));
+	CHECK_EQ(a.f.state, ACP_FLOW_OPEN);
+	CHECK_EQ(a.f.epoch_peer, b.f.epoch);
+	round_trip(&a, &b, 10 * US);
+}
+
+TEST_MAIN
