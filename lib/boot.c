@@ -610,13 +610,75 @@ static int place_runs(struct libacp_boot *boot, const char *text)
 	return -1;
 }
 
+/* Cut the list of nodes down to its first ones. */
+static void keep_nodes(struct libacp_boot *boot, uint32_t nodes)
+{
+	uint32_t kept = 0, i;
+
+	for (i = 0; i < boot->node_run_count; i++) {
+		struct acp_node_run run = boot->node_runs[i];
+
+		if (run.first >= nodes)
+			continue;
+		if (run.count > nodes - run.first)
+			run.count = nodes - run.first;
+		boot->node_runs[kept++] = run;
+	}
+	boot->node_run_count = kept;
+	boot->nodes = nodes;
+}
+
+/* How many of its nodes a run really uses. */
+static uint32_t used_nodes(const struct acp_rank_run *run)
+{
+	uint32_t blocks = (run->count - 1) / run->block + 1;
+
+	return blocks < run->nodes ? blocks : run->nodes;
+}
+
+/* The kernel wants a rank on each node: forget unused nodes at the end, refuse others. */
+static int drop_unused(struct libacp_boot *boot)
+{
+	uint8_t *used = calloc(boot->nodes / 8 + 1, 1);
+	uint32_t end = 0, i, j;
+	int result = 0;
+
+	if (!used) {
+		libacp_error("no memory for the placement");
+		return -1;
+	}
+	for (i = 0; i < boot->rank_run_count; i++) {
+		const struct acp_rank_run *run = &boot->rank_runs[i];
+		uint32_t count = used_nodes(run);
+
+		for (j = run->node; j < run->node + count; j++)
+			used[j / 8] |= (uint8_t)(1u << j % 8);
+		if (end < run->node + count)
+			end = run->node + count;
+	}
+	for (j = 0; j < end && (used[j / 8] >> j % 8 & 1); j++)
+		;
+	if (j < end) {
+		libacp_error("ACP_PLACEMENT: no rank is placed on node %u", j);
+		result = -1;
+	}
+	free(used);
+	if (result == 0)
+		keep_nodes(boot, end);
+	return result;
+}
+
 int libacp_boot_placement(struct libacp_boot *boot, const char *text)
 {
+	int result;
+
 	if (strcmp(text, "cyclic") == 0)
-		return one_run(boot, boot->nodes, 1);
-	if (strncmp(text, "block", 5) == 0 && (text[5] == '\0' || text[5] == ':'))
-		return place_blocks(boot, text + 5);
-	return place_runs(boot, text);
+		result = one_run(boot, boot->nodes, 1);
+	else if (strncmp(text, "block", 5) == 0 && (text[5] == '\0' || text[5] == ':'))
+		result = place_blocks(boot, text + 5);
+	else
+		result = place_runs(boot, text);
+	return result < 0 ? result : drop_unused(boot);
 }
 
 static uint32_t run_node(const struct acp_rank_run *run, uint32_t rank)

@@ -55,10 +55,8 @@ static uint64_t handle_ticket(acp_handle_t handle)
 
 static void pause_cpu(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if __has_builtin(__builtin_ia32_pause)
 	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
 #endif
 }
 

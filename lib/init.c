@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -90,8 +89,9 @@ static void explain_join_memory(void)
 	struct rlimit limit = { 0, 0 };
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
-	libacp_error("no memory for starter (%" PRIu64 " bytes) and heap (%" PRIu64 " bytes): either is free memory scarce, or RLIMIT_MEMLOCK (%" PRIu64 " bytes) too low: raise it with ulimit -l or in limits.conf",
-		     boot->starter_size, boot->heap_size, (uint64_t)limit.rlim_cur);
+	libacp_error("no memory for starter (%llu bytes) and heap (%llu bytes): either is free memory scarce, or RLIMIT_MEMLOCK (%llu bytes) too low: raise it with ulimit -l or in limits.conf",
+		     (unsigned long long)boot->starter_size, (unsigned long long)boot->heap_size,
+		     (unsigned long long)limit.rlim_cur);
 }
 
 static void explain_join(int error)
@@ -211,7 +211,8 @@ static void leave(void)
 		munmap(libacp.sq, libacp.sq_bytes);
 	if (libacp.cq != MAP_FAILED)
 		munmap(libacp.cq, libacp.cq_bytes);
-	libacp.sq = libacp.cq = MAP_FAILED;
+	libacp.sq = MAP_FAILED;
+	libacp.cq = MAP_FAILED;
 	if (libacp.fd >= 0)
 		close(libacp.fd);
 	libacp.fd = -1;
@@ -222,7 +223,8 @@ static int join(uint32_t number)
 	struct acp_join join;
 	int error;
 
-	libacp.sq = libacp.cq = MAP_FAILED;
+	libacp.sq = MAP_FAILED;
+	libacp.cq = MAP_FAILED;
 	libacp.fd = open_device();
 	if (libacp.fd < 0)
 		return -1;
@@ -268,9 +270,11 @@ static void watch_forks(void)
 
 /* ---- The barrier ---- */
 
-int libacp_barrier(uint64_t timeout_ns)
+int libacp_barrier(uint32_t flags, uint64_t timeout_ns)
 {
-	struct acp_sync sync = { .size = sizeof(sync), .timeout_ns = timeout_ns };
+	struct acp_sync sync = {
+		.size = sizeof(sync), .flags = flags, .timeout_ns = timeout_ns,
+	};
 	int error;
 
 	pthread_mutex_lock(&barrier);
@@ -281,9 +285,9 @@ int libacp_barrier(uint64_t timeout_ns)
 	return -error;
 }
 
-static int meet(uint64_t timeout_ns)
+static int meet(uint32_t flags)
 {
-	int error = libacp_barrier(timeout_ns);
+	int error = libacp_barrier(flags, FOR_EVER);
 
 	if (error == -ECANCELED)
 		libacp_job_aborted();
@@ -293,11 +297,13 @@ static int meet(uint64_t timeout_ns)
 
 static int meet_first(void)
 {
-	int error = libacp_barrier(libacp.boot.init_timeout_ms * MS);
+	int error = libacp_barrier(0, libacp.boot.init_timeout_ms * MS);
 
 	if (error == -ETIMEDOUT)
 		libacp_error("not all %u ranks came within %u ms (ACP_INIT_TIMEOUT): are they all started, and is UDP port %u open between the nodes?",
 			     libacp.nprocs, libacp.boot.init_timeout_ms, libacp.boot.port);
+	else if (error == -EPIPE)
+		libacp_error("a rank left before all %u had met", libacp.nprocs);
 	else if (error)
 		libacp_error("the ranks cannot meet: %s", strerror(-error));
 	errno = -error;
@@ -362,7 +368,7 @@ int acp_finalize(void)
 	pthread_mutex_lock(&life);
 	if (libacp_in()) {
 		acp_complete(ACP_HANDLE_ALL);
-		result = meet(FOR_EVER);
+		result = meet(ACP_SYNC_FINAL);
 		leave();
 		libacp_boot_free(&libacp.boot);
 	}
@@ -408,7 +414,7 @@ void acp_abort(const char *str)
 
 int acp_sync(void)
 {
-	return libacp_in() ? meet(FOR_EVER) : -1;
+	return libacp_in() ? meet(0) : -1;
 }
 
 int acp_rank(void)

@@ -61,7 +61,10 @@ void libacp_boot_free(struct libacp_boot *boot);
 /* Parse a list of nodes; sets nodes, colors and the node runs.  0 or -1. */
 int libacp_boot_nodes(struct libacp_boot *boot, const char *text);
 
-/* Parse a placement of boot->nprocs ranks on boot->nodes nodes.  0 or -1. */
+/*
+ * Parse a placement of boot->nprocs ranks on boot->nodes nodes.  Nodes at the
+ * end of the list that get no rank are taken off it.  0 or -1.
+ */
 int libacp_boot_placement(struct libacp_boot *boot, const char *text);
 
 /* Read the job key; the caller wipes it.  0, or -1 after a line on standard error. */
@@ -85,7 +88,7 @@ enum libacp_state {
 	LIBACP_FORKED		/* child of a rank: the queues are not ours */
 };
 
-/* The rank that this process is.  Constant while state is LIBACP_IN, but for the queue. */
+/* The rank that this process is.  While state is LIBACP_IN only the queue changes. */
 struct libacp {
 	int state;			/* enum libacp_state, atomic */
 	int fd;
@@ -94,7 +97,7 @@ struct libacp {
 	uint32_t rank_shift;		/* ga >> rank_shift == rank + 1 */
 	struct acp_ga_layout layout;
 	struct libacp_queue queue;
-	bool spin;			/* more than one CPU: waiting without sleeping makes sense */
+	bool spin;			/* more than one CPU: waiting may go without sleeping */
 	struct libacp_boot boot;
 	void *sq, *cq;			/* the mappings behind queue, and their sizes */
 	size_t sq_bytes, cq_bytes;
@@ -107,8 +110,8 @@ static inline bool libacp_in(void)
 	return __atomic_load_n(&libacp.state, __ATOMIC_ACQUIRE) == LIBACP_IN;
 }
 
-/* Meet all ranks: 0 or -errno. */
-int libacp_barrier(uint64_t timeout_ns);
+/* Meet all ranks; flags: ACP_SYNC_.  0 or -errno. */
+int libacp_barrier(uint32_t flags, uint64_t timeout_ns);
 
 /* One line on standard error, with the rank in front; keeps errno. */
 void libacp_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

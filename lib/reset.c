@@ -59,9 +59,9 @@ static int move(acp_ga_t dst, acp_ga_t src, size_t size)
 	return finish(acp_copy(dst, src, size, ACP_HANDLE_NULL));
 }
 
-static int meet(void)
+static int meet(uint32_t flags)
 {
-	return libacp_barrier(UINT64_MAX);
+	return libacp_barrier(flags, UINT64_MAX);
 }
 
 /* ---- Rank 0 ---- */
@@ -197,32 +197,35 @@ static int agree(struct collection *c, struct acp_rank_run **runs, uint32_t *cou
 
 	if (libacp.rank == 0)
 		collect_begin(c, page);
-	error = meet();
+	error = meet(0);
 	if (error)
 		return error;
 	error = send_number();
 	if (error == -ECANCELED)
 		return error;
-	error = meet();
+	error = meet(0);
 	if (error)
 		return error;
 	if (libacp.rank == 0)
 		collect_end(c, page);
-	error = meet();
+	error = meet(0);
 	if (error)
 		return error;
 	*runs = fetch_runs(count);
 	error = *runs ? 0 : report_failure();
 	if (error)
 		return error;
-	error = meet();
+	error = meet(0);
 	if (error)
 		return error;
 	error = fetch(&failures, PAGE_GA(0, failures), sizeof(failures));
 	if (error)
 		return error;
-	error = meet();
-	return error ? error : failures ? -EINVAL : 0;
+	if (failures)
+		error = meet(0);
+	else
+		error = meet(ACP_SYNC_FINAL);
+	return error || !failures ? error : -EINVAL;
 }
 
 int libacp_reset_agree(int rank)

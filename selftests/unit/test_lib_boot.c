@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What the launcher says: options, environment, nodes, placement, key.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libacp.h"
+#include "test.h"
+
+static char last_error[700];
+static unsigned int errors;
+
+/* In place of the one in init.c. */
+void libacp_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(last_error, sizeof(last_error), format, args);
+	va_end(args);
+	errors++;
+}
+
+static const char *const variables[] = {
+	"ACP_RANK", "ACP_NPROCS", "ACP_NODES", "ACP_PLACEMENT", "ACP_JOB", "ACP_KEYFILE",
+	"ACP_INSECURE", "ACP_PORT", "ACP_STARTER_SIZE", "ACP_HEAP_SIZE", "ACP_QUEUE_DEPTH",
+	"ACP_TIMEOUT", "ACP_INIT_TIMEOUT", "ACP_INTEGRITY",
+};
+
+static void clear_environment(void)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		unsetenv(variables[i]);
+	errors = 0;
+	last_error[0] = '\0';
+}
+
+/* Load with one variable set, and drop the result: 0 or -1. */
+static int load_with(const char *name, const char *value)
+{
+	struct libacp_boot boot;
+	int result;
+
+	clear_environment();
+	setenv(name, value, 1);
+	result = libacp_boot_load(&boot, NULL, NULL);
+	libacp_boot_free(&boot);
+	return result;
+}
+
+/* Refused, with one line that names the variable. */
+static bool refused(const char *name, const char *value)
+{
+	return load_with(name, value) == -1 && errors == 1 && strstr(last_error, name);
+}
+
+TEST(load__defaults)
+{
+	struct libacp_boot boot;
+
+	clear_environment();
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0);
+	CHECK(boot.rank == 0 && boot.nprocs == 1 && boot.job == 1);
+	CHECK(boot.nodes == 1 && boot.colors == 1 && boot.port == 16707);
+	CHECK(boot.starter_size == 10240 && boot.heap_size == 10240 && boot.depth == 4096);
+	CHECK(boot.timeout_ms == 10000 && boot.init_timeout_ms == 60000);
+	CHECK(boot.integrity == ACP_INTEGRITY_UDP && !boot.keyfile && errors == 0);
+	CHECK(boot.rank_run_count == 1 && boot.node_run_count == 1);
+	CHECK(memcmp(boot.node_runs[0].addr, "\x7f\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16) == 0);
+	CHECK(boot.node_runs[0].family == AF_INET && boot.node_runs[0].count == 1);
+	libacp_boot_free(&boot);
+}
+
+TEST(load__numbers_are_strict)
+{
+	static const char *const bad[] = {
+		"", " 1", "1 ", "+1", "-1", "0x10", "1.5", "one", "1K1", "99999999999999999999",
+	};
+	static const char *const names[] = {
+		"ACP_RANK", "ACP_NPROCS", "ACP_JOB", "ACP_PORT", "ACP_STARTER_SIZE",
+		"ACP_HEAP_SIZE", "ACP_QUEUE_DEPTH", "ACP_TIMEOUT", "ACP_INIT_TIMEOUT",
+		"ACP_INSECURE",
+	};
+	size_t i, j;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (j = 0; j < sizeof(bad) / sizeof(bad[0]); j++)
+			CHECK(refused(names[i], bad[j]));
+}
+
+TEST(load__ranges)
+{
+	CHECK(refused("ACP_JOB", "0") && refused("ACP_JOB", "4294967296"));
+	CHECK(load_with("ACP_JOB", "4294967295") == 0);
+	CHECK(refused("ACP_PORT", "0") && refused("ACP_PORT", "65536"));
+	CHECK(refused("ACP_NPROCS", "0") && refused("ACP_NPROCS", "16777216"));
+	CHECK(refused("ACP_RANK", "1"));
+	CHECK(refused("ACP_QUEUE_DEPTH", "100") && refused("ACP_QUEUE_DEPTH", "32"));
+	CHECK(refused("ACP_QUEUE_DEPTH", "131072") && load_with("ACP_QUEUE_DEPTH", "64") == 0);
+	CHECK(refused("ACP_TIMEOUT", "9") && refused("ACP_TIMEOUT", "3600001"));
+	CHECK(refused("ACP_INSECURE", "2"));
+	CHECK(refused("ACP_INTEGRITY", "md5") && refused("ACP_INTEGRITY", ""));
+	CHECK(load_with("ACP_INTEGRITY", "crc32c") == 0);
+	CHECK(refused("ACP_NPROCS", "2") && strstr(last_error, "ACP_RANK"));
+}
+
+TEST(load__sizes)
+{
+	struct libacp_boot boot;
+
+	clear_environment();
+	setenv("ACP_STARTER_SIZE", "3k", 1);
+	setenv("ACP_HEAP_SIZE", "2G", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0);
+	CHECK(boot.starter_size == 3072 && boot.heap_size == 2147483648u);
+	libacp_boot_free(&boot);
+	CHECK(refused("ACP_HEAP_SIZE", "1T") && refused("ACP_HEAP_SIZE", "K"));
+	CHECK(refused("ACP_HEAP_SIZE", "18446744073709551615G"));
+	CHECK(refused("ACP_PORT", "1K"));
+}
+
+TEST(options__removed_and_override)
+{
+	char *argv[18] = {
+		"program", "--acp-myrank", "3", "one", "--acp-nprocs=8", "--acp-size-smem", "2048",
+		"--acp-size-smem-dl", "4096", "--acp-taskid", "100", "--acp-port-local", "44256",
+		"-x", "--acp-queue-depth=128", "--", "two", NULL,
+	};
+	char **args = argv;
+	int argc = sizeof(argv) / sizeof(argv[0]) - 1;
+	struct libacp_boot boot;
+
+	clear_environment();
+	setenv("ACP_RANK", "0", 1);
+	setenv("ACP_NPROCS", "1", 1);
+	CHECK(libacp_boot_load(&boot, &argc, &args) == 0);
+	CHECK(boot.rank == 3 && boot.nprocs == 8 && boot.job == 100 && boot.depth == 128);
+	CHECK(boot.starter_size == 2048 && boot.heap_size == 4096);
+	CHECK(argc == 5 && strcmp(argv[0], "program") == 0 && strcmp(argv[1], "one") == 0);
+	CHECK(strcmp(argv[2], "-x") == 0 && strcmp(argv[3], "--") == 0);
+	CHECK(strcmp(argv[4], "two") == 0 && !argv[5]);
+	libacp_boot_free(&boot);
+}
+
+TEST(options__bad_ones_are_removed_too)
+{
+	char *argv[8] = {
+		"program", "--acp-nonsense", "1", "a", "--acp-job", "--acp-port=1", "--acp-", NULL,
+	};
+	char **args = argv;
+	int argc = sizeof(argv) / sizeof(argv[0]) - 1;
+	struct libacp_boot boot;
+
+	clear_environment();
+	CHECK(libacp_boot_load(&boot, &argc, &args) == -1);
+	CHECK(errors == 3);	/* unknown; no value; no value */
+	CHECK(argc == 2 && strcmp(argv[1], "a") == 0 && !argv[2]);
+	libacp_boot_free(&boot);
+}
+
+TEST(nodes__consecutive_addresses_are_one_run)
+{
+	struct libacp_boot boot = { 0 };
+
+	CHECK(libacp_boot_nodes(&boot, "10.0.0.254 10.0.0.255;10.0.1.0\n10.0.1.1+16381") == 0);
+	CHECK(boot.nodes == 16384 && boot.colors == 1 && boot.node_run_count == 1);
+	CHECK(boot.node_runs[0].first == 0 && boot.node_runs[0].count == 16384);
+	libacp_boot_free(&boot);
+}
+
+TEST(nodes__colors_are_sorted)
+{
+	struct libacp_boot boot = { 0 };
+	const struct acp_node_run *r;
+
+	CHECK(libacp_boot_nodes(&boot, "10.0.0.9,10.1.0.1 10.0.0.1,10.1.0.2+4") == 0);
+	r = boot.node_runs;
+	CHECK(boot.nodes == 5 && boot.colors == 2 && boot.node_run_count == 3);
+	CHECK(r[0].color == 0 && r[0].first == 0 && r[0].count == 1 && r[0].addr[3] == 9);
+	CHECK(r[1].color == 0 && r[1].first == 1 && r[1].count == 4 && r[1].addr[3] == 1);
+	CHECK(r[2].color == 1 && r[2].first == 0 && r[2].count == 5 && r[2].addr[3] == 1);
+	libacp_boot_free(&boot);
+}
+
+TEST(nodes__ipv6)
+{
+	struct libacp_boot boot = { 0 };
+	char text[INET6_ADDRSTRLEN];
+
+	CHECK(libacp_boot_nodes(&boot, "fd00::ffff+2;fd00::1:1") == 0);
+	CHECK(boot.nodes == 3 && boot.node_run_count == 1);
+	CHECK(boot.node_runs[0].family == AF_INET6 && boot.node_runs[0].count == 3);
+	inet_ntop(AF_INET6, boot.node_runs[0].addr, text, sizeof(text));
+	CHECK(strcmp(text, "fd00::ffff") == 0);
+	libacp_boot_free(&boot);
+}
+
+TEST(nodes__malformed)
+{
+	static const char *const bad[] = {
+		"", " ; ", "localhost", "10.0.0", "10.0.0.1.", "10.0.0.256", "10.0.0.1+",
+		"10.0.0.1+0", "10.0.0.1+x", "10.0.0.1+1x", "10.0.0.1+99999999999999999999",
+		"10.0.0.1+16777216", ",", "10.0.0.1,", ",10.0.0.1",
+		"10.0.0.1,10.0.1.1,10.0.2.1,10.0.3.1,10.0.4.1",
+		"10.0.0.1 10.0.0.2,10.1.0.2", "10.0.0.1 fd00::1", "10.0.0.1,fd00::1",
+		"10.0.0.1 10.0.0.1", "10.0.0.1+5 10.0.0.3", "255.255.255.255+2",
+		"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff+2", "10.0.0.1+2,10.1.0.1+3",
+		"@/nonexistent", "@", "@/dev",
+		"10.0.0.1+9000000 11.0.0.1+9000000",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (!refused("ACP_NODES", bad[i]))
+			FAIL("not refused as it should be: '%s'", bad[i]);
+}
+
+static bool write_file(const char *path, const char *text, mode_t mode)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	size_t length = strlen(text);
+	bool good = fd >= 0 && write(fd, text, length) == (ssize_t)length && fchmod(fd, mode) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+TEST(nodes__file)
+{
+	struct libacp_boot boot = { 0 };
+	char path[] = "/tmp/test_lib_boot.XXXXXX", at[64];
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0);
+	close(fd);
+	snprintf(at, sizeof(at), "@%s", path);
+	CHECK(write_file(path, "# two racks\n10.0.0.1+16 # one\n\n10.0.1.1+16\r\n", 0644));
+	CHECK(libacp_boot_nodes(&boot, at) == 0);
+	CHECK(boot.nodes == 32 && boot.node_run_count == 2);
+	libacp_boot_free(&boot);
+	unlink(path);
+}
+
+/* Place nprocs ranks on nodes; boot is the caller's to free. */
+static int place(struct libacp_boot *boot, uint32_t nprocs, uint32_t nodes, const char *text)
+{
+	clear_environment();
+	*boot = (struct libacp_boot){ .nprocs = nprocs, .nodes = nodes };
+	return libacp_boot_placement(boot, text);
+}
+
+/* The node of each rank, as a string of digits. */
+static bool placed(uint32_t nprocs, uint32_t nodes, const char *text, const char *expected)
+{
+	struct libacp_boot boot;
+	bool good = place(&boot, nprocs, nodes, text) == 0;
+	uint32_t i;
+
+	for (i = 0; good && i < nprocs; i++)
+		good = libacp_boot_node_of(&boot, i) == (uint32_t)(expected[i] - '0');
+	libacp_boot_free(&boot);
+	return good;
+}
+
+static bool misplaced(uint32_t nprocs, uint32_t nodes, const char *text)
+{
+	struct libacp_boot boot;
+	bool good = place(&boot, nprocs, nodes, text) == -1 && errors == 1;
+
+	libacp_boot_free(&boot);
+	return good;
+}
+
+TEST(placement__patterns)
+{
+	CHECK(placed(8, 2, "block", "00001111"));
+	CHECK(placed(7, 3, "block", "0001112"));
+	CHECK(placed(3, 5, "block", "012"));
+	CHECK(placed(7, 4, "block:3", "0001112"));
+	CHECK(placed(7, 3, "cyclic", "0120120"));
+	CHECK(placed(2, 9, "cyclic", "01"));
+	CHECK(placed(8, 4, "0+4@2/2/2,4+3@0/3,7+1@3", "22330123"));
+	CHECK(placed(6, 2, "0+6@0/2/2", "001100"));
+}
+
+TEST(placement__mistakes)
+{
+	static const char *const bad[] = {
+		"", "blocks", "block:", "block:0", "block:x", "block:1", "block:2 ", "cyclic2",
+		"0+4@0", "0+9@0", "1+7@0", "0+4@0,5+3@0", "0+4@0,3+5@0", "0+8@2", "0+8@1/2",
+		"0+8@0/0", "0+8@0/1/0", "0+0@0,0+8@0", "0+8", "0+8@", "0+8@0,", "0+8@0x",
+		"0+8@0/1/1/1", "-1+9@0", "0+8@99999999999",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (!misplaced(8, 2, bad[i]))
+			FAIL("not refused as it should be: '%s'", bad[i]);
+}
+
+static bool nodes_left(const char *nodes, uint32_t nprocs, const char *placement, uint32_t expected)
+{
+	struct libacp_boot boot = { .nprocs = nprocs };
+	bool good = libacp_boot_nodes(&boot, nodes) == 0 &&
+		    libacp_boot_placement(&boot, placement) == 0 && boot.nodes == expected;
+	uint32_t i, seen = 0;
+
+	for (i = 0; good && i < boot.node_run_count; i++)
+		seen += boot.node_runs[i].count;
+	good = good && seen == expected * boot.colors;
+	libacp_boot_free(&boot);
+	return good;
+}
+
+TEST(placement__drops_unused_nodes)
+{
+	CHECK(nodes_left("10.0.0.1+8", 4, "block", 4));
+	CHECK(nodes_left("10.0.0.1+8", 9, "block", 5));
+	CHECK(nodes_left("10.0.0.1,10.1.0.1 10.9.0.1,10.8.0.1+7", 5, "cyclic", 5));
+	CHECK(nodes_left("10.0.0.1,10.1.0.1 10.9.0.1,10.8.0.1+7", 8, "block:8", 1));
+	CHECK(nodes_left("10.0.0.1+8", 4, "0+4@0/8/2", 2));
+	CHECK(misplaced(8, 3, "0+4@0,4+4@2") && strstr(last_error, "node 1"));
+	CHECK(misplaced(8, 3, "0+8@1/2"));
+}
+
+TEST(placement__a_million_ranks_is_one_run)
+{
+	struct libacp_boot boot;
+
+	CHECK(place(&boot, 1048576, 16384, "block") == 0);
+	CHECK(boot.rank_run_count == 1 && libacp_boot_node_of(&boot, 1048575) == 16383);
+	libacp_boot_free(&boot);
+	CHECK(place(&boot, 16777215, 16777215, "cyclic") == 0);
+	CHECK(libacp_boot_node_of(&boot, 16777214) == 16777214);
+	libacp_boot_free(&boot);
+}
+
+/* Coding nodes as runs and reading them back gives the same nodes. */
+static bool encodes(const uint32_t *nodes, uint32_t count, uint32_t expected_runs)
+{
+	struct acp_rank_run *runs = calloc(count, sizeof(*runs));
+	struct libacp_boot boot = { .rank_runs = runs };
+	bool good;
+	uint32_t i;
+
+	boot.rank_run_count = libacp_boot_encode(nodes, count, runs, count);
+	good = boot.rank_run_count == expected_runs || !expected_runs;
+	good = good && boot.rank_run_count > 0;
+	for (i = 0; good && i < count; i++)
+		good = libacp_boot_node_of(&boot, i) == nodes[i];
+	free(runs);
+	return good;
+}
+
+TEST(encode__known)
+{
+	static const uint32_t block[] = { 0, 0, 0, 1, 1, 1, 2 };
+	static const uint32_t cyclic[] = { 0, 1, 2, 0, 1, 2, 0 };
+	static const uint32_t pairs[] = { 3, 3, 4, 4, 3, 3, 4, 4, 3 };
+	static const uint32_t swapped[] = { 1, 0 };
+	static const uint32_t same[] = { 5, 5, 5, 5 };
+	struct acp_rank_run runs[1];
+
+	CHECK(encodes(block, 7, 1));
+	CHECK(encodes(cyclic, 7, 1));
+	CHECK(encodes(pairs, 9, 1));
+	CHECK(encodes(swapped, 2, 2));
+	CHECK(encodes(same, 4, 1));
+	CHECK(libacp_boot_encode(swapped, 2, runs, 1) == 0);
+}
+
+TEST(encode__random)
+{
+	uint32_t nodes[200], seed, i, count, state;
+
+	for (seed = 1; seed <= 20000; seed++) {
+		state = seed;
+		count = 1 + seed % 200;
+		for (i = 0; i < count; i++) {
+			state = state * 1664525 + 1013904223;
+			if (i && state >> 30)
+				nodes[i] = nodes[i - 1] + (state >> 29 & 1);
+			else
+				nodes[i] = (state >> 20) % 4;
+		}
+		if (!encodes(nodes, count, 0))
+			FAIL("seed %u", seed);
+	}
+}
+
+static const char hex_key[] = "000102030405060708090a0b0c0d0eFF";
+
+/* Read a key file with this content and mode. */
+static int key_from(const char *text, mode_t mode, uint8_t key[16])
+{
+	char path[] = "/tmp/test_lib_boot.XXXXXX";
+	struct libacp_boot boot = { .keyfile = path };
+	int fd = mkstemp(path), result = -2;
+
+	if (fd >= 0)
+		close(fd);
+	clear_environment();
+	if (write_file(path, text, mode))
+		result = libacp_boot_key(&boot, key);
+	unlink(path);
+	return result;
+}
+
+TEST(key__content)
+{
+	char text[128];
+	uint8_t key[16];
+	int i;
+
+	CHECK(key_from(hex_key, 0600, key) == 0);
+	for (i = 0; i < 15; i++)
+		CHECK(key[i] == i);
+	CHECK(key[15] == 0xff);
+	snprintf(text, sizeof(text), "%s\n", hex_key);
+	CHECK(key_from(text, 0400, key) == 0);
+	CHECK(key_from("", 0600, key) == -1);
+	CHECK(key_from(hex_key + 1, 0600, key) == -1);
+	snprintf(text, sizeof(text), "%s0", hex_key);
+	CHECK(key_from(text, 0600, key) == -1 && errors == 1);
+	snprintf(text, sizeof(text), "x%s", hex_key + 1);
+	CHECK(key_from(text, 0600, key) == -1);
+	snprintf(text, sizeof(text), "%s%80s", hex_key, "");
+	CHECK(key_from(text, 0600, key) == -1);
+}
+
+TEST(key__modes)
+{
+	uint8_t key[16];
+	mode_t bit;
+
+	for (bit = 1; bit <= 040; bit <<= 1)
+		CHECK(key_from(hex_key, 0600 | bit, key) == -1 && errors == 1);
+	CHECK(key_from(hex_key, 0700, key) == 0);
+}
+
+TEST(key__not_a_file)
+{
+	struct libacp_boot boot = { .keyfile = "/dev" };
+	uint8_t key[16];
+
+	clear_environment();
+	CHECK(libacp_boot_key(&boot, key) == -1);
+	boot.keyfile = "/dev/null";
+	CHECK(libacp_boot_key(&boot, key) == -1);
+	boot.keyfile = "/nonexistent";
+	CHECK(libacp_boot_key(&boot, key) == -1 && errors == 3);
+}
+
+TEST(key__needed_over_several_nodes)
+{
+	struct libacp_boot boot;
+
+	clear_environment();
+	setenv("ACP_NODES", "10.0.0.1+2", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0);	/* one rank is on one node */
+	libacp_boot_free(&boot);
+	setenv("ACP_NPROCS", "2", 1);
+	setenv("ACP_RANK", "0", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == -1 && errors == 1);
+	libacp_boot_free(&boot);
+	setenv("ACP_INSECURE", "0", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == -1);
+	libacp_boot_free(&boot);
+	errors = 0;
+	setenv("ACP_INSECURE", "1", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 1);
+	CHECK(strstr(last_error, "warning"));
+	libacp_boot_free(&boot);
+	errors = 0;
+	setenv("ACP_KEYFILE", "somewhere", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 0);
+	CHECK(strcmp(boot.keyfile, "somewhere") == 0);
+	libacp_boot_free(&boot);
+}
+
+TEST_MAIN

@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Joining, access, order, completion and failure, with a device played by
+ * the test.  Ranks 0 and 1 are on the node of rank 0, 2 and 3 on another.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "acp.h"
+#include "libacp.h"
+#include "test.h"
+#include "test_lib_device.h"
+
+#define DEPTH	64
+#define THREADS	6
+#define ROUNDS	3000
+
+static int start(void)
+{
+	setenv("ACP_RANK", "0", 1);
+	setenv("ACP_NPROCS", "4", 1);
+	setenv("ACP_NODES", "10.0.0.1 10.0.0.2", 1);
+	setenv("ACP_INSECURE", "1", 1);
+	setenv("ACP_QUEUE_DEPTH", "64", 1);
+	acpx_set_error_mode(ACPX_ERRORS_RETURN);
+	return acp_init(NULL, NULL);
+}
+
+static acp_ga_t at(int rank, size_t offset)
+{
+	return acp_query_starter_ga(rank) + offset;
+}
+
+static char *starter(int rank)
+{
+	return fake.memory[ACP_STAG_STARTER][rank];
+}
+
+static uint64_t *word(int rank, size_t offset)
+{
+	return (uint64_t *)(void *)(starter(rank) + offset);
+}
+
+static bool is_local(acp_handle_t handle)
+{
+	return handle & 1;
+}
+
+static const struct acp_sqe *entry_of(acp_handle_t handle)
+{
+	return (struct acp_sqe *)(fake.sq + 1) + ((handle >> 1) & (DEPTH - 1));
+}
+
+/* ---- Coming and going ---- */
+
+TEST(calls__before_init)
+{
+	CHECK(acp_rank() == -1 && acp_procs() == -1 && acp_colors() == -1);
+	CHECK(acp_sync() == -1 && acp_finalize() == -1 && acp_reset(0) == -1);
+	CHECK(acp_copy(1, 2, 3, 0) == (acp_handle_t)ACP_HANDLE_NULL);
+	CHECK(acp_add8(1, 2, 3, 0) == (acp_handle_t)ACP_HANDLE_NULL);
+	CHECK(acp_inquire((acp_handle_t)ACP_HANDLE_ALL) == 0);
+	acp_complete((acp_handle_t)ACP_HANDLE_ALL);
+	CHECK(acpx_status(4) == ACPX_EABORT);
+	CHECK(acp_query_address(1) == NULL);
+}
+
+TEST(init__twice_and_again)
+{
+	uint32_t generation;
+
+	CHECK(start() == 0 && acp_rank() == 0 && acp_procs() == 4);
+	generation = fake.join.generation;
+	CHECK(fake.join.node_runs == 1 && fake.join.nodes == 2 && fake.join.colors == 1);
+	CHECK(start() == -1 && acp_rank() == 0);
+	CHECK(acp_sync() == 0 && !fake.final);
+	CHECK(acp_finalize() == 0 && fake.final && acp_finalize() == -1 && acp_rank() == -1);
+	CHECK(start() == 0 && fake.join.generation == generation + 1);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(init__fails_cleanly)
+{
+	static const int errors[] = {
+		ENOMEM, EEXIST, EADDRNOTAVAIL, EADDRINUSE, EACCES, EPROTO, EAFNOSUPPORT,
+		EOPNOTSUPP, ENOSPC, EINVAL,
+	};
+	size_t i;
+
+	fake.open_error = ENOENT;
+	CHECK(start() == -1);
+	fake.open_error = EACCES;
+	CHECK(start() == -1);
+	fake.open_error = 0;
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		fake.join_error = errors[i];
+		CHECK(start() == -1 && fake.fd == -1);
+	}
+	fake.join_error = 0;
+	fake.sync_error = ETIMEDOUT;
+	CHECK(start() == -1 && fake.fd == -1 && acp_rank() == -1);
+	fake.sync_error = 0;
+	CHECK(start() == 0 && acp_finalize() == 0);
+}
+
+TEST(reset__keeps_the_job_when_refused)
+{
+	uint32_t generation;
+
+	CHECK(start() == 0);
+	generation = fake.join.generation;
+	*word(0, 0) = 42;
+	/* Rank 0 alone puts its number here, so this is no permutation. */
+	CHECK(acp_reset(1) == -1 && acp_reset(-1) == -1 && acp_reset(4) == -1);
+	CHECK(acp_rank() == 0 && fake.join.generation == generation && *word(0, 0) == 42);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(reset__alone)
+{
+	uint32_t generation;
+
+	setenv("ACP_NPROCS", "1", 1);
+	setenv("ACP_RANK", "0", 1);
+	CHECK(acp_init(NULL, NULL) == 0);
+	generation = fake.join.generation;
+	*word(0, 0) = 42;
+	CHECK(acp_reset(0) == 0 && fake.join.generation == generation + 1);
+	CHECK(acp_rank() == 0 && acp_procs() == 1 && *word(0, 0) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+/* ---- Access by the caller ---- */
+
+TEST(local__copies)
+{
+	unsigned int i, doorbells, waits;
+	acp_handle_t handle;
+
+	CHECK(start() == 0);
+	doorbells = fake.doorbells;
+	waits = fake.waits;
+	for (i = 0; i < 1000; i++)
+		starter(0)[i] = (char)(i * 7);
+	handle = acp_copy(at(1, 3), at(0, 0), 1000, ACP_HANDLE_NULL);
+	CHECK(is_local(handle) && acp_inquire(handle) == 0 && acpx_status(handle) == 0);
+	CHECK(memcmp(starter(1) + 3, starter(0), 1000) == 0);
+	CHECK(is_local(acp_copy(at(1, 4), at(1, 3), 1000, (acp_handle_t)ACP_HANDLE_ALL)));
+	CHECK(memcmp(starter(1) + 4, starter(0), 1000) == 0);	/* it overlapped */
+	CHECK(is_local(acp_copy(at(0, 0), at(0, 8), 8, (acp_handle_t)ACP_HANDLE_CONT)));
+	CHECK(starter(0)[0] == 56);
+	CHECK(is_local(acp_copy(at(0, 0), at(0, 1), 4, handle)) && starter(0)[0] == 63);
+	CHECK(is_local(acp_copy(at(0, 10240), at(0, 0), 0, ACP_HANDLE_NULL)));
+	acp_complete(handle);
+	CHECK(fake.doorbells == doorbells && fake.waits == waits);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(local__atomics)
+{
+	uint32_t *low;
+
+	CHECK(start() == 0);
+	low = (uint32_t *)(void *)starter(1);
+	*word(1, 0) = 0xffffffff00000005;
+#define DO(call, former, after)	do {							\
+		CHECK(is_local(call));							\
+		CHECK(*word(0, 0) == (former) && *word(1, 0) == (after));		\
+	} while (0)
+	DO(acp_cas8(at(0, 0), at(1, 0), 1, 2, 0), 0xffffffff00000005, 0xffffffff00000005);
+	DO(acp_cas8(at(0, 0), at(1, 0), 0xffffffff00000005, 2, 0), 0xffffffff00000005, 2u);
+	DO(acp_swap8(at(0, 0), at(1, 0), 10, 0), 2u, 10u);
+	DO(acp_add8(at(0, 0), at(1, 0), ~0ull, 0), 10u, 9u);
+	DO(acp_xor8(at(0, 0), at(1, 0), 3, 0), 9u, 10u);
+	DO(acp_or8(at(0, 0), at(1, 0), 0xf00000000, 0), 10u, 0xf0000000au);
+	DO(acp_and8(at(0, 0), at(1, 0), 0x100000002, 0), 0xf0000000au, 0x100000002u);
+	*word(0, 0) = 0;
+	DO(acp_cas4(at(0, 0), at(1, 0), 2, 0xffffffff, 0), 2u, 0x1ffffffffu);
+	DO(acp_add4(at(0, 0), at(1, 0), 1, 0), 0xffffffffu, 0x100000000u);
+	DO(acp_swap4(at(0, 0), at(1, 0), 12, 0), 0u, 0x10000000cu);
+	DO(acp_xor4(at(0, 0), at(1, 0), 5, 0), 12u, 0x100000009u);
+	DO(acp_or4(at(0, 0), at(1, 0), 6, 0), 9u, 0x10000000fu);
+	DO(acp_and4(at(0, 0), at(1, 0), 3, 0), 15u, 0x100000003u);
+#undef DO
+	CHECK(*low == 3);
+	CHECK(acp_finalize() == 0);
+}
+
+/* What is wrong is not done here, and the kernel says why. */
+TEST(local__mistakes_go_to_the_kernel)
+{
+	acp_handle_t handle;
+
+	CHECK(start() == 0);
+	handle = acp_copy(at(0, 10239), at(1, 0), 2, ACP_HANDLE_NULL);
+	CHECK(!is_local(handle));
+	acp_complete(handle);
+	CHECK(acpx_status(handle) == ACPX_ERANGE && starter(0)[10239] == 0);
+	CHECK(!is_local(acp_copy(at(1, 0), at(1, 10239), 2, ACP_HANDLE_NULL)));
+	CHECK(!is_local(acp_copy(at(1, 0), at(0, 0), SIZE_MAX, ACP_HANDLE_NULL)));
+	CHECK(!is_local(acp_add8(at(0, 0), at(1, 4), 1, ACP_HANDLE_NULL)));
+	CHECK(!is_local(acp_add8(at(0, 1), at(1, 8), 1, ACP_HANDLE_NULL)));
+	CHECK(!is_local(acp_add8(at(0, 0), at(1, 10240), 1, ACP_HANDLE_NULL)));
+	handle = acp_copy(ACP_GA_NULL, at(0, 0), 1, ACP_HANDLE_NULL);
+	CHECK(!is_local(handle));
+	acp_complete(handle);
+	CHECK(acpx_status(handle) == ACPX_EGA);
+	CHECK(acp_finalize() == 0);
+}
+
+/* ---- Access through the ring ---- */
+
+TEST(ring__copy)
+{
+	acp_handle_t handle;
+
+	CHECK(start() == 0);
+	*word(0, 0) = 0x1234;
+	handle = acp_copy(at(2, 8), at(0, 0), 8, ACP_HANDLE_NULL);
+	CHECK(handle > 0 && !is_local(handle));
+	acp_complete(handle);
+	CHECK(acp_inquire(handle) == 0 && acpx_status(handle) == 0 && *word(2, 8) == 0x1234);
+	handle = acp_add8(at(0, 8), at(3, 0), 5, ACP_HANDLE_NULL);
+	acp_complete(handle);
+	CHECK(*word(3, 0) == 5 && *word(0, 8) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(ring__pending)
+{
+	acp_handle_t first, second, local;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	first = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	second = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	CHECK(second == first + 2 && acp_inquire(first) == 1);
+	CHECK(acpx_status(first) == ACPX_EPENDING);
+	CHECK(acp_inquire((acp_handle_t)ACP_HANDLE_ALL) == 1);
+	CHECK(acp_inquire(ACP_HANDLE_NULL) == 0);
+	local = acp_copy(at(1, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	CHECK(local == (second | 1) && acp_inquire(local) == 1 && acpx_status(local) == 0);
+	fake_set_hold(false);
+	acp_complete(local);
+	CHECK(acp_inquire(first) == 0 && acp_inquire(second) == 0 && acp_inquire(local) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(handle__never_issued)
+{
+	acp_handle_t last;
+
+	CHECK(start() == 0);
+	last = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	acp_complete(last + 2);
+	CHECK(acp_inquire(last + 2) == 0 && acpx_status(last + 2) == ACPX_EOP);
+	acp_complete(0x7fffffffffffffff);
+	acp_complete(-3);
+	CHECK(acp_inquire(-3) == 0 && acpx_status(-3) == ACPX_EOP);
+	CHECK(acpx_status(ACP_HANDLE_NULL) == ACPX_EOP);
+	acp_complete((acp_handle_t)ACP_HANDLE_CONT);
+	CHECK(acp_inquire(last) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(order__as_the_kernel_sees_it)
+{
+	acp_handle_t a, b, c;
+	const struct acp_sqe *e;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	a = acp_copy(at(2, 0), at(0, 0), 8, (acp_handle_t)ACP_HANDLE_ALL);
+	e = entry_of(a);
+	CHECK(e->order == 0 && e->flags == 0);		/* nothing was outstanding */
+	b = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	e = entry_of(b);
+	CHECK(e->order == 0 && e->flags == 0 && e->seen < (uint64_t)a >> 1);
+	c = acp_copy(at(2, 0), at(0, 0), 8, a);
+	CHECK(entry_of(c)->order == (uint64_t)a >> 1 && entry_of(c)->flags == 0);
+	c = acp_copy(at(2, 0), at(0, 0), 8, (acp_handle_t)ACP_HANDLE_ALL);
+	CHECK(entry_of(c)->order == ((uint64_t)c >> 1) - 1 && entry_of(c)->flags == 0);
+	c = acp_copy(at(2, 0), at(0, 0), 8, (acp_handle_t)ACP_HANDLE_CONT);
+	CHECK(entry_of(c)->order == ((uint64_t)c >> 1) - 1 && entry_of(c)->flags == ACP_SQE_CONT);
+	c = acp_copy(at(2, 0), at(0, 0), 8, 0x7fffffff);
+	CHECK(entry_of(c)->order == 0);			/* never issued: no condition */
+	/* Local accesses whose condition is not met go the same way. */
+	c = acp_copy(at(1, 0), at(0, 0), 8, b);
+	CHECK(!is_local(c) && entry_of(c)->order == (uint64_t)b >> 1);
+	/* CONT of an access that the caller did is like ALL. */
+	CHECK(is_local(acp_copy(at(1, 0), at(0, 0), 8, ACP_HANDLE_NULL)));
+	c = acp_copy(at(2, 0), at(0, 0), 8, (acp_handle_t)ACP_HANDLE_CONT);
+	CHECK(entry_of(c)->order == ((uint64_t)c >> 1) - 1 && entry_of(c)->flags == 0);
+	fake_set_hold(false);
+	acp_complete(c);
+	c = acp_copy(at(2, 0), at(0, 0), 8, b);
+	CHECK(entry_of(c)->order == 0);			/* met already */
+	CHECK(acp_finalize() == 0);
+}
+
+static void *release_later(void *arg)
+{
+	usleep(20000);
+	fake_set_hold(false);
+	return arg;
+}
+
+TEST(ring__full)
+{
+	pthread_t thread;
+	acp_handle_t handle = 0;
+	int i;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	pthread_create(&thread, NULL, release_later, NULL);
+	for (i = 0; i < 5 * DEPTH; i++) {
+		handle = acp_add8(at(0, 8), at(2, 0), 1, ACP_HANDLE_NULL);
+		CHECK(handle > 0);
+	}
+	pthread_join(thread, NULL);
+	acp_complete(handle);
+	CHECK(*word(2, 0) == 5 * DEPTH);
+	CHECK(acp_finalize() == 0);
+}
+
+/* ---- Failure ---- */
+
+TEST(status__kept_for_depth)
+{
+	acp_handle_t bad, last = 0;
+	int i;
+
+	CHECK(start() == 0);
+	bad = acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	acp_complete(bad);
+	for (i = 1; i < DEPTH; i++)
+		last = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	acp_complete(last);
+	CHECK(acpx_status(bad) == ACPX_ERANGE && acpx_status(last) == 0);
+	acp_complete(acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL));
+	CHECK(acpx_status(bad) == ACPX_EUNKNOWN && acp_inquire(bad) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(strerror__all)
+{
+	int i;
+
+	CHECK(strcmp(acpx_strerror(0), "success") == 0);
+	for (i = 1; i <= ACPX_EABORT; i++)
+		CHECK(acpx_strerror(i) && strcmp(acpx_strerror(i), "unknown status") != 0);
+	CHECK(strcmp(acpx_strerror(ACPX_EABORT + 1), "unknown status") == 0);
+	CHECK(strcmp(acpx_strerror(-1), "unknown status") == 0);
+	CHECK(strcmp(acpx_strerror(ACPX_EUNKNOWN), "unknown status") != 0);
+	CHECK(strcmp(acpx_strerror(ACPX_EPENDING), "unknown status") != 0);
+}
+
+TEST(error_mode__values)
+{
+	CHECK(acpx_set_error_mode(ACPX_ERRORS_ABORT) >= 0);
+	CHECK(acpx_set_error_mode(ACPX_ERRORS_RETURN) == ACPX_ERRORS_ABORT);
+	CHECK(acpx_set_error_mode(2) == -1 && acpx_set_error_mode(-1) == -1);
+	CHECK(acpx_set_error_mode(ACPX_ERRORS_RETURN) == ACPX_ERRORS_RETURN);
+}
+
+/* Run a child that is a rank; its exit status, and what it said on standard error. */
+static int child(void (*body)(void), char *said, size_t room)
+{
+	int pipes[2], status = -1;
+	size_t length = 0;
+	ssize_t got;
+	pid_t pid;
+
+	fflush(stdout);
+	if (pipe(pipes) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		alarm(20);
+		dup2(pipes[1], 2);
+		body();
+		_exit(0);
+	}
+	close(pipes[1]);
+	while ((got = read(pipes[0], said + length, room - 1 - length)) > 0)
+		length += (size_t)got;
+	said[length] = '\0';
+	close(pipes[0]);
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void fail_in_abort_mode(void)
+{
+	if (start() != 0)
+		_exit(1);
+	acpx_set_error_mode(ACPX_ERRORS_ABORT);
+	acp_complete(acp_copy(at(2, 20000), at(0, 0), 8, ACP_HANDLE_NULL));
+}
+
+static void fail_unasked(void)
+{
+	if (start() != 0)
+		_exit(1);
+	acpx_set_error_mode(ACPX_ERRORS_ABORT);
+	acp_add8(at(0, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	acp_finalize();
+}
+
+static void abort_job(void)
+{
+	if (start() != 0)
+		_exit(1);
+	acp_abort("out of luck");
+}
+
+static void see_abort(void)
+{
+	if (start() != 0)
+		_exit(1);
+	acpx_set_error_mode(ACPX_ERRORS_ABORT);
+	fake_abort();
+	acp_sync();
+}
+
+TEST(errors__end_the_job_by_default)
+{
+	char said[2000];
+
+	CHECK(child(fail_in_abort_mode, said, sizeof(said)) == 255);
+	CHECK(strstr(said, "acp: rank 0: acp_copy failed: reaches beyond"));
+	CHECK(child(fail_unasked, said, sizeof(said)) == 255);
+	CHECK(strstr(said, "acp: rank 0: acp_add8 failed: reaches beyond"));
+	CHECK(child(abort_job, said, sizeof(said)) == 255);
+	CHECK(strstr(said, "acp_abort: rank 0: out of luck\n"));
+	CHECK(child(see_abort, said, sizeof(said)) == 255);
+	CHECK(strstr(said, "acp: rank 0: the job was aborted\n"));
+}
+
+TEST(abort__returns_when_asked_to)
+{
+	acp_handle_t pending, after;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	pending = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	fake_abort();
+	CHECK(acp_sync() == -1);
+	acp_complete(pending);
+	CHECK(acp_inquire(pending) == 0 && acpx_status(pending) == ACPX_EABORT);
+	after = acp_copy(at(1, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	CHECK(!is_local(after) && acpx_status(after) == ACPX_EABORT);
+	CHECK(acp_finalize() == -1 && acp_rank() == -1);
+	CHECK(start() == 0 && acp_finalize() == 0);
+}
+
+/* ---- Processes and threads ---- */
+
+static void child_of_rank(void)
+{
+	if (acp_rank() != -1 || acp_sync() != -1 || acp_finalize() != -1)
+		_exit(1);
+	if (acp_copy(1, 2, 3, ACP_HANDLE_NULL) || acp_query_starter_ga(0))
+		_exit(2);
+	if (acp_register_memory(child_of_rank, 1, 0) || acp_reset(0) != -1)
+		_exit(3);
+	acp_complete((acp_handle_t)ACP_HANDLE_ALL);
+	if (acp_inquire(4) || acpx_status(4) != ACPX_EABORT || acp_init(NULL, NULL) != -1)
+		_exit(4);
+}
+
+TEST(fork__child_is_nobody)
+{
+	char said[2000];
+	acp_handle_t handle;
+
+	CHECK(start() == 0);
+	handle = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	CHECK(child(child_of_rank, said, sizeof(said)) == 0);
+	acp_complete(handle);
+	CHECK(acpx_status(handle) == 0 && acp_sync() == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+struct worker {
+	pthread_t thread;
+	size_t former;			/* where its atomics end */
+	bool good;
+};
+
+static void *storm(void *arg)
+{
+	struct worker *w = arg;
+	acp_handle_t handle = 0;
+	int i, status;
+
+	w->good = true;
+	for (i = 0; i < ROUNDS && w->good; i++) {
+		handle = acp_add8(at(0, w->former), at(2 + i % 2, 0), 1, i % 3 ? 0 : handle);
+		acp_add8(at(0, w->former + 8), at(1, 0), 1, ACP_HANDLE_NULL);
+		w->good = handle > 0;
+		if (i % 16)
+			continue;
+		acp_complete(handle);
+		status = acpx_status(handle);	/* the others may have filled the ring again */
+		w->good = w->good && acp_inquire(handle) == 0 &&
+			  (status == 0 || status == ACPX_EUNKNOWN);
+	}
+	acp_complete(handle);
+	return NULL;
+}
+
+static void *registrar(void *arg)
+{
+	static char memory[4 * FAKE_PAGE] __attribute__((aligned(FAKE_PAGE)));
+	struct worker *w = arg;
+	acp_atkey_t key;
+	int i;
+
+	w->good = true;
+	for (i = 0; i < ROUNDS && w->good; i++) {
+		key = acp_register_memory(memory + i % 100, FAKE_PAGE, 0);
+		w->good = key && acp_query_ga(key, memory + i % 100) && !acp_unregister_memory(key);
+	}
+	return NULL;
+}
+
+TEST(threads__storm)
+{
+	struct worker workers[THREADS + 2];
+	int i;
+
+	CHECK(start() == 0);
+	for (i = 0; i < THREADS + 2; i++) {
+		workers[i].former = 64 + 16 * (size_t)i;
+		pthread_create(&workers[i].thread, NULL, i < THREADS ? storm : registrar,
+			       &workers[i]);
+	}
+	for (i = 0; i < THREADS + 2; i++)
+		pthread_join(workers[i].thread, NULL);
+	for (i = 0; i < THREADS + 2; i++)
+		CHECK(workers[i].good);
+	acp_complete((acp_handle_t)ACP_HANDLE_ALL);
+	CHECK(*word(2, 0) + *word(3, 0) == THREADS * ROUNDS && *word(1, 0) == THREADS * ROUNDS);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST_MAIN
