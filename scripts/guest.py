@@ -59,15 +59,15 @@ while [ -e /sys/class/net/eth$j ]; do
 done
 $B stty -F /dev/ttyS1 raw -echo
 leaks=/sys/kernel/debug/kmemleak
-if [ "$VM_LEAKS" = 1 ]; then
-	if [ -e $leaks ]; then echo clear >$leaks; else echo "vm: this kernel has no kmemleak" >/dev/ttyS1; fi
+if [ "$VM_LEAKS" = 1 ] && [ ! -e $leaks ]; then
+	echo "vm: this kernel has no kmemleak" >/dev/ttyS1
 fi
 cd "$VM_TOP"
 sh /run/vm/command </dev/null >/dev/ttyS1 2>&1
 status=$?
 if [ "$VM_LEAKS" = 1 ] && [ -e $leaks ]; then
 	sleep 6		# younger objects are not reported
-	echo scan >$leaks; echo scan >$leaks
+	echo scan >$leaks; echo scan >$leaks	# an object must look the same twice
 	cat $leaks >/dev/ttyS0
 	stty -F /dev/ttyS0 raw	# returns when all is out, here and below
 fi
