@@ -62,21 +62,23 @@ static bool same_result(const struct acp_run *r, const struct acp_step *s)
 	return s->dst_node == r->dst_node && s->dst_color == r->dst_color;
 }
 
+/* Does its result go on from the peer, by another flow? */
+static bool travels(const struct acp_step *s)
+{
+	return s->plan == ACP_PLAN_DELEGATE && s->dst_node != s->node;
+}
+
 /*
- * Would a fence put s after everything in the run?  Puts act at the peer
- * before later frames are applied.  Results travel on from there: only
- * another result on the same way stays behind them.  A source that may have
- * to be read again must not be written.
+ * Would a fence put everything that s does after everything in the run?
+ * Puts act at the peer before later frames are applied; an atomic on memory
+ * here would act at once.  Results travel on from the peer: only another
+ * result on the same way stays behind them, not what an atomic does there.
  */
 static bool orderable(const struct acp_run *r, const struct acp_step *s)
 {
-	if (!same_flow(r, s))
+	if (!same_flow(r, s) || (s->plan == ACP_PLAN_SEND && s->atomic))
 		return false;
-	if (!r->results)
-		return true;
-	if (s->plan != ACP_PLAN_DELEGATE || !same_result(r, s))
-		return false;
-	return !(s->atomic && r->sources);
+	return !r->results || (travels(s) && !s->atomic && same_result(r, s));
 }
 
 enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
@@ -89,37 +91,33 @@ enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
 	return ACP_START_WAIT;
 }
 
-static void join(struct acp_run *r, const struct acp_step *s)
+/* Can later commands be put after both the run and s by one fence? */
+static bool joins(const struct acp_run *r, const struct acp_step *s)
 {
-	if (s->plan != ACP_PLAN_DELEGATE || s->dst_node == s->node)
-		return;
-	r->results = true;
-	r->sources |= !s->atomic;
-	r->dst_node = s->dst_node;
-	r->dst_color = s->dst_color;
+	return same_flow(r, s) && (!r->results || !travels(s) || same_result(r, s));
 }
 
 void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s)
 {
 	bool follows = r->first <= r->last && ticket == r->last + 1;
 
-	if (follows && s->plan == ACP_PLAN_LOCAL) {
+	if (s->plan == ACP_PLAN_LOCAL) {
+		r->first = follows ? r->first : ticket + 1;
 		r->last = ticket;
 		return;
 	}
-	if (!follows || !orderable(r, s)) {
+	if (!follows || !joins(r, s)) {
 		r->first = ticket;
 		r->node = s->node;
 		r->color = s->color;
 		r->results = false;
-		r->sources = false;
 	}
 	r->last = ticket;
-	if (s->plan == ACP_PLAN_LOCAL) {
-		r->first = ticket + 1;
-		return;
+	if (travels(s)) {
+		r->results = true;
+		r->dst_node = s->dst_node;
+		r->dst_color = s->dst_color;
 	}
-	join(r, s);
 }
 
 /* ---- what goes out ---- */

@@ -70,7 +70,6 @@ struct acp_run {
 	u32 node, dst_node;
 	u8 color, dst_color;
 	bool results;		/* results travel from the peer to dst_node */
-	bool sources;		/* copies whose source the peer may still have to read */
 };
 
 enum acp_start {

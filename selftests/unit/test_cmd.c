@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: MIT
+/*
+ * kernel/core/cmd.c: what a command may be, when it may start, how it is cut
+ * into messages, and what a receiver remembers of failures.
+ */
+#include "test.h"
+#include "cmd.h"
+
+static u64 random_state;
+
+static u64 rnd(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state * 0x2545f4914f6cdd1d;
+}
+
+/* ---- checking ---- */
+
+static struct acp_ga_layout layout;
+
+static u64 ga(u32 rank, u32 color, u64 offset)
+{
+	return acp_ga_make(&layout, rank, color, ACP_STAG_USER, offset);
+}
+
+/* A command of 10 ranks, 2 colors that is in order. */
+static struct acp_msg good_cmd(u8 op)
+{
+	struct acp_msg m = { .op = op };
+
+	layout = acp_ga_layout(10);
+	m.dst = ga(1, 0, 64);
+	m.src = ga(9, 1, 128);
+	if (op == ACP_OP_COPY)
+		m.size = 100;
+	else
+		m.a = m.b = ~0ULL;
+	return m;
+}
+
+TEST(check__every_operation)
+{
+	u32 op;
+
+	for (op = 0; op < 256; op++) {
+		struct acp_msg m = good_cmd(op);
+		bool known = op >= ACP_OP_COPY && op < ACP_OP_END;
+
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), known ? ACP_ST_OK : ACP_ST_OP);
+	}
+}
+
+TEST(check__width)
+{
+	u32 op;
+
+	CHECK_EQ(acp_op_width(ACP_OP_COPY), 0);
+	for (op = ACP_OP_CAS4; op < ACP_OP_END; op += 2) {
+		CHECK_EQ(acp_op_width(op), 4);
+		CHECK_EQ(acp_op_width(op + 1), 8);
+	}
+	CHECK(acp_op_width(0) < 0 && acp_op_width(ACP_OP_END) < 0 && acp_op_width(255) < 0);
+}
+
+TEST(check__fields_of_other_operations)
+{
+	struct acp_msg m = good_cmd(ACP_OP_COPY);
+	u32 op;
+
+	m.a = 1;
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+	m = good_cmd(ACP_OP_COPY);
+	m.b = 1;
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+	for (op = ACP_OP_CAS4; op < ACP_OP_END; op++) {
+		m = good_cmd(op);
+		m.size = 8;
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+	}
+}
+
+TEST(check__size)
+{
+	struct acp_msg m = good_cmd(ACP_OP_COPY);
+
+	m.size = 0;
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OK);
+	m.size = ACP_COPY_MAX;
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OK);
+	m.size = ACP_COPY_MAX + 1;
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+	m.size = ~0ULL;
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+}
+
+TEST(check__N9_addresses_of_nobody)
+{
+	static const u64 bad[] = { 0, 1, 0xfffffff, ~0ULL };
+	struct acp_msg m;
+	u32 i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		m = good_cmd(ACP_OP_COPY);
+		m.src = bad[i];
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_GA);
+		m = good_cmd(ACP_OP_COPY);
+		m.dst = bad[i];
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_GA);
+	}
+	m = good_cmd(ACP_OP_COPY);
+	m.src = ga(10, 0, 0);
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_GA);
+	m = good_cmd(ACP_OP_COPY);
+	m.dst = ga(10, 0, 0);
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_GA);
+	m = good_cmd(ACP_OP_COPY);
+	m.dst = ga(0, 2, 0);
+	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_GA);
+	m = good_cmd(ACP_OP_COPY);
+	CHECK_EQ(acp_cmd_check(&layout, 1, &m), ACP_ST_GA);
+}
+
+TEST(check__N10_alignment)
+{
+	u32 op, shift;
+
+	for (op = ACP_OP_COPY; op < ACP_OP_END; op++) {
+		for (shift = 0; shift < 8; shift++) {
+			u8 width = acp_op_width(op) ? acp_op_width(op) : 1;
+			u8 want = shift % width ? ACP_ST_ALIGN : ACP_ST_OK;
+			struct acp_msg m = good_cmd(op);
+
+			m.src += shift;
+			CHECK_EQ(acp_cmd_check(&layout, 2, &m), want);
+			m = good_cmd(op);
+			m.dst += shift;
+			CHECK_EQ(acp_cmd_check(&layout, 2, &m), want);
+		}
+	}
+}
+
+TEST(result__of_every_operation)
+{
+	u64 x = 0xfedcba9876543210, a = 0x0123456789abcdef, b = 0x5555555555555555;
+
+	CHECK_EQ(acp_op_result(ACP_OP_CAS8, x, x, b), b);
+	CHECK_EQ(acp_op_result(ACP_OP_CAS8, x, a, b), x);
+	CHECK_EQ(acp_op_result(ACP_OP_CAS4, (u32)x, 0xff00000076543210, b), b);
+	CHECK_EQ((u32)acp_op_result(ACP_OP_CAS4, (u32)x, a, b), (u32)x);
+	CHECK_EQ(acp_op_result(ACP_OP_SWAP8, x, a, 0), a);
+	CHECK_EQ((u32)acp_op_result(ACP_OP_SWAP4, (u32)x, a, 0), (u32)a);
+	CHECK_EQ(acp_op_result(ACP_OP_ADD8, x, a, 0), x + a);
+	CHECK_EQ((u32)acp_op_result(ACP_OP_ADD4, 0xffffffff, 1, 0), 0);
+	CHECK_EQ(acp_op_result(ACP_OP_XOR8, x, a, 0), x ^ a);
+	CHECK_EQ((u32)acp_op_result(ACP_OP_XOR4, (u32)x, a, 0), (u32)x ^ (u32)a);
+	CHECK_EQ(acp_op_result(ACP_OP_OR8, x, a, 0), x | a);
+	CHECK_EQ((u32)acp_op_result(ACP_OP_OR4, (u32)x, a, 0), (u32)x | (u32)a);
+	CHECK_EQ(acp_op_result(ACP_OP_AND8, x, a, 0), x & a);
+	CHECK_EQ((u32)acp_op_result(ACP_OP_AND4, (u32)x, a, 0), (u32)x & (u32)a);
+}
+
+TEST(plan__all_placements)
+{
+	CHECK_EQ(acp_cmd_plan(0, 0, 0), ACP_PLAN_LOCAL);
+	CHECK_EQ(acp_cmd_plan(0, 0, 1), ACP_PLAN_SEND);
+	CHECK_EQ(acp_cmd_plan(0, 1, 0), ACP_PLAN_DELEGATE);
+	CHECK_EQ(acp_cmd_plan(0, 1, 1), ACP_PLAN_DELEGATE);
+	CHECK_EQ(acp_cmd_plan(0, 1, 2), ACP_PLAN_DELEGATE);
+}
+
+/* ---- order ---- */
+
+/*
+ * The model.  What a command does happens at points: when it STARTs at its
+ * origin, when its FRAME is applied at the peer, when its RESULT is applied
+ * at the destination.  A fence puts points of one flow in order; nothing
+ * else does, short of completion.
+ */
+enum point { START, FRAME, RESULT };
+
+struct act {
+	enum point point;
+	u32 node;
+};
+
+struct model {
+	struct acp_step s;
+	u64 order;
+	bool started, fenced, complete;
+	/* derived */
+	int writes;
+	struct act write[2];
+	struct act read_begin, read_end;
+};
+
+#define ORIGIN	0
+
+static void derive(struct model *c)
+{
+	const struct acp_step *s = &c->s;
+	enum point result = s->dst_node == s->node ? FRAME : RESULT;
+
+	c->writes = 0;
+	if (s->plan == ACP_PLAN_LOCAL) {
+		c->write[c->writes++] = (struct act){ START, ORIGIN };
+		c->read_begin = c->read_end = (struct act){ START, ORIGIN };
+	} else if (s->plan == ACP_PLAN_SEND) {
+		if (s->atomic)
+			c->write[c->writes++] = (struct act){ START, ORIGIN };
+		c->write[c->writes++] = (struct act){ FRAME, s->node };
+		c->read_begin = (struct act){ START, ORIGIN };
+		c->read_end = (struct act){ FRAME, ORIGIN };
+	} else {
+		if (s->atomic)
+			c->write[c->writes++] = (struct act){ FRAME, s->node };
+		c->write[c->writes++] = (struct act){ result, s->dst_node };
+		c->read_begin = (struct act){ FRAME, s->node };
+		c->read_end = (struct act){ s->atomic ? FRAME : result, s->node };
+	}
+}
+
+/* Is point "a" of command A guaranteed to be before point "b" of the fenced command B? */
+static bool precedes(const struct model *A, enum point a, const struct model *B, enum point b)
+{
+	bool same_flow = A->s.node == B->s.node && A->s.color == B->s.color;
+
+	if (A->complete || a == START)
+		return true;
+	if (!same_flow || b == START)
+		return false;
+	if (a == FRAME)
+		return true;
+	return b == RESULT && A->s.dst_node == B->s.dst_node &&
+	       A->s.dst_color == B->s.dst_color;
+}
+
+static bool guaranteed(const struct model *A, const struct model *B)
+{
+	int i, j;
+
+	if (!A->started)
+		return false;
+	for (i = 0; i < A->writes; i++) {
+		for (j = 0; j < B->writes; j++)
+			if (!precedes(A, A->write[i].point, B, B->write[j].point))
+				return false;
+		if (A->write[i].node == B->read_begin.node &&
+		    !precedes(A, A->write[i].point, B, B->read_begin.point))
+			return false;
+	}
+	for (j = 0; j < B->writes; j++)
+		if (B->write[j].node == A->read_end.node &&
+		    !precedes(A, A->read_end.point, B, B->write[j].point))
+			return false;
+	return true;
+}
+
+static struct acp_step random_step(void)
+{
+	struct acp_step s = { .plan = rnd() % 10 ? 1 + rnd() % 2 : ACP_PLAN_LOCAL };
+
+	s.atomic = rnd() % 2;
+	s.node = 1 + (rnd() % 4 == 0);
+	s.color = rnd() % 8 == 0;
+	s.dst_node = s.plan == ACP_PLAN_SEND ? s.node : rnd() % 3;
+	s.dst_color = s.plan == ACP_PLAN_SEND ? s.color : rnd() % 8 == 0;
+	if (s.plan == ACP_PLAN_LOCAL)
+		s.node = s.dst_node = ORIGIN;
+	return s;
+}
+
+#define COMMANDS	16
+
+/* Commands 2 .. COMMANDS + 1 of a rank; [ticket]. */
+struct queue {
+	struct acp_run run;
+	struct model c[COMMANDS + 2];
+	u64 completed;
+	u64 fenced;
+};
+
+static void advance(struct queue *q)
+{
+	while (q->completed < COMMANDS + 1 && q->c[q->completed + 1].complete)
+		q->completed++;
+}
+
+static void try_start(struct queue *q, u64 t)
+{
+	struct model *c = &q->c[t];
+	enum acp_start how = acp_run_ask(&q->run, q->completed, c->order, &c->s);
+	u64 i;
+
+	if (how == ACP_START_WAIT)
+		return;
+	if (how == ACP_START_NOW)
+		CHECK(c->order <= q->completed);
+	if (how == ACP_START_FENCED) {
+		q->fenced++;
+		CHECK(c->s.plan != ACP_PLAN_LOCAL);
+		for (i = q->completed + 1; i <= c->order; i++)
+			if (!guaranteed(&q->c[i], c))
+				FAIL("seed state %llx: %llu (plan %u%s) is not before %llu (plan %u%s)",
+				     (unsigned long long)random_state, (unsigned long long)i,
+				     q->c[i].s.plan, q->c[i].s.atomic ? " atomic" : "",
+				     (unsigned long long)t, c->s.plan,
+				     c->s.atomic ? " atomic" : "");
+	}
+	c->started = true;
+	c->fenced = how == ACP_START_FENCED;
+	c->complete = c->s.plan == ACP_PLAN_LOCAL;
+	acp_run_started(&q->run, t, &c->s);
+	advance(q);
+}
+
+/* One random event: a command starts, in order or not, or completes. */
+static void random_event(struct queue *q, bool in_order)
+{
+	u64 t = 2 + rnd() % COMMANDS;
+
+	if (rnd() % 5) {
+		if (in_order)
+			for (t = 2; t < COMMANDS + 1 && q->c[t].started; t++)
+				;
+		if (!q->c[t].started)
+			try_start(q, t);
+	} else if (q->c[t].started) {
+		q->c[t].complete = true;
+		advance(q);
+	}
+}
+
+static u64 random_queue(bool in_order)
+{
+	struct queue q = { .run = { .first = 1, .last = 0 }, .completed = 1 };
+	u64 t;
+
+	for (t = 2; t <= COMMANDS + 1; t++) {
+		q.c[t].s = random_step();
+		q.c[t].order = rnd() % 3 ? t - 1 : rnd() % t;
+		derive(&q.c[t]);
+	}
+	for (t = 0; t < 10000 && q.completed < COMMANDS + 1; t++)
+		random_event(&q, in_order);
+	CHECK_EQ(q.completed, COMMANDS + 1);
+	return q.fenced;
+}
+
+TEST(order__N3_fence_only_if_everything_earlier_precedes)
+{
+	u64 fenced = 0;
+	u32 seed;
+
+	for (seed = 1; seed <= 100000; seed++) {
+		random_state = seed * 0x9e3779b97f4a7c15;
+		fenced += random_queue(seed % 4);
+	}
+	CHECK(fenced > 50000);
+}
+
+static struct acp_step step(u8 plan, bool atomic, u32 node, u32 dst_node)
+{
+	return (struct acp_step){ .plan = plan, .atomic = atomic, .node = node,
+				  .dst_node = dst_node };
+}
+
+/* Start "first" as ticket 2, then ask for "second" that waits for it. */
+static enum acp_start pair(struct acp_step first, struct acp_step second)
+{
+	struct acp_run r = { .first = 1, .last = 0 };
+
+	acp_run_started(&r, 2, &first);
+	return acp_run_ask(&r, 1, 2, &second);
+}
+
+TEST(order__pairs_that_cost_no_round_trip)
+{
+	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
+	struct acp_step get = step(ACP_PLAN_DELEGATE, false, 1, 0);
+	struct acp_step third = step(ACP_PLAN_DELEGATE, false, 1, 2);
+	struct acp_step fetch = step(ACP_PLAN_DELEGATE, true, 1, 0);
+	struct acp_step there = step(ACP_PLAN_DELEGATE, true, 1, 1);
+
+	CHECK_EQ(pair(put, put), ACP_START_FENCED);
+	CHECK_EQ(pair(put, get), ACP_START_FENCED);
+	CHECK_EQ(pair(put, third), ACP_START_FENCED);
+	CHECK_EQ(pair(put, fetch), ACP_START_FENCED);
+	CHECK_EQ(pair(put, there), ACP_START_FENCED);
+	CHECK_EQ(pair(there, put), ACP_START_FENCED);
+	CHECK_EQ(pair(get, get), ACP_START_FENCED);
+	CHECK_EQ(pair(third, third), ACP_START_FENCED);
+	CHECK_EQ(pair(fetch, get), ACP_START_FENCED);
+}
+
+TEST(order__pairs_that_must_wait)
+{
+	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
+	struct acp_step other = step(ACP_PLAN_SEND, false, 2, 2);
+	struct acp_step color = put;
+	struct acp_step send_atomic = step(ACP_PLAN_SEND, true, 1, 1);
+	struct acp_step get = step(ACP_PLAN_DELEGATE, false, 1, 0);
+	struct acp_step third = step(ACP_PLAN_DELEGATE, false, 1, 2);
+	struct acp_step fetch = step(ACP_PLAN_DELEGATE, true, 1, 0);
+	struct acp_step local = step(ACP_PLAN_LOCAL, false, 0, 0);
+
+	color.color = color.dst_color = 1;
+	CHECK_EQ(pair(put, other), ACP_START_WAIT);
+	CHECK_EQ(pair(put, color), ACP_START_WAIT);
+	CHECK_EQ(pair(put, local), ACP_START_WAIT);
+	CHECK_EQ(pair(put, send_atomic), ACP_START_WAIT);
+	CHECK_EQ(pair(get, put), ACP_START_WAIT);
+	CHECK_EQ(pair(fetch, put), ACP_START_WAIT);
+	CHECK_EQ(pair(get, third), ACP_START_WAIT);
+	CHECK_EQ(pair(get, fetch), ACP_START_WAIT);
+	CHECK_EQ(pair(fetch, fetch), ACP_START_WAIT);
+}
+
+TEST(order__what_is_complete_needs_no_fence)
+{
+	struct acp_run r = { .first = 1, .last = 0 };
+	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
+	struct acp_step local = step(ACP_PLAN_LOCAL, false, 0, 0);
+
+	acp_run_started(&r, 2, &put);
+	CHECK_EQ(acp_run_ask(&r, 1, 0, &local), ACP_START_NOW);
+	CHECK_EQ(acp_run_ask(&r, 1, 1, &local), ACP_START_NOW);
+	CHECK_EQ(acp_run_ask(&r, 2, 2, &local), ACP_START_NOW);
+	acp_run_started(&r, 3, &local);
+	CHECK_EQ(acp_run_ask(&r, 1, 3, &put), ACP_START_FENCED);
+}
+
+/* ---- pieces ---- */
+
+/* Cut a transfer; the pieces must cover it once, the last one says so. */
+static void cut(u64 size, u32 payload)
+{
+	struct acp_out o = { .m = { .type = ACP_MSG_DATA, .size = size, .dst = 1000, .src = 5000,
+				    .ticket = 9, .origin = 3 } };
+	struct acp_msg m, again;
+	bool fence, fence_again;
+	u64 at = 0;
+
+	do {
+		acp_out_next(&o, payload, &m, &fence);
+		CHECK(m.dst == 1000 + at && m.src == 5000 + at && m.ticket == 9 && m.origin == 3);
+		CHECK(m.length <= payload && m.size == 0 && (m.length || !size));
+		acp_out_again(&o, at, m.length, &again, &fence_again);
+		CHECK(!memcmp(&m, &again, sizeof(m)) && fence == fence_again);
+		at += m.length;
+		CHECK_EQ(!!(m.flags & ACP_MSG_LAST), at == size);
+		CHECK_EQ(fence, at == size && size > payload);
+		CHECK_EQ(o.finished, at == size);
+	} while (!o.finished);
+	CHECK_EQ(at, size);
+}
+
+TEST(out__pieces_cover_a_transfer_once)
+{
+	u64 size;
+
+	for (size = 0; size < 300; size++) {
+		cut(size, 1);
+		cut(size, 7);
+		cut(size, 64);
+		cut(size, 1400);
+	}
+	cut(10 * 1400, 1400);
+	cut(10 * 1400 + 1, 1400);
+}
+
+TEST(out__single)
+{
+	struct acp_out o = { .m = { .type = ACP_MSG_DATA, .size = 100 } };
+
+	CHECK(acp_out_single(&o, 100));
+	CHECK(!acp_out_single(&o, 99));
+	o.m.type = ACP_MSG_CMD;
+	CHECK(acp_out_single(&o, 8));
+}
+
+TEST(out__other_messages_go_as_they_are)
+{
+	struct acp_out o = { .m = { .type = ACP_MSG_CMD, .op = ACP_OP_COPY, .size = 1ULL << 40,
+				    .dst = 8, .src = 16 }, .fence = true };
+	struct acp_msg m;
+	bool fence;
+
+	acp_out_next(&o, 1, &m, &fence);
+	CHECK(!memcmp(&m, &o.m, sizeof(m)) && fence && o.finished);
+}
+
+TEST(out__fence_is_of_every_piece)
+{
+	struct acp_out o = { .m = { .type = ACP_MSG_DATA, .size = 100 }, .fence = true };
+	struct acp_msg m;
+	bool fence;
+
+	do {
+		acp_out_next(&o, 30, &m, &fence);
+		CHECK(fence);
+	} while (!o.finished);
+}
+
+/* The source fails after some pieces: one more message ends the command. */
+TEST(out__source_fails_on_the_way)
+{
+	struct acp_out o = { .m = { .type = ACP_MSG_DATA, .size = 100 } };
+	struct acp_msg m;
+	bool fence;
+
+	acp_out_next(&o, 30, &m, &fence);
+	acp_out_next(&o, 30, &m, &fence);
+	acp_out_fail(&o, ACP_ST_STAG);
+	CHECK(!o.finished);
+	acp_out_next(&o, 30, &m, &fence);
+	CHECK(o.finished && fence);
+	CHECK_EQ(m.flags, ACP_MSG_FAIL | ACP_MSG_LAST);
+	CHECK(m.status == ACP_ST_STAG && m.length == 0);
+	acp_out_again(&o, 60, 0, &m, &fence);
+	CHECK(fence);
+	CHECK_EQ(m.flags, ACP_MSG_FAIL | ACP_MSG_LAST);
+	acp_out_again(&o, 30, 30, &m, &fence);
+	CHECK(!fence);
+	CHECK_EQ(m.flags, ACP_MSG_FAIL);
+	CHECK(m.status == ACP_ST_STAG && m.length == 0 && m.dst == 30);
+}
+
+TEST(out__source_fails_before_the_first_piece)
+{
+	struct acp_out o = { .m = { .type = ACP_MSG_DATA, .size = 100 } };
+	struct acp_msg m;
+	bool fence;
+
+	acp_out_fail(&o, ACP_ST_RANGE);
+	acp_out_next(&o, 30, &m, &fence);
+	CHECK(o.finished && !fence);
+	CHECK_EQ(m.flags, ACP_MSG_FAIL | ACP_MSG_LAST);
+	CHECK_EQ(m.status, ACP_ST_RANGE);
+}
+
+/* ---- failures ---- */
+
+TEST(fails__first_status_counts_and_is_taken_once)
+{
+	struct acp_fails t = { 0 };
+
+	CHECK(acp_fails_add(&t, 1, 10, ACP_ST_STAG, 0));
+	CHECK(acp_fails_add(&t, 1, 10, ACP_ST_RANGE, 0));
+	CHECK(acp_fails_add(&t, 2, 10, ACP_ST_ACCESS, 0));
+	CHECK_EQ(t.count, 2);
+	CHECK_EQ(acp_fails_take(&t, 1, 11), ACP_ST_OK);
+	CHECK_EQ(acp_fails_take(&t, 1, 10), ACP_ST_STAG);
+	CHECK_EQ(acp_fails_take(&t, 1, 10), ACP_ST_OK);
+	CHECK_EQ(acp_fails_take(&t, 2, 10), ACP_ST_ACCESS);
+	CHECK_EQ(t.count, 0);
+}
+
+static struct acp_msg dependent(u32 origin, u64 ticket, u16 depends, u16 upto)
+{
+	return (struct acp_msg){ .type = ACP_MSG_DATA, .origin = origin, .ticket = ticket,
+				 .depends = depends, .upto = upto };
+}
+
+TEST(fails__dependents)
+{
+	struct acp_fails t = { 0 };
+	struct acp_msg m;
+
+	CHECK(acp_fails_add(&t, 1, 10, ACP_ST_STAG, 500));
+	CHECK(acp_fails_add(&t, 1, 12, ACP_ST_STAG, 0));
+	m = dependent(1, 15, 5, 1);
+	CHECK(acp_fails_depends(&t, &m, 400));
+	m = dependent(1, 15, 5, 5);
+	CHECK(acp_fails_depends(&t, &m, 400));
+	m = dependent(1, 15, 6, 6);
+	CHECK(!acp_fails_depends(&t, &m, 400));
+	m = dependent(1, 15, 4, 1);
+	CHECK(!acp_fails_depends(&t, &m, 400));
+	m = dependent(2, 15, 5, 1);
+	CHECK(!acp_fails_depends(&t, &m, 400));
+	m = dependent(1, 10, 0, 0);
+	CHECK(!acp_fails_depends(&t, &m, 400));
+	m = dependent(1, 15, 5, 1);
+	CHECK(acp_fails_depends(&t, &m, 500));
+	CHECK_EQ(t.count, 2);
+	CHECK(!acp_fails_depends(&t, &m, 501));
+	CHECK_EQ(t.count, 1);
+	CHECK_EQ(acp_fails_take(&t, 1, 12), ACP_ST_STAG);
+}
+
+TEST(fails__bounded)
+{
+	struct acp_fails t = { 0 };
+	struct acp_msg m = dependent(1, 5, 1, 1);
+	u64 i;
+
+	for (i = 0; i < ACP_FAILS; i++)
+		CHECK(acp_fails_add(&t, 1, i, ACP_ST_STAG, i % 2 ? 100 : 0));
+	CHECK(!acp_fails_add(&t, 1, i, ACP_ST_STAG, 100));
+	CHECK(acp_fails_add(&t, 1, 3, ACP_ST_STAG, 100));
+	acp_fails_depends(&t, &m, 101);
+	CHECK_EQ(t.count, ACP_FAILS / 2);
+	CHECK(acp_fails_add(&t, 1, i, ACP_ST_STAG, 300));
+}
+
+TEST_MAIN
