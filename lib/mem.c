@@ -17,84 +17,38 @@
 
 #include "libacp.h"
 
-#define CHUNK_BITS	6
-#define CHUNK		(1u << CHUNK_BITS)
+struct libacp_region **libacp_chunks;
 
-/* One region, offsets counted from the page it starts in, as in its GA. */
-struct region {
-	uint64_t tag;		/* color and STag as in the GA, plus 1; 0: none.  Written last */
-	char *start;		/* what offset 0 stands for */
-	uint64_t low, high;	/* the region is the offsets [low, high) */
-	uint64_t writable;	/* ... and [low, writable) for writes: high, or 0 */
-};
-
-static struct region **chunks;		/* indexed by STag >> CHUNK_BITS */
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t own_sizes[ACP_STAG_RESERVED];
 static void *own_memory[ACP_STAG_RESERVED];	/* starter, heap, library */
 
-/* Color and STag of a GA, side by side. */
-static uint64_t ga_tag(acp_ga_t ga)
-{
-	return (ga << libacp.layout.rank_bits) >>
-	       (libacp.layout.rank_bits + libacp.layout.offset_bits);
-}
-
 static uint64_t ga_offset(acp_ga_t ga)
 {
-	return ga & ((1ULL << libacp.layout.offset_bits) - 1);
-}
-
-/* The live region that a GA of this rank belongs to, by rank, color and STag alone. */
-static struct region *find_region(acp_ga_t ga)
-{
-	uint64_t tag = ga_tag(ga);
-	uint32_t stag = tag & ((1u << libacp.layout.stag_bits) - 1);
-	struct region *chunk;
-
-	if (ga >> libacp.rank_shift != (uint64_t)libacp.rank + 1)
-		return NULL;
-	chunk = __atomic_load_n(&chunks[stag >> CHUNK_BITS], __ATOMIC_ACQUIRE);
-	if (!chunk)
-		return NULL;
-	chunk += stag % CHUNK;
-	return __atomic_load_n(&chunk->tag, __ATOMIC_ACQUIRE) == tag + 1 ? chunk : NULL;
-}
-
-void *libacp_mem_find(acp_ga_t ga, uint64_t size, bool write)
-{
-	const struct region *region = find_region(ga);
-	uint64_t offset = ga_offset(ga), high;
-
-	if (!region)
-		return NULL;
-	high = write ? region->writable : region->high;
-	if (offset < region->low || offset > high || size > high - offset)
-		return NULL;
-	return region->start + offset;
+	return ga & libacp.offset_mask;
 }
 
 /* Enter a region that the kernel named; table lock held.  0 or -ENOMEM. */
-static int add_region(acp_ga_t key, char *start, uint64_t low, uint64_t high, bool writable)
+static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, bool writable)
 {
-	uint64_t tag = ga_tag(key);
-	uint32_t stag = tag & ((1u << libacp.layout.stag_bits) - 1);
-	struct region **chunk = &chunks[stag >> CHUNK_BITS];
-	struct region *region;
+	uint64_t tag = libacp_mem_tag(key);
+	uint32_t stag = tag & libacp.stag_mask;
+	struct libacp_region **chunk = &libacp_chunks[stag / LIBACP_CHUNK];
+	struct libacp_region *region;
 
 	if (!*chunk) {
-		region = calloc(CHUNK, sizeof(*region));
+		region = calloc(LIBACP_CHUNK, sizeof(*region));
 		if (!region)
 			return -ENOMEM;
 		__atomic_store_n(chunk, region, __ATOMIC_RELEASE);
 	}
-	region = *chunk + stag % CHUNK;
+	region = *chunk + stag % LIBACP_CHUNK;
 	if (region->tag == tag + 1)
 		return 0;		/* registered once more */
-	region->start = start;
+	region->base = base;
 	region->low = low;
-	region->high = high;
-	region->writable = writable ? high : 0;
+	region->size = size;
+	region->writable = writable ? size : 0;
 	__atomic_store_n(&region->tag, tag + 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -123,7 +77,7 @@ void libacp_mem_unmap(void *addr, uint64_t size)
 
 int libacp_mem_sizes(uint32_t rank, uint64_t sizes[ACP_STAG_RESERVED])
 {
-	struct acp_peer peer = { .size = sizeof(peer), .rank = rank };
+	struct acp_peer_info peer = { .size = sizeof(peer), .rank = rank };
 
 	if (ioctl(libacp.fd, ACP_IOC_PEER, &peer) < 0)
 		return -errno;
@@ -151,8 +105,8 @@ int libacp_mem_open(void)
 	uint32_t stags = 1u << libacp.layout.stag_bits, stag;
 	int error = libacp_mem_sizes(libacp.rank, own_sizes);
 
-	chunks = calloc((stags + CHUNK - 1) / CHUNK, sizeof(struct region *));
-	if (!chunks)
+	libacp_chunks = calloc(stags / LIBACP_CHUNK, sizeof(struct libacp_region *));
+	if (!libacp_chunks)
 		return -ENOMEM;
 	for (stag = 0; !error && stag < ACP_STAG_RESERVED; stag++)
 		error = open_own(stag);
@@ -167,10 +121,10 @@ void libacp_mem_close(void)
 		libacp_mem_unmap(own_memory[i], own_sizes[i]);
 		own_memory[i] = NULL;
 	}
-	for (i = 0; chunks && i < (stags + CHUNK - 1) / CHUNK; i++)
-		free(chunks[i]);
-	free(chunks);
-	chunks = NULL;
+	for (i = 0; libacp_chunks && i < stags / LIBACP_CHUNK; i++)
+		free(libacp_chunks[i]);
+	free(libacp_chunks);
+	libacp_chunks = NULL;
 }
 
 void *libacp_mem_own(uint32_t stag)
@@ -196,8 +150,8 @@ acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned in
 	if (ioctl(libacp.fd, ACP_IOC_REG, &reg) < 0)
 		error = -errno;
 	else
-		error = add_region(reg.key, (char *)(uintptr_t)reg.start, reg.base - reg.start,
-				   reg.end - reg.start, !(access & ACPX_ACCESS_RO));
+		error = add_region(reg.key, (char *)(uintptr_t)reg.base, reg.base - reg.start,
+				   reg.end - reg.base, !(access & ACPX_ACCESS_RO));
 	if (error == -ENOMEM && reg.key) {
 		struct acp_unreg unreg = { .size = sizeof(unreg), .key = reg.key };
 
@@ -216,17 +170,17 @@ acp_atkey_t acp_register_memory(void *addr, size_t size, int color)
 }
 
 /* The region of a key: offset 0, and not the kernel's memory, which has no key. */
-static struct region *find_key(acp_atkey_t key)
+static struct libacp_region *find_key(acp_atkey_t key)
 {
 	if (!libacp_in() || ga_offset(key) || acp_ga_stag(&libacp.layout, key) < ACP_STAG_USER)
 		return NULL;
-	return find_region(key);
+	return libacp_mem_region(key);
 }
 
 int acp_unregister_memory(acp_atkey_t atkey)
 {
 	struct acp_unreg unreg = { .size = sizeof(unreg), .key = atkey };
-	struct region *region;
+	struct libacp_region *region;
 	int result = -1;
 
 	pthread_mutex_lock(&table);
@@ -245,18 +199,18 @@ int acp_unregister_memory(acp_atkey_t atkey)
 
 acp_ga_t acp_query_ga(acp_atkey_t atkey, void *addr)
 {
-	const struct region *region = find_key(atkey);
+	const struct libacp_region *region = find_key(atkey);
 	uint64_t offset;
 
 	if (!region)
 		return ACP_GA_NULL;
-	offset = (uintptr_t)addr - (uintptr_t)region->start;
-	return offset >= region->low && offset < region->high ? atkey + offset : ACP_GA_NULL;
+	offset = (uintptr_t)addr - (uintptr_t)region->base;
+	return offset < region->size ? atkey + region->low + offset : ACP_GA_NULL;
 }
 
 void *acp_query_address(acp_ga_t ga)
 {
-	return libacp_in() ? libacp_local_find(ga, 1, false) : NULL;
+	return libacp_in() ? libacp_local_find(ga) : NULL;
 }
 
 static bool is_address(acp_ga_t ga)

@@ -19,7 +19,7 @@
  *	-ENOTCONN	the file has not joined a job
  *	-EPERM		called by another process than the one that joined
  *	-ENODEV		the network namespace of the job is going away
- *	-ECANCELED	the job was aborted, or a rank of it left too early
+ *	-ECANCELED	the job was aborted
  */
 #ifndef ACP_ABI_H
 #define ACP_ABI_H
@@ -130,7 +130,8 @@ enum acp_status {
 
 /*
  * Rank -> node, run-length coded.  Rank first + i, i < count, is on node
- * node + (i / block) % nodes.  Runs are sorted, cover every rank once.
+ * node + (i / block) % nodes.  Runs are sorted, cover every rank once, and
+ * leave no node without a rank.
  */
 struct acp_rank_run {
 	__u32 first, count;
@@ -255,17 +256,23 @@ struct acp_wait {
  *	-EINTR		a signal came; call again, the arrival counts once
  *	-ETIMEDOUT	not all came within timeout_ns
  *	-EBUSY		another thread of this rank is in the barrier
+ *	-EPIPE		a rank left the job: no barrier can complete any more
+ * A rank that leaves without having passed a barrier with ACP_SYNC_FINAL
+ * breaks the barriers of all others, so that nobody waits for the dead.
  */
 struct acp_sync {
-	__u32 size, reserved;
+	__u32 size;
+	__u32 flags;		/* ACP_SYNC_ */
 	__u64 timeout_ns;	/* ~0: for ever */
 };
+
+#define ACP_SYNC_FINAL	1u	/* the caller leaves the job after this one */
 
 /*
  * ACP_IOC_PEER: about a rank of the job.
  *	-ESRCH		it is not on this node, or not (any more) there
  */
-struct acp_peer {
+struct acp_peer_info {
 	__u32 size;
 	__u32 rank;
 	/* out */
@@ -281,7 +288,7 @@ struct acp_peer {
 #define ACP_IOC_DOORBELL	_IO(ACP_IOC_MAGIC, 3)
 #define ACP_IOC_WAIT		_IOW(ACP_IOC_MAGIC, 4, struct acp_wait)
 #define ACP_IOC_SYNC		_IOW(ACP_IOC_MAGIC, 5, struct acp_sync)
-#define ACP_IOC_PEER		_IOWR(ACP_IOC_MAGIC, 6, struct acp_peer)
+#define ACP_IOC_PEER		_IOWR(ACP_IOC_MAGIC, 6, struct acp_peer_info)
 #define ACP_IOC_ABORT		_IO(ACP_IOC_MAGIC, 7)
 
 /*
@@ -311,7 +318,7 @@ _Static_assert(sizeof(struct acp_reg) == 64, "ABI");
 _Static_assert(sizeof(struct acp_unreg) == 24, "ABI");
 _Static_assert(sizeof(struct acp_wait) == 24, "ABI");
 _Static_assert(sizeof(struct acp_sync) == 16, "ABI");
-_Static_assert(sizeof(struct acp_peer) == 24, "ABI");
+_Static_assert(sizeof(struct acp_peer_info) == 24, "ABI");
 #endif
 
 #endif /* ACP_ABI_H */

@@ -47,6 +47,8 @@ u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg
 		return ACP_ST_GA;
 	if (acp_ga_color(l, m->src) >= colors || acp_ga_color(l, m->dst) >= colors)
 		return ACP_ST_GA;
+	if (width && ((m->src | m->dst) & (width - 1)))
+		return ACP_ST_ALIGN;
 	return ACP_ST_OK;
 }
 

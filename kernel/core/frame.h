@@ -80,6 +80,7 @@ enum acp_msg_type {
 #define ACP_MSG_ORDERED	4	/* CMD: its DATA must not overtake earlier frames */
 #define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
 #define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
+#define ACP_MSG_BROKEN	32	/* BARRIER: a rank left, none will complete any more */
 
 struct acp_msg_hdr {
 	__u8   type;		/* enum acp_msg_type */

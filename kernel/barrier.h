@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The barrier of a job: each node waits for its ranks and for the nodes below
+ * it in a tree, then tells the node above; the root's release comes back
+ * down.  Nobody is woken until the end.  Memory: a few counters a node.
+ */
+#ifndef ACP_BARRIER_H
+#define ACP_BARRIER_H
+
+#include "context.h"
+#include "job.h"
+
+/* Wait for all ranks of the job; errors as of ACP_IOC_SYNC. */
+int acp_barrier_wait(struct acp_context *ctx, bool final, u64 timeout_ns);
+
+/* A BARRIER message came.  Softirq. */
+void acp_barrier_arrived(struct acp_job *job, const struct acp_msg *m);
+
+/* A rank left: unless it passed a final barrier, none will complete any more. */
+void acp_barrier_leave(struct acp_context *ctx);
+
+/* A node is lost: none will complete any more. */
+void acp_barrier_break(struct acp_job *job);
+
+/* The job ends here, and (tell) on all nodes. */
+void acp_barrier_abort(struct acp_job *job, bool tell);
+
+#endif /* ACP_BARRIER_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A context: one open /dev/acp that joined a job as a rank; its queues, its
+ * commands in flight, its memory, its accounting.
+ *
+ * Lifetime: the open file holds a reference, and so does each command that
+ * a transport still has.  What the process sees (mappings, registrations,
+ * the rank itself) ends with the file; the structure with the last reference,
+ * after a grace period.
+ */
+#ifndef ACP_CONTEXT_H
+#define ACP_CONTEXT_H
+
+#include <linux/kref.h>
+#include <linux/mm_types.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/xarray.h>
+#include "transport.h"
+
+#define ACP_INFLIGHT	256	/* commands taken from a ring and not complete, a power of two */
+
+struct acp_region;
+
+enum acp_cmd_state {
+	ACP_CMD_FREE,
+	ACP_CMD_WAITING,	/* for its order */
+	ACP_CMD_STARTED,
+	ACP_CMD_ENDED,		/* completed, waits for earlier ones */
+};
+
+#define ACP_EXPECT_SOURCE	1	/* of step.node, which executes the command */
+#define ACP_EXPECT_RESULT	2	/* of step.dst_node, which tells that the result arrived */
+
+/* A command in flight: its own copy of the entry, and the item it sends. */
+struct acp_cmd {
+	struct acp_item item;	/* item.out.m: the command itself */
+	u64 order, seen;
+	struct acp_step step;
+	u8 state;		/* enum acp_cmd_state; under the queue lock */
+	u8 status;
+	bool busy;		/* the transport still has the item; under the queue lock */
+	u8 expected;		/* ACP_EXPECT_: whom answers are awaited from; under the queue lock */
+};
+
+struct acp_context {
+	struct acp_job *job;
+	u32 rank;
+	struct mm_struct *mm;	/* of the process that joined; grabbed, for accounting */
+	struct kref refs;
+	struct rcu_head rcu;
+	bool closed;		/* the rank has left */
+
+	/* the ring, written by the user; nothing is believed */
+	struct acp_sq *sq;
+	struct acp_sqe *entries;
+	u32 depth;
+	size_t sq_bytes, cq_bytes;
+	struct acp_cq *cq;	/* written by us, read-only for the user */
+
+	/* draining: one at a time, whoever comes; see queue.c */
+	atomic_t drain;
+	u64 taken;		/* last ticket taken; drainer only */
+	struct acp_run run;	/* drainer only */
+	bool starved;		/* entries are left for want of a free command */
+	u32 waiting;		/* commands WAITING; drainer only */
+
+	spinlock_t lock;	/* bh; guards the states of commands, and publishing */
+	u64 completed;		/* our own copy of cq->completed */
+	u64 failed;
+	u64 last_failed;	/* ticket */
+	struct acp_cmd *cmds;	/* [ACP_INFLIGHT], by ticket */
+	wait_queue_head_t wait;
+	u64 armed;		/* ticket poll() waits for; ~0: none */
+
+	struct mutex reg_lock;	/* registrations */
+	struct xarray regions;	/* STag -> region; RCU */
+	u32 next_stag;
+	u64 starter_bytes, heap_bytes;
+
+	u64 sync_want;		/* barrier this rank has arrived at, 0: none */
+	bool syncing, final;
+	bool finished;		/* passed a final barrier */
+
+	struct list_head poll_link;	/* in the node's list, RCU */
+};
+
+void acp_context_free(struct kref *ref);
+
+static inline void acp_context_get(struct acp_context *ctx)
+{
+	kref_get(&ctx->refs);
+}
+
+static inline void acp_context_put(struct acp_context *ctx)
+{
+	kref_put(&ctx->refs, acp_context_free);
+}
+
+static inline struct acp_cmd *acp_context_cmd(struct acp_context *ctx, u64 ticket)
+{
+	return &ctx->cmds[ticket & (ACP_INFLIGHT - 1)];
+}
+
+#endif /* ACP_CONTEXT_H */

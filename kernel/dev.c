@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* /dev/acp: the calls of acp_abi.h on one open file, which is one rank. */
+#include <linux/compat.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/poll.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/version.h>
+#include <linux/vmalloc.h>
+#include "barrier.h"
+#include "dev.h"
+#include "job.h"
+#include "poller.h"
+#include "queue.h"
+#include "region.h"
+#include "station.h"
+
+static bool enable = true;
+module_param(enable, bool, 0644);
+MODULE_PARM_DESC(enable, "accept new ranks; 0 refuses them, those that joined go on");
+
+/* file->private_data: the context, once joined. */
+struct acp_file {
+	struct mutex lock;	/* against joining twice */
+	struct acp_context *ctx;
+	struct net *net;	/* of the opener */
+};
+
+/* ---- contexts ---- */
+
+static void context_free_rcu(struct rcu_head *rcu)
+{
+	struct acp_context *ctx = container_of(rcu, struct acp_context, rcu);
+
+	xa_destroy(&ctx->regions);
+	acp_job_put(ctx->job);
+	mmdrop(ctx->mm);
+	acp_queue_destroy(ctx);
+	kfree(ctx);
+}
+
+void acp_context_free(struct kref *ref)
+{
+	struct acp_context *ctx = container_of(ref, struct acp_context, refs);
+
+	call_rcu(&ctx->rcu, context_free_rcu);
+}
+
+static struct acp_context *context_new(struct acp_job *job, const struct acp_join *j)
+{
+	struct acp_context *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!ctx)
+		return ERR_PTR(-ENOMEM);
+	ctx->job = job;
+	refcount_inc(&job->refs);
+	ctx->rank = j->rank;
+	ctx->mm = current->mm;
+	mmgrab(ctx->mm);
+	kref_init(&ctx->refs);
+	spin_lock_init(&ctx->lock);
+	init_waitqueue_head(&ctx->wait);
+	mutex_init(&ctx->reg_lock);
+	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC);
+	ctx->next_stag = ACP_STAG_USER;
+	ctx->starter_bytes = j->starter_size;
+	ctx->heap_bytes = j->heap_size;
+	err = acp_queue_create(ctx, j->depth);
+	if (!err)
+		err = acp_region_allocate(ctx, ACP_STAG_STARTER, j->starter_size);
+	if (!err)
+		err = acp_region_allocate(ctx, ACP_STAG_HEAP, j->heap_size);
+	if (!err)
+		err = acp_region_allocate(ctx, ACP_STAG_LIBRARY, PAGE_SIZE);
+	if (!err)
+		return ctx;
+	acp_region_remove_all(ctx);
+	acp_context_put(ctx);
+	return ERR_PTR(err);
+}
+
+/* The rank leaves: nobody finds it any more, nothing of it changes any more. */
+static void context_leave(struct acp_context *ctx)
+{
+	struct acp_job *job = ctx->job;
+
+	acp_barrier_leave(ctx);
+	xa_erase_bh(&job->ranks, ctx->rank);
+	WRITE_ONCE(ctx->closed, true);
+	acp_poller_remove(job->node, ctx);
+	acp_region_remove_all(ctx);
+	wake_up_all(&ctx->wait);
+	acp_context_put(ctx);
+	acp_node_leave(job);
+}
+
+/* ---- join ---- */
+
+static int read_join(struct acp_join *j, void __user *arg)
+{
+	if (copy_from_user(j, arg, sizeof(*j)))
+		return -EFAULT;
+	if (j->size != sizeof(*j))
+		return -EINVAL;
+	if (j->version != ACP_ABI_VERSION)
+		return -EPROTO;
+	return 0;
+}
+
+static int add_rank(struct acp_context *ctx)
+{
+	int err = xa_insert_bh(&ctx->job->ranks, ctx->rank, ctx, GFP_KERNEL_ACCOUNT);
+
+	return err == -EBUSY ? -EEXIST : err;
+}
+
+static int join_job(struct acp_file *file, struct acp_join *j)
+{
+	struct acp_job *job = acp_node_join(acp_node_of(file->net), j);
+	struct acp_context *ctx;
+	int err;
+
+	if (IS_ERR(job))
+		return PTR_ERR(job);
+	ctx = context_new(job, j);
+	if (IS_ERR(ctx)) {
+		acp_node_leave(job);
+		return PTR_ERR(ctx);
+	}
+	err = add_rank(ctx);
+	if (err) {
+		acp_region_remove_all(ctx);
+		acp_context_put(ctx);
+		acp_node_leave(job);
+		return err;
+	}
+	acp_poller_add(job->node, ctx);
+	j->node = job->me;
+	j->local_ranks = job->barrier.expected;
+	j->sq_bytes = ctx->sq_bytes;
+	j->cq_bytes = ctx->cq_bytes;
+	smp_store_release(&file->ctx, ctx);
+	return 0;
+}
+
+static int ioctl_join(struct acp_file *file, void __user *arg)
+{
+	struct acp_join j;
+	int err = read_join(&j, arg);
+
+	if (err)
+		return err;
+	if (!READ_ONCE(enable))
+		return -EOPNOTSUPP;
+	mutex_lock(&file->lock);
+	if (file->ctx) {
+		err = -EALREADY;
+	} else {
+		err = join_job(file, &j);
+		memzero_explicit(j.key, sizeof(j.key));
+		if (!err && copy_to_user(arg, &j, sizeof(j))) {
+			context_leave(file->ctx);
+			file->ctx = NULL;
+			err = -EFAULT;
+		}
+	}
+	mutex_unlock(&file->lock);
+	memzero_explicit(&j, sizeof(j));
+	return err;
+}
+
+/* ---- the other calls; the caller is the process that joined ---- */
+
+static int ioctl_reg(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_reg reg;
+	u32 left;
+	int err;
+
+	if (copy_from_user(&reg, arg, sizeof(reg)))
+		return -EFAULT;
+	if (reg.size != sizeof(reg))
+		return -EINVAL;
+	err = acp_region_register(ctx, &reg);
+	if (err)
+		return err;
+	if (!copy_to_user(arg, &reg, sizeof(reg)))
+		return 0;
+	acp_region_unregister(ctx, reg.key, &left);
+	return -EFAULT;
+}
+
+static int ioctl_unreg(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_unreg u;
+	int err;
+
+	if (copy_from_user(&u, arg, sizeof(u)))
+		return -EFAULT;
+	if (u.size != sizeof(u) || u.reserved || u.reserved2)
+		return -EINVAL;
+	err = acp_region_unregister(ctx, u.key, &u.left);
+	if (!err && copy_to_user(arg, &u, sizeof(u)))
+		err = -EFAULT;
+	return err;
+}
+
+/* Drain until nothing is left that can be taken; a signal ends it early. */
+static void ring(struct acp_context *ctx)
+{
+	bool more;
+
+	do {
+		local_bh_disable();
+		more = acp_queue_drain(ctx);
+		local_bh_enable();
+		cond_resched();
+	} while (more && !signal_pending(current) && READ_ONCE(ctx->sq->tail) != ctx->taken &&
+		 !READ_ONCE(ctx->starved));
+}
+
+static int ioctl_doorbell(struct acp_context *ctx, void __user *arg)
+{
+	acp_stat_inc(ctx->job->node, doorbells);
+	ring(ctx);
+	acp_poller_bell(ctx->job->node);
+	return 0;
+}
+
+static bool ended(struct acp_context *ctx)
+{
+	return READ_ONCE(ctx->job->aborted);
+}
+
+static int wait_for(struct acp_context *ctx, u64 ticket, u64 timeout_ns)
+{
+	unsigned long ticks = MAX_SCHEDULE_TIMEOUT;
+	long left;
+
+	if (READ_ONCE(ctx->completed) >= ticket)
+		return 0;
+	if (ended(ctx))
+		return -ECANCELED;
+	if (!timeout_ns)
+		return -ETIMEDOUT;
+	if (timeout_ns < (u64)MAX_JIFFY_OFFSET * (NSEC_PER_SEC / HZ))
+		ticks = nsecs_to_jiffies(timeout_ns) + 1;
+	left = wait_event_interruptible_timeout(ctx->wait,
+						READ_ONCE(ctx->completed) >= ticket || ended(ctx),
+						ticks);
+	if (READ_ONCE(ctx->completed) >= ticket)
+		return 0;
+	if (ended(ctx))
+		return -ECANCELED;
+	return left < 0 ? -EINTR : -ETIMEDOUT;
+}
+
+static int ioctl_wait(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_wait w;
+
+	if (copy_from_user(&w, arg, sizeof(w)))
+		return -EFAULT;
+	if (w.size != sizeof(w) || (w.flags & ~ACP_WAIT_ARM))
+		return -EINVAL;
+	ring(ctx);
+	if (!(w.flags & ACP_WAIT_ARM))
+		return wait_for(ctx, w.ticket, w.timeout_ns);
+	WRITE_ONCE(ctx->armed, w.ticket);
+	return 0;
+}
+
+static int ioctl_sync(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_sync s;
+
+	if (copy_from_user(&s, arg, sizeof(s)))
+		return -EFAULT;
+	if (s.size != sizeof(s) || (s.flags & ~ACP_SYNC_FINAL))
+		return -EINVAL;
+	return acp_barrier_wait(ctx, s.flags & ACP_SYNC_FINAL, s.timeout_ns);
+}
+
+static int ioctl_peer(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_context *other;
+	struct acp_peer_info p;
+
+	if (copy_from_user(&p, arg, sizeof(p)))
+		return -EFAULT;
+	if (p.size != sizeof(p) || p.rank >= ctx->job->ga.nprocs)
+		return -EINVAL;
+	rcu_read_lock();
+	other = xa_load(&ctx->job->ranks, p.rank);
+	if (other) {
+		p.starter_size = other->starter_bytes;
+		p.heap_size = other->heap_bytes;
+	}
+	rcu_read_unlock();
+	if (!other)
+		return -ESRCH;
+	return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
+}
+
+static int ioctl_abort(struct acp_context *ctx, void __user *arg)
+{
+	acp_barrier_abort(ctx->job, true);
+	return 0;
+}
+
+static int (* const calls[])(struct acp_context *ctx, void __user *arg) = {
+	[_IOC_NR(ACP_IOC_REG)] = ioctl_reg,
+	[_IOC_NR(ACP_IOC_UNREG)] = ioctl_unreg,
+	[_IOC_NR(ACP_IOC_DOORBELL)] = ioctl_doorbell,
+	[_IOC_NR(ACP_IOC_WAIT)] = ioctl_wait,
+	[_IOC_NR(ACP_IOC_SYNC)] = ioctl_sync,
+	[_IOC_NR(ACP_IOC_PEER)] = ioctl_peer,
+	[_IOC_NR(ACP_IOC_ABORT)] = ioctl_abort,
+};
+
+static const unsigned int numbers[] = {
+	ACP_IOC_JOIN, ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_DOORBELL, ACP_IOC_WAIT, ACP_IOC_SYNC,
+	ACP_IOC_PEER, ACP_IOC_ABORT,
+};
+
+/* The context, if it is the caller's and its job still has a node. */
+static struct acp_context *own_context(struct acp_file *file)
+{
+	struct acp_context *ctx = smp_load_acquire(&file->ctx);
+
+	if (!ctx)
+		return ERR_PTR(-ENOTCONN);
+	if (ctx->mm != current->mm)
+		return ERR_PTR(-EPERM);
+	if (READ_ONCE(ctx->job->dead))
+		return ERR_PTR(-ENODEV);
+	return ctx;
+}
+
+static long dev_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	struct acp_file *file = filp->private_data;
+	struct acp_context *ctx;
+
+	if (_IOC_TYPE(cmd) != ACP_IOC_MAGIC || _IOC_NR(cmd) >= ARRAY_SIZE(numbers) ||
+	    numbers[_IOC_NR(cmd)] != cmd)
+		return -ENOTTY;
+	if (cmd == ACP_IOC_JOIN)
+		return ioctl_join(file, (void __user *)arg);
+	ctx = own_context(file);
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	return calls[_IOC_NR(cmd)](ctx, (void __user *)arg);
+}
+
+/* ---- mmap ---- */
+
+static void add_vm_flags(struct vm_area_struct *vma, vm_flags_t set, vm_flags_t clear)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_mod(vma, set, clear);
+#else
+	vma->vm_flags |= set;
+	vma->vm_flags &= ~clear;
+#endif
+}
+
+static void memory_open(struct vm_area_struct *vma)
+{
+	acp_region_hold(vma->vm_private_data);
+}
+
+static void memory_close(struct vm_area_struct *vma)
+{
+	acp_region_release(vma->vm_private_data);
+}
+
+static const struct vm_operations_struct memory_ops = {
+	.open = memory_open,
+	.close = memory_close,
+};
+
+/* The rings live as long as the file, which the mapping holds. */
+static int map_pages(struct vm_area_struct *vma, void *kaddr, size_t bytes)
+{
+	if (vma->vm_end - vma->vm_start > bytes)
+		return -EINVAL;
+	return remap_vmalloc_range(vma, kaddr, 0);
+}
+
+/* Kernel-allocated memory of a rank on this node, held against its leaving. */
+static struct acp_region *get_memory(struct acp_job *job, u32 kind, u32 rank)
+{
+	struct acp_region *r = NULL;
+	struct acp_context *ctx;
+
+	rcu_read_lock();
+	ctx = xa_load(&job->ranks, rank);
+	if (ctx)
+		r = xa_load(&ctx->regions, kind - ACP_MAP_STARTER + ACP_STAG_STARTER);
+	if (r && !refcount_inc_not_zero(&r->holders))
+		r = NULL;
+	rcu_read_unlock();
+	return r;
+}
+
+static int map_memory(struct acp_context *ctx, struct vm_area_struct *vma, u32 kind, u32 rank)
+{
+	struct acp_region *r;
+	int err;
+
+	BUILD_BUG_ON(ACP_MAP_HEAP - ACP_MAP_STARTER != ACP_STAG_HEAP - ACP_STAG_STARTER);
+	BUILD_BUG_ON(ACP_MAP_LIBRARY - ACP_MAP_STARTER != ACP_STAG_LIBRARY - ACP_STAG_STARTER);
+	r = get_memory(ctx->job, kind, rank);
+	if (!r)
+		return -ESRCH;
+	err = map_pages(vma, r->kaddr, r->bytes);
+	if (err) {
+		acp_region_release(r);
+		return err;
+	}
+	vma->vm_private_data = r;
+	vma->vm_ops = &memory_ops;
+	return 0;
+}
+
+static int dev_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	struct acp_context *ctx = own_context(filp->private_data);
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u32 kind = offset >> 48, rank = (offset >> 16) & ACP_RANKS_MAX;
+
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	if (!(vma->vm_flags & VM_SHARED) || offset != ACP_MAP(kind, rank) ||
+	    kind > ACP_MAP_LIBRARY || (kind < ACP_MAP_STARTER && rank))
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC || (kind == ACP_MAP_CQ && vma->vm_flags & VM_WRITE))
+		return -EACCES;
+	add_vm_flags(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP,
+		     VM_MAYEXEC | (kind == ACP_MAP_CQ ? VM_MAYWRITE : 0));
+	if (kind >= ACP_MAP_STARTER)
+		return map_memory(ctx, vma, kind, rank);
+	/* Ranges of vmalloc memory are mapped from their start. */
+	vma->vm_pgoff = 0;
+	return map_pages(vma, kind == ACP_MAP_SQ ? (void *)ctx->sq : ctx->cq,
+			 kind == ACP_MAP_SQ ? ctx->sq_bytes : ctx->cq_bytes);
+}
+
+/* ---- file ---- */
+
+static int dev_open(struct inode *inode, struct file *filp)
+{
+	struct acp_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+
+	if (!file)
+		return -ENOMEM;
+	mutex_init(&file->lock);
+	file->net = get_net(current->nsproxy->net_ns);
+	filp->private_data = file;
+	return nonseekable_open(inode, filp);
+}
+
+static int dev_release(struct inode *inode, struct file *filp)
+{
+	struct acp_file *file = filp->private_data;
+
+	if (file->ctx)
+		context_leave(file->ctx);
+	put_net(file->net);
+	kfree(file);
+	return 0;
+}
+
+static __poll_t dev_poll(struct file *filp, poll_table *table)
+{
+	struct acp_context *ctx = own_context(filp->private_data);
+	__poll_t mask = 0;
+
+	if (IS_ERR(ctx))
+		return EPOLLERR;
+	poll_wait(filp, &ctx->wait, table);
+	if (READ_ONCE(ctx->completed) >= READ_ONCE(ctx->armed))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (READ_ONCE(ctx->sq->tail) - READ_ONCE(ctx->completed) < ctx->depth)
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	if (ended(ctx))
+		mask |= EPOLLERR | EPOLLHUP;
+	return mask;
+}
+
+static const struct file_operations dev_fops = {
+	.owner = THIS_MODULE,
+	.open = dev_open,
+	.release = dev_release,
+	.unlocked_ioctl = dev_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = dev_mmap,
+	.poll = dev_poll,
+	.llseek = no_llseek,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "acp",
+	.mode = 0660,
+	.fops = &dev_fops,
+};
+
+int acp_dev_init(void)
+{
+	return misc_register(&device);
+}
+
+void acp_dev_exit(void)
+{
+	misc_deregister(&device);
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Jobs: see job.h. */
+#include <linux/bitmap.h>
+#include <linux/cred.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/socket.h>
+#include <linux/uaccess.h>
+#include "job.h"
+
+/* ---- the map ---- */
+
+u32 acp_job_node_of(const struct acp_job *job, u32 rank)
+{
+	const struct acp_rank_run *r = job->rank_runs;
+	u32 low = 0, high = job->n_rank_runs;
+
+	while (high - low > 1) {
+		u32 mid = low + (high - low) / 2;
+
+		if (r[mid].first <= rank)
+			low = mid;
+		else
+			high = mid;
+	}
+	r += low;
+	return r->node + (rank - r->first) / r->block % r->nodes;
+}
+
+/* addr += n, counted in network order over the family's width. */
+static void address_add(u8 *addr, u32 width, u32 n)
+{
+	u64 carry = n;
+
+	while (width-- && carry) {
+		carry += addr[width];
+		addr[width] = carry;
+		carry >>= 8;
+	}
+}
+
+void acp_job_address(const struct acp_job *job, u32 node, u32 color, u8 addr[16])
+{
+	const struct acp_node_run *r = job->node_runs;
+	u32 low = 0, high = job->n_node_runs;
+
+	while (high - low > 1) {
+		u32 mid = low + (high - low) / 2;
+
+		if (r[mid].color < color || (r[mid].color == color && r[mid].first <= node))
+			low = mid;
+		else
+			high = mid;
+	}
+	memcpy(addr, r[low].addr, 16);
+	address_add(addr, job->family == AF_INET ? 4 : 16, node - r[low].first);
+}
+
+static bool rank_run_ok(const struct acp_rank_run *r, u32 next, const struct acp_join *j)
+{
+	return r->first == next && r->count && r->count <= j->nprocs - next && r->block &&
+	       r->nodes && r->nodes <= j->nodes && r->node <= j->nodes - r->nodes &&
+	       !r->reserved;
+}
+
+/* All ranks once, and no node without a rank. */
+static int check_rank_runs(const struct acp_rank_run *r, const struct acp_join *j)
+{
+	unsigned long *used = bitmap_zalloc(j->nodes, GFP_KERNEL);
+	u32 i, next = 0;
+	int err = -EINVAL;
+
+	if (!used)
+		return -ENOMEM;
+	for (i = 0; i < j->rank_runs; i++, r++) {
+		if (!rank_run_ok(r, next, j))
+			goto out;
+		bitmap_set(used, r->node, min(r->nodes, (r->count - 1) / r->block + 1));
+		next += r->count;
+		if (!(i & 1023))
+			cond_resched();
+	}
+	if (next == j->nprocs && bitmap_full(used, j->nodes))
+		err = 0;
+out:
+	bitmap_free(used);
+	return err;
+}
+
+static int check_node_runs(const struct acp_node_run *r, const struct acp_join *j)
+{
+	u16 family = r->family;
+	u32 i, next = 0, color = 0;
+
+	if (family != AF_INET && family != AF_INET6)
+		return -EINVAL;
+	if (family == AF_INET6 && !IS_ENABLED(CONFIG_IPV6))
+		return -EAFNOSUPPORT;
+	for (i = 0; i < j->node_runs; i++, r++) {
+		if (r->family != family || r->reserved || r->color != color || r->first != next ||
+		    !r->count || r->count > j->nodes - next)
+			return -EINVAL;
+		next += r->count;
+		if (next == j->nodes) {
+			next = 0;
+			color++;
+		}
+	}
+	return color == j->colors && !next ? 0 : -EINVAL;
+}
+
+static void *read_array(u64 ptr, u32 n, size_t size)
+{
+	void *p;
+
+	if (!n || n > ACP_RUNS_MAX)
+		return ERR_PTR(-EINVAL);
+	p = kvmalloc_array(n, size, GFP_KERNEL_ACCOUNT);
+	if (!p)
+		return ERR_PTR(-ENOMEM);
+	if (copy_from_user(p, u64_to_user_ptr(ptr), (size_t)n * size)) {
+		kvfree(p);
+		return ERR_PTR(-EFAULT);
+	}
+	return p;
+}
+
+static int read_runs(struct acp_job *job, const struct acp_join *j)
+{
+	void *p = read_array(j->rank_run_ptr, j->rank_runs, sizeof(*job->rank_runs));
+	int err;
+
+	if (IS_ERR(p))
+		return PTR_ERR(p);
+	job->rank_runs = p;
+	job->n_rank_runs = j->rank_runs;
+	p = read_array(j->node_run_ptr, j->node_runs, sizeof(*job->node_runs));
+	if (IS_ERR(p))
+		return PTR_ERR(p);
+	job->node_runs = p;
+	job->n_node_runs = j->node_runs;
+	err = check_rank_runs(job->rank_runs, j);
+	return err ?: check_node_runs(job->node_runs, j);
+}
+
+/* ---- making one ---- */
+
+/* How many of a run's first n ranks are on a node. */
+static u32 run_ranks_on(const struct acp_rank_run *r, u32 node)
+{
+	u64 cycle = (u64)r->block * r->nodes, place = (u64)(node - r->node) * r->block;
+	u64 full = div64_u64(r->count, cycle), rest = r->count - full * cycle;
+
+	if (node < r->node || node - r->node >= r->nodes)
+		return 0;
+	return full * r->block + (rest > place ? min_t(u64, rest - place, r->block) : 0);
+}
+
+static u32 ranks_on(const struct acp_job *job, u32 node)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < job->n_rank_runs; i++)
+		n += run_ranks_on(&job->rank_runs[i], node);
+	return n;
+}
+
+static u32 children_of(const struct acp_job *job)
+{
+	u64 first = (u64)job->me * ACP_BARRIER_ARITY + 1;
+
+	if (first >= job->nodes)
+		return 0;
+	return min_t(u64, ACP_BARRIER_ARITY, job->nodes - first);
+}
+
+/* The runs, field by field free of padding, so they can be digested as they are. */
+static u64 digest(const struct acp_job *job)
+{
+	u64 sizes = (u64)job->colors << 8 | job->integrity;
+
+	return siphash_3u64(siphash(job->rank_runs, job->n_rank_runs * sizeof(*job->rank_runs),
+				    &job->key),
+			    siphash(job->node_runs, job->n_node_runs * sizeof(*job->node_runs),
+				    &job->key),
+			    sizes << 32 | job->nodes, &job->key);
+}
+
+static int check(const struct acp_join *j)
+{
+	if (!j->nprocs || j->nprocs > ACP_RANKS_MAX || j->rank >= j->nprocs || !j->job ||
+	    j->generation > U16_MAX || !j->nodes || j->nodes > j->nprocs || !j->colors ||
+	    j->colors > ACP_COLORS_MAX || !j->port || j->port > U16_MAX ||
+	    j->integrity > ACP_INTEGRITY_CRC32C || j->flags)
+		return -EINVAL;
+	if (j->timeout_ms < 10 || j->timeout_ms > 3600000 || j->open_timeout_ms < 10 ||
+	    j->open_timeout_ms > 3600000)
+		return -EINVAL;
+	return 0;
+}
+
+static void init_fields(struct acp_job *job, struct acp_node *node, const struct acp_join *j)
+{
+	job->node = node;
+	job->id = j->job;
+	job->generation = j->generation;
+	job->colors = j->colors;
+	job->port = j->port;
+	job->integrity = j->integrity;
+	job->nodes = j->nodes;
+	job->limit = (u64)j->timeout_ms * NSEC_PER_MSEC;
+	job->open_limit = (u64)j->open_timeout_ms * NSEC_PER_MSEC;
+	job->ga = acp_ga_layout(j->nprocs);
+	job->key.key[0] = le64_to_cpup((const __le64 *)j->key);
+	job->key.key[1] = le64_to_cpup((const __le64 *)(j->key + 8));
+	job->owner = current_euid();
+	refcount_set(&job->refs, 1);
+	xa_init_flags(&job->ranks, XA_FLAGS_LOCK_BH);
+	xa_init_flags(&job->peers, XA_FLAGS_LOCK_BH);
+	spin_lock_init(&job->barrier.lock);
+	init_waitqueue_head(&job->barrier.wait);
+}
+
+static void job_free(struct rcu_head *rcu)
+{
+	struct acp_job *job = container_of(rcu, struct acp_job, rcu);
+
+	memzero_explicit(&job->key, sizeof(job->key));
+	kvfree(job->rank_runs);
+	kvfree(job->node_runs);
+	kfree(job);
+}
+
+void acp_job_put(struct acp_job *job)
+{
+	if (refcount_dec_and_test(&job->refs))
+		call_rcu(&job->rcu, job_free);
+}
+
+struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *j)
+{
+	struct acp_job *job;
+	int err = check(j);
+
+	if (err)
+		return ERR_PTR(err);
+	job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+	if (!job)
+		return ERR_PTR(-ENOMEM);
+	init_fields(job, node, j);
+	err = read_runs(job, j);
+	if (err) {
+		job_free(&job->rcu);
+		return ERR_PTR(err);
+	}
+	job->family = job->node_runs[0].family;
+	job->me = acp_job_node_of(job, j->rank);
+	job->barrier.expected = ranks_on(job, job->me);
+	job->barrier.children = children_of(job);
+	job->digest = digest(job);
+	return job;
+}
+
+/* In constant time. */
+static bool same_key(const siphash_key_t *a, const siphash_key_t *b)
+{
+	return !((a->key[0] ^ b->key[0]) | (a->key[1] ^ b->key[1]));
+}
+
+int acp_job_match(const struct acp_job *job, const struct acp_join *j)
+{
+	struct acp_job *other = acp_job_create(job->node, j);
+	int err = 0;
+
+	if (IS_ERR(other))
+		return PTR_ERR(other);
+	if (!same_key(&other->key, &job->key) || !uid_eq(other->owner, job->owner))
+		err = -EACCES;
+	else if (other->digest != job->digest || other->ga.nprocs != job->ga.nprocs ||
+		 other->me != job->me || other->port != job->port ||
+		 other->limit != job->limit || other->open_limit != job->open_limit)
+		err = -EPROTO;
+	acp_job_put(other);
+	return err;
+}

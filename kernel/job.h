@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A job on this node: id, key, number of ranks, where each rank is, what the
+ * address of each node is.  One per node and job, shared by all its ranks
+ * here; nothing in it grows with the number of ranks, but the runs of an
+ * irregular placement.
+ *
+ * Life: created by the first rank that joins; when the last one has left it
+ * lingers until its flows are quiet, since peers may still repeat frames.
+ */
+#ifndef ACP_JOB_H
+#define ACP_JOB_H
+
+#include <linux/refcount.h>
+#include <linux/siphash.h>
+#include <linux/spinlock.h>
+#include <linux/uidgid.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/frame.h"
+
+struct acp_node;
+struct acp_socket;
+struct acp_context;
+
+#define ACP_BARRIER_ARITY 4
+
+/* The counting barrier: arrivals go up a tree of nodes, the release down. */
+struct acp_barrier {
+	spinlock_t lock;	/* bh; guards all below */
+	wait_queue_head_t wait;
+	u64 released;		/* barriers completed; the current one is released + 1 */
+	u32 expected;		/* ranks of this node */
+	u32 local;		/* of these, arrived */
+	u32 children;		/* nodes below this one */
+	u32 below;		/* of these, arrived */
+	bool broken;		/* a rank left: none will complete */
+};
+
+struct acp_job {
+	/* fixed from creation on */
+	struct acp_node *node;
+	u32 id;
+	u16 generation;
+	u8 colors;
+	u8 family;
+	u16 port;
+	u8 integrity;
+	u32 nodes;
+	u32 me;			/* this node */
+	u64 limit, open_limit;	/* ns */
+	struct acp_ga_layout ga;
+	siphash_key_t key;
+	kuid_t owner;
+	u32 n_rank_runs, n_node_runs;
+	struct acp_rank_run *rank_runs;
+	struct acp_node_run *node_runs;
+	u64 digest;		/* of what all nodes must agree on */
+
+	struct xarray ranks;	/* rank -> context on this node; RCU */
+	struct xarray peers;	/* node and color -> peer; RCU */
+	struct acp_socket *sockets[ACP_COLORS_MAX];
+	struct acp_barrier barrier;
+	bool aborted;
+
+	refcount_t refs;	/* contexts, work under way, the node's table */
+	u32 members;		/* ranks here; under the node's mutex */
+	bool dead;		/* out of the node's table; likewise */
+	u64 left_at;		/* ns, when the last rank left */
+	struct delayed_work linger;
+	struct rcu_head rcu;
+};
+
+/* Key of a job in its node's table. */
+static inline unsigned long acp_job_index(u32 id, u16 generation)
+{
+	return (unsigned long)id << 16 | generation;
+}
+
+/*
+ * Build a job from a join request, reading the runs from user memory.
+ * May sleep.  Returns ERR_PTR(-EINVAL, -EFAULT, -ENOMEM, -EAFNOSUPPORT).
+ */
+struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *join);
+
+/* Does a second join agree with the job?  0, -EACCES, -EPROTO or what reading runs gives. */
+int acp_job_match(const struct acp_job *job, const struct acp_join *join);
+
+void acp_job_put(struct acp_job *job);
+
+/* Node of a rank (rank < nprocs); address of a node.  Any context. */
+u32 acp_job_node_of(const struct acp_job *job, u32 rank);
+void acp_job_address(const struct acp_job *job, u32 node, u32 color, u8 addr[16]);
+
+static inline u32 acp_job_ga_node(const struct acp_job *job, u64 ga)
+{
+	return acp_job_node_of(job, acp_ga_rank(&job->ga, ga));
+}
+
+#endif /* ACP_JOB_H */

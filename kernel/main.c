@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Init in order, exit in reverse. */
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include "dev.h"
+#include "node.h"
+#include "station.h"
+
+static int __init acp_init(void)
+{
+	int err = acp_station_init();
+
+	if (err)
+		return err;
+	err = acp_node_init();
+	if (err)
+		goto station_exit;
+	err = acp_dev_init();
+	if (err)
+		goto node_exit;
+	return 0;
+
+node_exit:
+	acp_node_exit();
+station_exit:
+	acp_station_exit();
+	return err;
+}
+
+/* Callbacks of freed jobs and contexts are code of this module: wait for them. */
+static void __exit acp_exit(void)
+{
+	acp_dev_exit();
+	acp_node_exit();
+	rcu_barrier();
+	acp_station_exit();
+}
+
+module_init(acp_init);
+module_exit(acp_exit);
+MODULE_DESCRIPTION("Advanced Communication Primitives: one-sided communication over Ethernet");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Nodes and peers: see node.h. */
+#include <linux/proc_fs.h>
+#include <linux/random.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <net/dst.h>
+#include <net/netns/generic.h>
+#include "barrier.h"
+#include "core/flow.h"
+#include "node.h"
+#include "poller.h"
+#include "station.h"
+
+#define LINGER_QUIET	(200 * NSEC_PER_MSEC)	/* without frames in flight, after the last rank */
+#define LINGER_POLL	(HZ / 10)
+
+static unsigned int node_id;
+
+struct acp_node *acp_node_of(struct net *net)
+{
+	return net_generic(net, node_id);
+}
+
+/* ---- peers ---- */
+
+static unsigned long peer_index(u32 node, u32 color)
+{
+	return (unsigned long)node * ACP_COLORS_MAX + color;
+}
+
+struct acp_peer *acp_peer_find(struct acp_job *job, u32 node, u32 color)
+{
+	return xa_load(&job->peers, peer_index(node, color));
+}
+
+/* Random numbers other than 0, and other than each other. */
+static void draw_epochs(u32 e[2])
+{
+	do {
+		get_random_bytes(e, 2 * sizeof(*e));
+	} while (!e[0] || !e[1] || e[0] == e[1]);
+}
+
+static struct acp_peer *peer_new(struct acp_job *job, u32 node, u32 color)
+{
+	struct acp_peer *peer = kzalloc(sizeof(*peer), GFP_ATOMIC | __GFP_NOWARN);
+	u32 epochs[2];
+
+	if (!peer)
+		return NULL;
+	peer->job = job;
+	peer->node = node;
+	peer->color = color;
+	acp_job_address(job, node, color, peer->addr);
+	spin_lock_init(&peer->lock);
+	INIT_LIST_HEAD(&peer->pending);
+	INIT_LIST_HEAD(&peer->dropped);
+	__skb_queue_head_init(&peer->held);
+	draw_epochs(epochs);
+	acp_flow_init(&peer->flow, epochs[0], epochs[1], job->limit, job->open_limit);
+	acp_udp_peer_init(peer);
+	return peer;
+}
+
+struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color)
+{
+	struct acp_peer *peer = acp_peer_find(job, node, color), *other;
+
+	if (READ_ONCE(job->dead))
+		return NULL;
+	if (peer)
+		return peer;
+	peer = peer_new(job, node, color);
+	if (!peer)
+		return NULL;
+	other = xa_cmpxchg_bh(&job->peers, peer_index(node, color), NULL, peer,
+			      GFP_ATOMIC | __GFP_NOWARN);
+	if (!other)
+		return peer;
+	kfree(peer);
+	return xa_is_err(other) ? NULL : other;
+}
+
+static void peer_free(struct acp_peer *peer)
+{
+	dst_release(peer->dst);
+	kvfree(peer->slots);
+	kvfree(peer->sent);
+	kfree(peer->fails);
+	kfree_rcu(peer, rcu);
+}
+
+/*
+ * First all stop, then all give up what they hold: an item of one may have
+ * been waiting for another.
+ */
+void acp_peer_destroy_all(struct acp_job *job)
+{
+	struct acp_peer *peer;
+	unsigned long i;
+
+	xa_for_each(&job->peers, i, peer)
+		acp_udp_peer_stop(peer);
+	xa_for_each(&job->peers, i, peer) {
+		xa_erase_bh(&job->peers, i);
+		peer_free(peer);
+	}
+}
+
+/* ---- jobs ---- */
+
+/* Out of the table, nothing arrives any more, nothing is left.  Under node->lock. */
+static void job_destroy(struct acp_job *job)
+{
+	WRITE_ONCE(job->dead, true);
+	xa_erase(&job->node->jobs, acp_job_index(job->id, job->generation));
+	synchronize_rcu();
+	acp_station_flush();
+	acp_peer_destroy_all(job);
+	acp_socket_close(job);
+	acp_job_put(job);
+}
+
+static bool job_quiet(struct acp_job *job)
+{
+	struct acp_peer *peer;
+	unsigned long i;
+	bool quiet = true;
+
+	xa_for_each(&job->peers, i, peer) {
+		spin_lock_bh(&peer->lock);
+		quiet &= acp_flow_idle(&peer->flow) && list_empty(&peer->pending);
+		spin_unlock_bh(&peer->lock);
+	}
+	return quiet;
+}
+
+/* Peers may still repeat what we acknowledged, or lack what we sent. */
+static void linger(struct work_struct *work)
+{
+	struct acp_job *job = container_of(to_delayed_work(work), struct acp_job, linger);
+	struct acp_node *node = job->node;
+	u64 age;
+
+	mutex_lock(&node->lock);
+	if (!job->dead && !job->members) {
+		age = acp_now() - job->left_at;
+		if (age > job->limit || (age > LINGER_QUIET && job_quiet(job)))
+			job_destroy(job);
+		else
+			schedule_delayed_work(&job->linger, LINGER_POLL);
+	}
+	mutex_unlock(&node->lock);
+	acp_job_put(job);
+}
+
+static void start_linger(struct acp_job *job)
+{
+	refcount_inc(&job->refs);
+	job->left_at = acp_now();
+	if (!schedule_delayed_work(&job->linger, LINGER_POLL))
+		acp_job_put(job);
+}
+
+static struct acp_job *job_new(struct acp_node *node, const struct acp_join *join)
+{
+	struct acp_job *job = acp_job_create(node, join);
+	int err;
+
+	if (IS_ERR(job))
+		return job;
+	INIT_DELAYED_WORK(&job->linger, linger);
+	err = acp_socket_open(job);
+	if (!err)
+		err = xa_err(xa_store(&node->jobs, acp_job_index(job->id, job->generation), job,
+				      GFP_KERNEL_ACCOUNT));
+	if (!err)
+		return job;
+	acp_socket_close(job);
+	acp_job_put(job);
+	return ERR_PTR(err);
+}
+
+struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join)
+{
+	struct acp_job *job;
+	int err = 0;
+
+	mutex_lock(&node->lock);
+	if (node->dying) {
+		mutex_unlock(&node->lock);
+		return ERR_PTR(-ENODEV);
+	}
+	job = xa_load(&node->jobs, acp_job_index(join->job, join->generation));
+	if (job && !job->members) {
+		job_destroy(job);
+		job = NULL;
+	}
+	if (job)
+		err = acp_job_match(job, join);
+	else
+		err = acp_poller_start(node);
+	if (err)
+		job = ERR_PTR(err);
+	else if (!job)
+		job = job_new(node, join);
+	if (!IS_ERR(job)) {
+		job->members++;
+		refcount_inc(&job->refs);
+	}
+	mutex_unlock(&node->lock);
+	return job;
+}
+
+void acp_node_leave(struct acp_job *job)
+{
+	struct acp_node *node = job->node;
+
+	mutex_lock(&node->lock);
+	if (!--job->members && !job->dead)
+		start_linger(job);
+	mutex_unlock(&node->lock);
+	acp_job_put(job);
+}
+
+/* ---- counters ---- */
+
+static const char * const stat_names[] = {
+#define ACP_STAT_NAME(name, text) #name,
+	ACP_STATS(ACP_STAT_NAME)
+#undef ACP_STAT_NAME
+};
+
+static int stats_show(struct seq_file *seq, void *v)
+{
+	struct acp_node *node = acp_node_of(seq_file_single_net(seq));
+	int i, cpu;
+
+	for (i = 0; i < ACP_STAT_COUNT; i++) {
+		u64 sum = 0;
+
+		for_each_possible_cpu(cpu)
+			sum += per_cpu_ptr(node->stats, cpu)->v[i];
+		seq_printf(seq, "%s %llu\n", stat_names[i], sum);
+	}
+	return 0;
+}
+
+/* ---- network namespaces ---- */
+
+static int __net_init node_enter(struct net *net)
+{
+	struct acp_node *node = acp_node_of(net);
+
+	node->net = net;
+	mutex_init(&node->lock);
+	xa_init(&node->jobs);
+	INIT_LIST_HEAD(&node->sockets);
+	spin_lock_init(&node->poll_lock);
+	INIT_LIST_HEAD(&node->poll_list);
+	node->stats = alloc_percpu(struct acp_stats);
+	if (!node->stats)
+		return -ENOMEM;
+	acp_poller_init(node);
+	if (!proc_create_net_single("acp", 0444, net->proc_net, stats_show, NULL)) {
+		free_percpu(node->stats);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The namespace goes away: jobs end, whoever still holds their files. */
+static void __net_exit node_leave(struct net *net)
+{
+	struct acp_node *node = acp_node_of(net);
+	struct acp_job *job;
+	unsigned long i;
+
+	remove_proc_entry("acp", net->proc_net);
+	mutex_lock(&node->lock);
+	node->dying = true;
+	xa_for_each(&node->jobs, i, job) {
+		acp_barrier_abort(job, false);
+		job_destroy(job);
+	}
+	mutex_unlock(&node->lock);
+	acp_poller_exit(node);
+	xa_destroy(&node->jobs);
+	free_percpu(node->stats);
+}
+
+static struct pernet_operations node_ops = {
+	.init = node_enter,
+	.exit = node_leave,
+	.id = &node_id,
+	.size = sizeof(struct acp_node),
+};
+
+int acp_node_init(void)
+{
+	return register_pernet_subsys(&node_ops);
+}
+
+void acp_node_exit(void)
+{
+	unregister_pernet_subsys(&node_ops);
+}

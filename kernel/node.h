@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A node: one network namespace with the module.  It owns the jobs there,
+ * their sockets, the poller, the counters.  And peers: the other nodes of a
+ * job, each with its flow on one color, made when it is first spoken to.
+ */
+#ifndef ACP_NODE_H
+#define ACP_NODE_H
+
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/ktime.h>
+#include <linux/mutex.h>
+#include <net/net_namespace.h>
+#include "context.h"
+#include "core/flow.h"
+#include "job.h"
+#include "stats.h"
+
+struct acp_poller {
+	struct task_struct *task;
+	wait_queue_head_t wait;
+	bool asleep;
+	u64 first_bell;		/* ns; start of the interval in which doorbells are counted */
+	u32 bells;
+};
+
+struct acp_node {
+	struct net *net;
+	struct mutex lock;	/* jobs come and go, sockets */
+	struct xarray jobs;	/* acp_job_index -> job; RCU */
+	struct list_head sockets;
+	struct acp_stats __percpu *stats;
+	spinlock_t poll_lock;	/* guards the list; readers: RCU */
+	struct list_head poll_list;	/* contexts with a ring */
+	struct acp_poller poller;
+	bool dying;
+};
+
+int acp_node_init(void);
+void acp_node_exit(void);
+struct acp_node *acp_node_of(struct net *net);
+
+/*
+ * Join or leave: the job is found or made, and counted.  May sleep.
+ * Errors as of ACP_IOC_JOIN.
+ */
+struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join);
+void acp_node_leave(struct acp_job *job);
+
+/* ---- peers ---- */
+
+/* A frame's contents, kept until it is acknowledged. */
+struct acp_sent {
+	struct list_head items;	/* whole messages; or one item, of which it is a piece */
+	struct acp_item *piece;
+	u64 offset;
+	u32 length;
+};
+
+struct acp_peer {
+	struct acp_job *job;
+	u32 node;
+	u8 color;
+	u8 addr[16];
+
+	spinlock_t lock;	/* bh; guards all below */
+	struct acp_flow flow;
+	struct acp_flow_slot *slots;	/* with sent[], while frames are in flight */
+	struct acp_sent *sent;
+	struct list_head pending;	/* items not yet cut to the end */
+	struct sk_buff_head held;	/* fenced frames that came too early */
+	struct acp_fails *fails;	/* NULL: none ever failed */
+	struct list_head dropped;	/* items of a flow that failed */
+	u8 dropped_status;
+	bool lost;			/* acp_station_lost() is due */
+	struct dst_entry *dst;
+	u32 dst_cookie;
+	u32 mtu;			/* bytes of a datagram's payload */
+	bool retry;			/* memory was short: try again soon */
+	bool dead;
+	u64 used;			/* ns, when last busy */
+
+	atomic_t delegated;	/* commands under way for this peer */
+	u64 armed;		/* when the timer will fire, ~0: not armed */
+	struct hrtimer timer;
+	struct tasklet_struct work;
+	struct rcu_head rcu;
+};
+
+/*
+ * The peer, or NULL; find never makes one.  With bottom halves off, which is
+ * how long the peer may be used: a job that is dead has none.
+ */
+struct acp_peer *acp_peer_find(struct acp_job *job, u32 node, u32 color);
+struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color);
+
+/* All peers of a job that is out of the table.  Sleeps. */
+void acp_peer_destroy_all(struct acp_job *job);
+
+/* ---- what the station asks of the transport (udp.c) ---- */
+
+/*
+ * Queue an item; it goes out with acp_peer_flush(), now, or acp_peer_kick(),
+ * at the end of this softirq pass, together with acknowledgements.  BH off.
+ */
+void acp_peer_send(struct acp_peer *peer, struct acp_item *item);
+void acp_peer_flush(struct acp_peer *peer);
+
+static inline void acp_peer_kick(struct acp_peer *peer)
+{
+	tasklet_schedule(&peer->work);
+}
+
+/* Count answers awaited from the peer beyond acknowledgements. */
+void acp_peer_expect(struct acp_peer *peer, int n);
+
+/* A pending arrival of this life of the flow has had its effect. */
+void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch);
+
+/* Remember failures of this peer's messages; see core/cmd.h. */
+bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64 until);
+u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticket);
+bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m);
+
+/* ---- sockets (udp.c) ---- */
+
+/* Under node->lock. */
+int acp_socket_open(struct acp_job *job);
+void acp_socket_close(struct acp_job *job);
+
+void acp_udp_peer_init(struct acp_peer *peer);
+void acp_udp_peer_stop(struct acp_peer *peer);
+
+static inline u64 acp_now(void)
+{
+	return ktime_get_ns();
+}
+
+#endif /* ACP_NODE_H */

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The queues of a context: see queue.h. */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "job.h"
+#include "node.h"
+#include "queue.h"
+#include "station.h"
+
+#define BUDGET 256	/* entries taken in one go */
+
+/* ---- making ---- */
+
+int acp_queue_create(struct acp_context *ctx, u32 depth)
+{
+	if (depth < ACP_DEPTH_MIN || depth > ACP_DEPTH_MAX || !is_power_of_2(depth))
+		return -EINVAL;
+	ctx->depth = depth;
+	ctx->sq_bytes = PAGE_ALIGN(sizeof(struct acp_sq) + depth * sizeof(struct acp_sqe));
+	ctx->cq_bytes = PAGE_ALIGN(sizeof(struct acp_cq) + depth);
+	ctx->sq = vmalloc_user(ctx->sq_bytes);
+	ctx->cq = vmalloc_user(ctx->cq_bytes);
+	ctx->cmds = kvcalloc(ACP_INFLIGHT, sizeof(*ctx->cmds), GFP_KERNEL_ACCOUNT);
+	if (!ctx->sq || !ctx->cq || !ctx->cmds)
+		return -ENOMEM;
+	ctx->entries = (struct acp_sqe *)(ctx->sq + 1);
+	ctx->sq->tail = 1;
+	ctx->cq->completed = 1;
+	ctx->cq->flags = ACP_CQ_NEED_WAKEUP;
+	ctx->taken = 1;
+	ctx->completed = 1;
+	ctx->run.first = 2;
+	ctx->run.last = 1;
+	ctx->armed = ~0ULL;
+	return 0;
+}
+
+void acp_queue_destroy(struct acp_context *ctx)
+{
+	vfree(ctx->sq);
+	vfree(ctx->cq);
+	kvfree(ctx->cmds);
+}
+
+/* ---- completion ---- */
+
+/* Publish what ended in order.  Under ctx->lock. */
+static void publish(struct acp_context *ctx)
+{
+	u64 t = ctx->completed + 1;
+	struct acp_cmd *cmd = acp_context_cmd(ctx, t);
+
+	lockdep_assert_held(&ctx->lock);
+	for (; cmd->state == ACP_CMD_ENDED && cmd->item.out.m.ticket == t;
+	     cmd = acp_context_cmd(ctx, ++t)) {
+		WRITE_ONCE(ctx->cq->status[t & (ctx->depth - 1)], cmd->status);
+		if (cmd->status) {
+			ctx->failed++;
+			ctx->last_failed = t;
+			acp_stat_inc(ctx->job->node, commands_failed);
+		}
+		smp_store_release(&cmd->state, ACP_CMD_FREE);
+	}
+	WRITE_ONCE(ctx->cq->failed, ctx->failed);
+	WRITE_ONCE(ctx->completed, t - 1);
+	smp_store_release(&ctx->cq->completed, t - 1);		/* (C) */
+}
+
+static void unexpect(struct acp_context *ctx, const struct acp_step *s, u8 expected)
+{
+	struct acp_peer *peer;
+
+	if (expected & ACP_EXPECT_SOURCE) {
+		peer = acp_peer_find(ctx->job, s->node, s->color);
+		if (peer)
+			acp_peer_expect(peer, -1);
+	}
+	if (expected & ACP_EXPECT_RESULT) {
+		peer = acp_peer_find(ctx->job, s->dst_node, s->dst_color);
+		if (peer)
+			acp_peer_expect(peer, -1);
+	}
+}
+
+bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
+{
+	struct acp_cmd *cmd = acp_context_cmd(ctx, ticket);
+	struct acp_step step;
+	u8 expected;
+
+	spin_lock_bh(&ctx->lock);
+	if (cmd->item.out.m.ticket != ticket || cmd->state != ACP_CMD_STARTED) {
+		spin_unlock_bh(&ctx->lock);
+		return false;
+	}
+	step = cmd->step;
+	expected = cmd->expected;
+	cmd->expected = 0;
+	cmd->status = status;
+	cmd->state = ACP_CMD_ENDED;
+	publish(ctx);
+	spin_unlock_bh(&ctx->lock);
+	if (expected)
+		unexpect(ctx, &step, expected);
+	if (wq_has_sleeper(&ctx->wait))
+		wake_up_all(&ctx->wait);
+	return true;
+}
+
+void acp_queue_item_back(struct acp_context *ctx, struct acp_cmd *cmd)
+{
+	smp_store_release(&cmd->busy, false);
+	acp_context_put(ctx);
+}
+
+void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u8 status)
+{
+	u32 i;
+
+	for (i = 0; i < ACP_INFLIGHT; i++) {
+		struct acp_cmd *cmd = &ctx->cmds[i];
+		u8 hit = 0;
+		u64 ticket;
+
+		spin_lock_bh(&ctx->lock);
+		ticket = cmd->item.out.m.ticket;
+		if (cmd->state == ACP_CMD_STARTED && cmd->expected) {
+			if (cmd->step.node == node && cmd->step.color == color)
+				hit |= ACP_EXPECT_SOURCE;
+			if (cmd->step.dst_node == node && cmd->step.dst_color == color)
+				hit |= ACP_EXPECT_RESULT;
+			hit &= cmd->expected;
+			cmd->expected &= ~hit;
+		}
+		spin_unlock_bh(&ctx->lock);
+		if (hit)
+			acp_queue_complete(ctx, ticket, status);
+	}
+}
+
+void acp_queue_abort(struct acp_context *ctx)
+{
+	WRITE_ONCE(ctx->cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
+	wake_up_all(&ctx->wait);
+}
+
+bool acp_queue_need_wakeup(struct acp_context *ctx, bool set)
+{
+	u32 flags = READ_ONCE(ctx->job->aborted) ? ACP_CQ_ABORTED : 0;
+
+	if (set || flags)
+		flags |= ACP_CQ_NEED_WAKEUP;
+	WRITE_ONCE(ctx->cq->flags, flags);
+	smp_mb();	/* pairs with the user's fence between tail and flags */
+	return !set || READ_ONCE(ctx->starved) || READ_ONCE(ctx->sq->tail) == ctx->taken;
+}
+
+/* ---- taking ---- */
+
+/* The only read of the entry: what counts from here on is the copy. */
+static void read_entry(struct acp_context *ctx, u64 ticket, struct acp_sqe *e)
+{
+	memcpy(e, &ctx->entries[ticket & (ctx->depth - 1)], sizeof(*e));
+	barrier();
+}
+
+static u8 check_entry(struct acp_context *ctx, const struct acp_sqe *e, u64 ticket)
+{
+	struct acp_job *job = ctx->job;
+
+	if (memchr_inv(e->reserved, 0, sizeof(e->reserved)) || (e->flags & ~ACP_SQE_FLAGS) ||
+	    e->order >= ticket)
+		return ACP_ST_OP;
+	if (READ_ONCE(job->aborted) || READ_ONCE(job->dead))
+		return ACP_ST_ABORT;
+	return ACP_ST_OK;
+}
+
+static void set_step(struct acp_job *job, struct acp_cmd *cmd)
+{
+	const struct acp_msg *m = &cmd->item.out.m;
+	struct acp_step *s = &cmd->step;
+	u32 src_node = acp_job_ga_node(job, m->src);
+
+	s->dst_node = acp_job_ga_node(job, m->dst);
+	s->dst_color = acp_ga_color(&job->ga, m->dst);
+	s->atomic = m->op != ACP_OP_COPY;
+	s->plan = acp_cmd_plan(job->me, src_node, s->dst_node);
+	s->node = s->plan == ACP_PLAN_SEND ? s->dst_node : src_node;
+	s->color = s->plan == ACP_PLAN_SEND ? s->dst_color : acp_ga_color(&job->ga, m->src);
+}
+
+/* Make the command out of the entry; its status if it cannot be one. */
+static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
+{
+	struct acp_msg *m = &cmd->item.out.m;
+	struct acp_sqe e;
+	u8 status;
+
+	read_entry(ctx, ticket, &e);
+	memset(&cmd->item.out, 0, sizeof(cmd->item.out));
+	memset(&cmd->step, 0, sizeof(cmd->step));
+	m->op = e.op;
+	m->origin = ctx->rank;
+	m->ticket = ticket;
+	m->dst = e.dst;
+	m->src = e.src;
+	m->size = e.size;
+	m->a = e.a;
+	m->b = e.b;
+	cmd->order = e.order;
+	cmd->seen = e.seen;
+	cmd->expected = 0;
+	cmd->item.frames = 0;
+	cmd->item.status = 0;
+	status = check_entry(ctx, &e, ticket);
+	if (!status)
+		status = acp_cmd_check(&ctx->job->ga, ctx->job->colors, m);
+	if (!status)
+		set_step(ctx->job, cmd);
+	return status;
+}
+
+/* Did a command that this one waited for fail?  Only those still on record count. */
+static bool order_failed(struct acp_context *ctx, const struct acp_cmd *cmd)
+{
+	u64 to = min(cmd->order, ctx->completed), from;
+
+	if (!cmd->order || !READ_ONCE(ctx->failed))
+		return false;
+	from = min(cmd->seen, cmd->order - 1) + 1;
+	if (ctx->completed - from >= ctx->depth - 1)
+		from = ctx->completed > ctx->depth - 2 ? ctx->completed - (ctx->depth - 2) : 1;
+	if (READ_ONCE(ctx->last_failed) < from)
+		return false;
+	for (; from <= to; from++)
+		if (READ_ONCE(ctx->cq->status[from & (ctx->depth - 1)]))
+			return true;
+	return false;
+}
+
+static void end(struct acp_context *ctx, struct acp_cmd *cmd, u8 status)
+{
+	smp_store_release(&cmd->state, ACP_CMD_STARTED);
+	acp_queue_complete(ctx, cmd->item.out.m.ticket, status);
+}
+
+/* Start the command if its order allows; else it waits. */
+static bool try_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_batch *batch)
+{
+	u64 completed = READ_ONCE(ctx->completed), ticket = cmd->item.out.m.ticket;
+	enum acp_start how = acp_run_ask(&ctx->run, completed, cmd->order, &cmd->step);
+	struct acp_msg *m = &cmd->item.out.m;
+
+	if (how == ACP_START_WAIT)
+		return false;
+	if (order_failed(ctx, cmd)) {
+		end(ctx, cmd, ACP_ST_ORDER);
+		return true;
+	}
+	if (how == ACP_START_FENCED) {
+		cmd->item.out.fence = true;
+		m->depends = ticket - completed - 1;
+		m->upto = ticket - cmd->order;
+		if (cmd->step.plan == ACP_PLAN_DELEGATE)
+			m->flags |= ACP_MSG_ORDERED;
+		acp_stat_inc(ctx->job->node, fenced);
+	}
+	acp_run_started(&ctx->run, ticket, &cmd->step);
+	smp_store_release(&cmd->state, ACP_CMD_STARTED);
+	acp_station_start(ctx, cmd, batch);
+	return true;
+}
+
+static void start_waiting(struct acp_context *ctx, struct acp_batch *batch)
+{
+	u64 t;
+
+	for (t = ctx->completed + 1; ctx->waiting && t <= ctx->taken; t++) {
+		struct acp_cmd *cmd = acp_context_cmd(ctx, t);
+
+		if (cmd->state == ACP_CMD_WAITING && try_start(ctx, cmd, batch))
+			WRITE_ONCE(ctx->waiting, ctx->waiting - 1);
+	}
+}
+
+static bool slot_free(struct acp_context *ctx)
+{
+	struct acp_cmd *cmd = acp_context_cmd(ctx, ctx->taken + 1);
+
+	return smp_load_acquire(&cmd->state) == ACP_CMD_FREE && !smp_load_acquire(&cmd->busy);
+}
+
+static u64 available(struct acp_context *ctx)
+{
+	u64 n = smp_load_acquire(&ctx->sq->tail) - ctx->taken;	/* (B) */
+
+	return n <= ctx->depth ? n : 0;
+}
+
+/* Take one entry.  False: there is none, or no room for it. */
+static bool take(struct acp_context *ctx, struct acp_batch *batch)
+{
+	struct acp_cmd *cmd;
+	u64 ticket;
+	u8 status;
+
+	if (!available(ctx)) {
+		WRITE_ONCE(ctx->starved, false);
+		return false;
+	}
+	if (!slot_free(ctx)) {
+		WRITE_ONCE(ctx->starved, true);
+		return false;
+	}
+	ticket = ctx->taken + 1;
+	cmd = acp_context_cmd(ctx, ticket);
+	status = prepare(ctx, cmd, ticket);
+	WRITE_ONCE(ctx->taken, ticket);
+	acp_stat_inc(ctx->job->node, commands);
+	if (status) {
+		end(ctx, cmd, status);
+	} else if (!try_start(ctx, cmd, batch)) {
+		smp_store_release(&cmd->state, ACP_CMD_WAITING);
+		WRITE_ONCE(ctx->waiting, ctx->waiting + 1);
+	}
+	return true;
+}
+
+/* Could it go on now?  The drainer asks after each pass, see acp_queue_drain. */
+static bool can_go_on(struct acp_context *ctx, u64 completed)
+{
+	smp_mb();	/* pairs with that in acp_station_idle(): flags before states */
+	if (ctx->waiting && READ_ONCE(ctx->completed) != completed)
+		return true;
+	return available(ctx) && slot_free(ctx);
+}
+
+bool acp_queue_drain(struct acp_context *ctx)
+{
+	struct acp_batch batch = {};
+	int budget = BUDGET, asked;
+	u64 completed;
+
+	if (atomic_inc_return(&ctx->drain) != 1)
+		return false;
+	do {
+		asked = atomic_read(&ctx->drain);
+		do {
+			completed = READ_ONCE(ctx->completed);
+			if (READ_ONCE(ctx->closed))
+				break;
+			if (ctx->waiting)
+				start_waiting(ctx, &batch);
+			while (budget-- > 0 && take(ctx, &batch))
+				;
+		} while (budget > 0 && can_go_on(ctx, completed));
+		acp_batch_flush(&batch);
+	} while (budget > 0 && atomic_sub_return(asked, &ctx->drain));
+	if (budget > 0)
+		return false;
+	atomic_set(&ctx->drain, 0);
+	return acp_queue_ready(ctx);
+}
+
+bool acp_queue_ready(struct acp_context *ctx)
+{
+	if (READ_ONCE(ctx->closed))
+		return false;
+	return READ_ONCE(ctx->waiting) || READ_ONCE(ctx->starved) ||
+	       READ_ONCE(ctx->sq->tail) != READ_ONCE(ctx->taken);
+}

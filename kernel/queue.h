@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The queues of a context: takes entries from its ring, decides when each may
+ * start, publishes completions in order.  The only kernel file with ring
+ * barriers; the contract is in acp_abi.h.
+ *
+ * Draining is done by whoever comes first (doorbell, poller, softirq), one at
+ * a time without a lock: the counter "drain" says how often it was asked for;
+ * who raises it from 0 drains until all requests are served.
+ */
+#ifndef ACP_QUEUE_H
+#define ACP_QUEUE_H
+
+#include "context.h"
+
+int acp_queue_create(struct acp_context *ctx, u32 depth);
+void acp_queue_destroy(struct acp_context *ctx);
+
+/* Take and start what is there, within a budget.  BH off.  True: more is left. */
+bool acp_queue_drain(struct acp_context *ctx);
+
+/* Is there something in the ring that nobody has taken, or may start now? */
+bool acp_queue_ready(struct acp_context *ctx);
+
+/*
+ * A command of this rank ended.  False: there is no such command (any more).
+ * BH off, no lock held.  The caller sees to acp_station_idle() afterwards.
+ */
+bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status);
+
+/* The transport gave a command's item back. */
+void acp_queue_item_back(struct acp_context *ctx, struct acp_cmd *cmd);
+
+/* End the commands that wait for a peer that is lost. */
+void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u8 status);
+
+/* The job ended: flag it, wake everybody. */
+void acp_queue_abort(struct acp_context *ctx);
+
+/* The doorbell flag; set: returns true if it is safe to sleep. */
+bool acp_queue_need_wakeup(struct acp_context *ctx, bool set);
+
+#endif /* ACP_QUEUE_H */

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Regions: see region.h. */
+#include <linux/capability.h>
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/version.h>
+#include <linux/vmalloc.h>
+#include "job.h"
+#include "region.h"
+
+#define PIN_BATCH 512
+
+/* ---- access, any context ---- */
+
+static u8 check(const struct acp_region *r, u64 offset, u64 size, bool own, u32 need)
+{
+	if (READ_ONCE(r->revoked))
+		return ACP_ST_STAG;
+	if (offset < r->base || offset > r->end || size > r->end - offset)
+		return ACP_ST_RANGE;
+	if ((r->access & ACP_ACCESS_RO) && need != ACP_ACCESS_READ)
+		return ACP_ST_ACCESS;
+	if (!own && !(r->access & need))
+		return ACP_ST_ACCESS;
+	return ACP_ST_OK;
+}
+
+struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
+				  u8 *status)
+{
+	u32 owner = acp_ga_rank(&job->ga, ga);
+	struct acp_region *r = NULL;
+	struct acp_context *ctx;
+
+	*status = ACP_ST_RANK;
+	rcu_read_lock();
+	ctx = xa_load(&job->ranks, owner);
+	if (ctx) {
+		*status = ACP_ST_STAG;
+		r = xa_load(&ctx->regions, acp_ga_stag(&job->ga, ga));
+		if (r && (r->color != acp_ga_color(&job->ga, ga) ||
+			  !refcount_inc_not_zero(&r->users)))
+			r = NULL;
+	}
+	rcu_read_unlock();
+	if (!r)
+		return NULL;
+	*status = check(r, acp_ga_offset(&job->ga, ga), size, owner == rank, need);
+	if (*status == ACP_ST_OK)
+		return r;
+	acp_region_put(r);
+	return NULL;
+}
+
+void acp_region_put(struct acp_region *r)
+{
+	if (refcount_dec_and_test(&r->users))
+		complete(&r->idle);
+}
+
+/* Address of an offset; the bytes up to the end of its page may follow. */
+static void *map(struct acp_region *r, u64 offset)
+{
+	if (r->kaddr)
+		return r->kaddr + offset;
+	return kmap_local_page(r->pages[offset >> PAGE_SHIFT]) + offset_in_page(offset);
+}
+
+static void unmap(struct acp_region *r, void *p)
+{
+	if (!r->kaddr)
+		kunmap_local(p);
+}
+
+static size_t span(struct acp_region *r, u64 offset, size_t size)
+{
+	return r->kaddr ? size : min_t(size_t, size, PAGE_SIZE - offset_in_page(offset));
+}
+
+void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size)
+{
+	while (size) {
+		size_t n = span(r, offset, size);
+		void *p = map(r, offset);
+
+		memcpy(to, p, n);
+		unmap(r, p);
+		offset += n;
+		to += n;
+		size -= n;
+	}
+}
+
+void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t size)
+{
+	while (size) {
+		size_t n = span(r, offset, size);
+		void *p = map(r, offset);
+
+		/* A word is stored at once: the owner may be polling it. */
+		if (n == 8 && IS_ALIGNED(offset, 8))
+			WRITE_ONCE(*(u64 *)p, *(const u64 *)from);
+		else if (n == 4 && IS_ALIGNED(offset, 4))
+			WRITE_ONCE(*(u32 *)p, *(const u32 *)from);
+		else
+			memcpy(p, from, n);
+		unmap(r, p);
+		offset += n;
+		from += n;
+		size -= n;
+	}
+}
+
+void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,
+		     u64 from_offset, size_t size)
+{
+	while (size) {
+		size_t n = span(from, from_offset, span(to, to_offset, size));
+		void *p = map(from, from_offset);
+		void *q = map(to, to_offset);
+
+		memmove(q, p, n);
+		unmap(to, q);
+		unmap(from, p);
+		to_offset += n;
+		from_offset += n;
+		size -= n;
+	}
+}
+
+int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,
+			 size_t size)
+{
+	while (size) {
+		size_t n = span(r, offset, size);
+		void *p = map(r, offset);
+		int err = skb_copy_bits(skb, at, p, n);
+
+		unmap(r, p);
+		if (err)
+			return err;
+		offset += n;
+		at += n;
+		size -= n;
+	}
+	return 0;
+}
+
+u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b)
+{
+	void *p = map(r, offset);
+	u64 old, seen;
+
+	if (acp_op_width(op) == 8) {
+		for (old = READ_ONCE(*(u64 *)p);; old = seen) {
+			seen = cmpxchg((u64 *)p, old, acp_op_result(op, old, a, b));
+			if (seen == old)
+				break;
+		}
+	} else {
+		for (old = READ_ONCE(*(u32 *)p);; old = seen) {
+			seen = cmpxchg((u32 *)p, (u32)old, (u32)acp_op_result(op, old, a, b));
+			if (seen == old)
+				break;
+		}
+	}
+	unmap(r, p);
+	return old;
+}
+
+struct page *acp_region_page(struct acp_region *r, u64 offset)
+{
+	return r->kaddr ? vmalloc_to_page(r->kaddr + offset) : r->pages[offset >> PAGE_SHIFT];
+}
+
+/* ---- accounting ---- */
+
+static int charge(struct mm_struct *mm, unsigned long pages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long now = atomic64_add_return(pages, &mm->pinned_vm);
+
+	if (now <= limit || capable(CAP_IPC_LOCK))
+		return 0;
+	atomic64_sub(pages, &mm->pinned_vm);
+	return -ENOMEM;
+}
+
+static void uncharge(struct mm_struct *mm, unsigned long pages)
+{
+	atomic64_sub(pages, &mm->pinned_vm);
+}
+
+/* ---- lifetime ---- */
+
+static struct acp_region *new_region(struct acp_context *ctx, u32 access, unsigned long npages)
+{
+	struct acp_region *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+
+	if (!r)
+		return NULL;
+	refcount_set(&r->users, 1);
+	refcount_set(&r->holders, 1);
+	init_completion(&r->idle);
+	r->access = access;
+	r->npages = npages;
+	r->count = 1;
+	r->mm = ctx->mm;
+	mmgrab(r->mm);
+	return r;
+}
+
+static void unpin(struct acp_region *r, unsigned long n)
+{
+	bool dirty = !(r->access & ACP_ACCESS_RO);
+	unsigned long i;
+
+	for (i = 0; i < n; i += PIN_BATCH) {
+		unpin_user_pages_dirty_lock(r->pages + i, min(n - i, (unsigned long)PIN_BATCH),
+					    dirty);
+		cond_resched();
+	}
+}
+
+void acp_region_hold(struct acp_region *r)
+{
+	refcount_inc(&r->holders);
+}
+
+/* The last holder gives the memory back; nobody can find the region any more. */
+void acp_region_release(struct acp_region *r)
+{
+	if (!refcount_dec_and_test(&r->holders))
+		return;
+	if (r->kaddr)
+		vfree(r->kaddr);
+	uncharge(r->mm, r->npages);
+	mmdrop(r->mm);
+	kvfree(r->pages);
+	kfree_rcu(r, rcu);
+}
+
+/* ---- kernel-allocated memory ---- */
+
+int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
+{
+	u64 size = PAGE_ALIGN(max_t(u64, bytes, 1));
+	struct acp_region *r;
+	int err;
+
+	if (bytes > (1ULL << ctx->job->ga.offset_bits) || bytes > LONG_MAX / 2)
+		return -ENOMEM;
+	err = charge(ctx->mm, size >> PAGE_SHIFT);
+	if (err)
+		return err;
+	r = new_region(ctx, ACP_ACCESS_ALL, size >> PAGE_SHIFT);
+	if (!r) {
+		uncharge(ctx->mm, size >> PAGE_SHIFT);
+		return -ENOMEM;
+	}
+	r->stag = stag;
+	r->end = bytes;
+	r->bytes = size;
+	r->kaddr = vmalloc_user(size);
+	err = r->kaddr ? xa_insert(&ctx->regions, stag, r, GFP_KERNEL_ACCOUNT) : -ENOMEM;
+	if (err) {
+		acp_region_release(r);
+		return err;
+	}
+	return 0;
+}
+
+/* ---- user memory ---- */
+
+/*
+ * The mapping changed.  Unmapping ends the region at once.  Other changes can
+ * be harmless (migration tried, write-protection by fork), so a worker looks
+ * whether the program still sees the pages we hold.  They are pinned: until
+ * then nobody else can get them.
+ */
+static bool invalidate(struct mmu_interval_notifier *n, const struct mmu_notifier_range *range,
+		       unsigned long seq)
+{
+	struct acp_region *r = container_of(n, struct acp_region, notifier);
+
+	mmu_interval_set_seq(n, seq);
+	switch (range->event) {
+	case MMU_NOTIFY_UNMAP:
+	case MMU_NOTIFY_RELEASE:
+		WRITE_ONCE(r->revoked, true);
+		break;
+	case MMU_NOTIFY_CLEAR:
+		if (smp_load_acquire(&r->ready))
+			schedule_work(&r->recheck);
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops notifier_ops = {
+	.invalidate = invalidate,
+};
+
+/* Does the program see page i of the region at its place? */
+static bool same_page(struct acp_region *r, unsigned long i)
+{
+	struct page *page;
+	long n;
+
+	n = get_user_pages_remote(r->mm, r->start + (i << PAGE_SHIFT), 1, FOLL_NOWAIT, &page,
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+				  NULL,
+#endif
+				  NULL);
+	if (n != 1)
+		return false;
+	put_page(page);
+	return page == r->pages[i];
+}
+
+static void recheck(struct work_struct *work)
+{
+	struct acp_region *r = container_of(work, struct acp_region, recheck);
+	unsigned long i;
+
+	if (!mmget_not_zero(r->mm))
+		return;
+	mmap_read_lock(r->mm);
+	for (i = 0; i < r->npages && !READ_ONCE(r->revoked); i++) {
+		if (!same_page(r, i))
+			WRITE_ONCE(r->revoked, true);
+		cond_resched();
+	}
+	mmap_read_unlock(r->mm);
+	mmput(r->mm);
+}
+
+static int pin(struct acp_region *r, unsigned long addr, unsigned long npages)
+{
+	unsigned int flags = FOLL_LONGTERM | (r->access & ACP_ACCESS_RO ? 0 : FOLL_WRITE);
+	unsigned long done = 0;
+
+	while (done < npages) {
+		long n = pin_user_pages_fast(addr + (done << PAGE_SHIFT),
+					     min(npages - done, (unsigned long)PIN_BATCH), flags,
+					     r->pages + done);
+
+		if (n <= 0) {
+			unpin(r, done);
+			if (fatal_signal_pending(current))
+				return -EINTR;
+			return n == -ENOMEM ? -ENOMEM : -EFAULT;
+		}
+		done += n;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* An existing registration that this one lies in. */
+static struct acp_region *find_cover(struct acp_context *ctx, const struct acp_reg *reg)
+{
+	struct acp_region *r;
+	unsigned long stag;
+
+	xa_for_each_start(&ctx->regions, stag, r, ACP_STAG_USER) {
+		if (r->color == reg->color && r->access == reg->access && !READ_ONCE(r->revoked) &&
+		    r->count < U32_MAX && reg->addr >= r->start + r->base &&
+		    reg->addr - r->start + reg->length <= r->end)
+			return r;
+	}
+	return NULL;
+}
+
+static int check_reg(struct acp_context *ctx, const struct acp_reg *reg)
+{
+	u64 first = offset_in_page(reg->addr);
+
+	if (!reg->addr || !reg->length || reg->reserved || reg->color >= ctx->job->colors ||
+	    (reg->access & ~(ACP_ACCESS_ALL | ACP_ACCESS_RO)))
+		return -EINVAL;
+	if ((reg->access & ACP_ACCESS_RO) && (reg->access & (ACP_ACCESS_WRITE | ACP_ACCESS_ATOMIC)))
+		return -EINVAL;
+	if (reg->addr + reg->length < reg->addr)
+		return -EINVAL;
+	if (reg->length > (1ULL << ctx->job->ga.offset_bits) - first)
+		return -EOVERFLOW;
+	if (!access_ok(u64_to_user_ptr(reg->addr), reg->length))
+		return -EFAULT;
+	return 0;
+}
+
+/* Watch first, then pin: a change in between shows in the notifier's sequence. */
+static int attach(struct acp_region *r)
+{
+	unsigned long seq;
+	int err;
+
+	INIT_WORK(&r->recheck, recheck);
+	err = mmu_interval_notifier_insert(&r->notifier, r->mm, r->start,
+					   r->npages << PAGE_SHIFT, &notifier_ops);
+	if (err)
+		return err;
+	r->notified = true;
+	seq = mmu_interval_read_begin(&r->notifier);
+	err = pin(r, r->start, r->npages);
+	if (err)
+		return err;
+	r->pinned = true;
+	smp_store_release(&r->ready, true);
+	if (mmu_interval_read_retry(&r->notifier, seq))
+		recheck(&r->recheck);
+	return READ_ONCE(r->revoked) ? -EFAULT : 0;
+}
+
+static void detach(struct acp_region *r)
+{
+	if (r->notified) {
+		mmu_interval_notifier_remove(&r->notifier);
+		cancel_work_sync(&r->recheck);
+	}
+	if (r->pinned)
+		unpin(r, r->npages);
+}
+
+static int give_stag(struct acp_context *ctx, struct acp_region *r)
+{
+	u32 max = (1u << ctx->job->ga.stag_bits) - 1;
+	int err = xa_alloc_cyclic(&ctx->regions, &r->stag, r, XA_LIMIT(ACP_STAG_USER, max),
+				  &ctx->next_stag, GFP_KERNEL_ACCOUNT);
+
+	if (err < 0)
+		return err == -EBUSY ? -ENOSPC : err;
+	return 0;
+}
+
+static struct acp_region *pin_new(struct acp_context *ctx, const struct acp_reg *reg)
+{
+	u64 first = offset_in_page(reg->addr);
+	unsigned long npages = PAGE_ALIGN(first + reg->length) >> PAGE_SHIFT;
+	struct acp_region *r;
+	int err = charge(ctx->mm, npages);
+
+	if (err)
+		return ERR_PTR(err);
+	r = new_region(ctx, reg->access, npages);
+	if (!r) {
+		uncharge(ctx->mm, npages);
+		return ERR_PTR(-ENOMEM);
+	}
+	r->color = reg->color;
+	r->start = reg->addr - first;
+	r->base = first;
+	r->end = first + reg->length;
+	r->pages = kvmalloc_array(npages, sizeof(*r->pages), GFP_KERNEL_ACCOUNT);
+	err = r->pages ? attach(r) : -ENOMEM;
+	if (!err)
+		err = give_stag(ctx, r);
+	if (!err)
+		return r;
+	detach(r);
+	acp_region_release(r);
+	return ERR_PTR(err);
+}
+
+/* Take a region out of the table and out of use: waits for copies only. */
+static void remove(struct acp_context *ctx, struct acp_region *r)
+{
+	xa_erase(&ctx->regions, r->stag);
+	acp_region_put(r);
+	wait_for_completion(&r->idle);
+	detach(r);
+	acp_region_release(r);
+}
+
+int acp_region_register(struct acp_context *ctx, struct acp_reg *reg)
+{
+	struct acp_region *r;
+	int err = check_reg(ctx, reg);
+
+	if (err)
+		return err;
+	mutex_lock(&ctx->reg_lock);
+	r = find_cover(ctx, reg);
+	if (r)
+		r->count++;
+	else
+		r = pin_new(ctx, reg);
+	if (!IS_ERR(r)) {
+		reg->key = acp_ga_make(&ctx->job->ga, ctx->rank, r->color, r->stag, 0);
+		reg->start = r->start;
+		reg->base = r->start + r->base;
+		reg->end = r->start + r->end;
+	}
+	mutex_unlock(&ctx->reg_lock);
+	return PTR_ERR_OR_ZERO(r);
+}
+
+int acp_region_unregister(struct acp_context *ctx, u64 key, u32 *left)
+{
+	const struct acp_ga_layout *l = &ctx->job->ga;
+	struct acp_region *r = NULL;
+	int err = -ENOENT;
+
+	mutex_lock(&ctx->reg_lock);
+	if (acp_ga_valid(l, key) && acp_ga_rank(l, key) == ctx->rank && !acp_ga_offset(l, key) &&
+	    acp_ga_stag(l, key) >= ACP_STAG_USER)
+		r = xa_load(&ctx->regions, acp_ga_stag(l, key));
+	if (r && r->color == acp_ga_color(l, key)) {
+		*left = --r->count;
+		if (!r->count)
+			remove(ctx, r);
+		err = 0;
+	}
+	mutex_unlock(&ctx->reg_lock);
+	return err;
+}
+
+void acp_region_remove_all(struct acp_context *ctx)
+{
+	struct acp_region *r;
+	unsigned long stag;
+
+	mutex_lock(&ctx->reg_lock);
+	xa_for_each(&ctx->regions, stag, r)
+		remove(ctx, r);
+	mutex_unlock(&ctx->reg_lock);
+}

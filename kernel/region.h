@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Regions: pinned or kernel-allocated memory that has an STag.
+ *
+ * Found by (rank, STag) under RCU from softirq, used under a reference that
+ * is held for the time of a copy only.  acp_region_remove() waits for those
+ * references, so that afterwards no byte can change; it never waits for the
+ * network, since frames in flight name a region, they do not hold it.
+ *
+ * User memory is watched by an MMU notifier: when the mapping goes away the
+ * region is revoked, and accesses fail as if it had been unregistered.
+ */
+#ifndef ACP_REGION_H
+#define ACP_REGION_H
+
+#include <linux/completion.h>
+#include <linux/mmu_notifier.h>
+#include <linux/refcount.h>
+#include <linux/workqueue.h>
+#include "context.h"
+
+struct acp_region {
+	refcount_t users;	/* 1 while it is in the table, and each copy under way */
+	bool revoked;		/* its mapping is gone */
+	u32 access;		/* ACP_ACCESS_ */
+	u32 stag;
+	u64 base, end;		/* valid offsets: [base, end), base less than a page */
+	struct page **pages;	/* user memory */
+	void *kaddr;		/* kernel-allocated memory */
+	size_t bytes;		/* of kernel-allocated memory, whole pages */
+
+	unsigned long npages;
+	u32 color;
+	u32 count;		/* registrations; under reg_lock */
+	unsigned long start;	/* user address of offset 0 */
+	struct mm_struct *mm;
+	struct mmu_interval_notifier notifier;
+	struct work_struct recheck;	/* is the mapping still the same? */
+	bool notified;		/* the notifier is inserted */
+	bool pinned;
+	bool ready;		/* pages are filled in: recheck may look; released by attach() */
+	struct completion idle;	/* users reached 0 */
+	refcount_t holders;	/* the context, and mappings of kernel memory */
+	struct rcu_head rcu;
+};
+
+/* Kernel-allocated memory under a reserved STag; accounted to ctx->mm. */
+int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes);
+
+/* Registration and its end, from ioctls. */
+int acp_region_register(struct acp_context *ctx, struct acp_reg *reg);
+int acp_region_unregister(struct acp_context *ctx, u64 key, u32 *left);
+
+/* All regions of a rank that leaves. */
+void acp_region_remove_all(struct acp_context *ctx);
+
+void acp_region_hold(struct acp_region *r);
+void acp_region_release(struct acp_region *r);
+
+/*
+ * The region of [ga, ga + size) in job, with a user's reference, if "rank"
+ * may do "need" (ACP_ACCESS_READ, WRITE, ATOMIC) there; else NULL and *status.
+ * Any context.
+ */
+struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
+				  u8 *status);
+void acp_region_put(struct acp_region *r);
+
+/* With a reference, within bounds, any context: */
+void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size);
+void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t size);
+void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,
+		     u64 from_offset, size_t size);
+int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,
+			 size_t size);
+u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b);
+struct page *acp_region_page(struct acp_region *r, u64 offset);
+
+#endif /* ACP_REGION_H */

@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The station: see station.h. */
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include "barrier.h"
+#include "poller.h"
+#include "queue.h"
+#include "region.h"
+#include "station.h"
+
+#define LOCAL_INLINE	16384		/* bytes copied at once; more goes to the worker */
+#define LOCAL_STEP	65536		/* bytes the worker copies before it looks up */
+#define DELEGATED_MAX	1024		/* commands under way for one peer */
+
+static struct workqueue_struct *worker;
+static struct kmem_cache *items;
+
+/* ---- items ---- */
+
+static struct acp_item *item_new(void)
+{
+	return kmem_cache_zalloc(items, GFP_ATOMIC | __GFP_NOWARN);
+}
+
+static void item_free(struct acp_item *item)
+{
+	kmem_cache_free(items, item);
+}
+
+static void batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_item *item)
+{
+	if (batch->peer && batch->peer != peer)
+		acp_peer_flush(batch->peer);
+	batch->peer = peer;
+	acp_peer_send(peer, item);
+}
+
+void acp_batch_flush(struct acp_batch *batch)
+{
+	if (batch->peer)
+		acp_peer_flush(batch->peer);
+	batch->peer = NULL;
+}
+
+/* ---- commands with both ends here ---- */
+
+static u8 local_atomic(struct acp_job *job, const struct acp_msg *m, struct acp_region *dst,
+		       u64 *old)
+{
+	int width = acp_op_width(m->op);
+	struct acp_region *src;
+	u8 status;
+
+	src = acp_region_get(job, m->src, width, m->origin, ACP_ACCESS_ATOMIC, &status);
+	if (!src)
+		return status;
+	*old = acp_region_atomic(src, acp_ga_offset(&job->ga, m->src), m->op, m->a, m->b);
+	acp_region_put(src);
+	if (dst)
+		acp_region_write(dst, acp_ga_offset(&job->ga, m->dst), old, width);
+	return ACP_ST_OK;
+}
+
+static u8 local_copy(struct acp_job *job, const struct acp_msg *m, u64 offset, u64 size)
+{
+	struct acp_region *src, *dst;
+	u8 status;
+
+	src = acp_region_get(job, m->src + offset, size, m->origin, ACP_ACCESS_READ, &status);
+	if (!src)
+		return status;
+	dst = acp_region_get(job, m->dst + offset, size, m->origin, ACP_ACCESS_WRITE, &status);
+	if (dst) {
+		acp_region_copy(dst, acp_ga_offset(&job->ga, m->dst + offset), src,
+				acp_ga_offset(&job->ga, m->src + offset), size);
+		acp_region_put(dst);
+	}
+	acp_region_put(src);
+	return status;
+}
+
+/* The whole range must be good before the first byte moves. */
+static u8 check_copy(struct acp_job *job, const struct acp_msg *m)
+{
+	struct acp_region *r;
+	u8 status;
+
+	r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
+	if (!r)
+		return status;
+	acp_region_put(r);
+	r = acp_region_get(job, m->dst, m->size, m->origin, ACP_ACCESS_WRITE, &status);
+	if (r)
+		acp_region_put(r);
+	return status;
+}
+
+static u8 local_now(struct acp_job *job, const struct acp_msg *m)
+{
+	struct acp_region *dst;
+	u64 old;
+	u8 status;
+
+	if (m->op == ACP_OP_COPY)
+		return local_copy(job, m, 0, m->size);
+	dst = acp_region_get(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
+			     &status);
+	if (!dst)
+		return status;
+	status = local_atomic(job, m, dst, &old);
+	acp_region_put(dst);
+	return status;
+}
+
+static bool local_is_long(const struct acp_msg *m)
+{
+	return m->op == ACP_OP_COPY && m->size > LOCAL_INLINE;
+}
+
+/* A long copy on its way through the worker. */
+struct long_copy {
+	struct work_struct work;
+	struct acp_job *job;
+	struct acp_msg m;
+	struct acp_item *done;		/* for a command of another node: its DONE */
+	struct acp_peer *peer;		/* ... to whom */
+};
+
+static void answer(struct acp_peer *peer, struct acp_item *item, const struct acp_msg *m,
+		   u8 status);
+static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status);
+
+static void long_copy_work(struct work_struct *work)
+{
+	struct long_copy *c = container_of(work, struct long_copy, work);
+	u64 offset = 0, n;
+	u8 status = check_copy(c->job, &c->m);
+
+	for (; !status && offset < c->m.size; offset += n) {
+		n = min_t(u64, LOCAL_STEP, c->m.size - offset);
+		status = local_copy(c->job, &c->m, offset, n);
+		cond_resched();
+	}
+	local_bh_disable();
+	if (c->done)
+		answer(c->peer, c->done, &c->m, status);
+	else
+		complete_own(c->job, c->m.origin, c->m.ticket, status);
+	acp_station_idle(c->job);
+	local_bh_enable();
+	acp_job_put(c->job);
+	kfree(c);
+}
+
+/* Takes over "done" unless it fails. */
+static bool long_copy_start(struct acp_job *job, const struct acp_msg *m, struct acp_item *done,
+			    struct acp_peer *peer)
+{
+	struct long_copy *c = kmalloc(sizeof(*c), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!c)
+		return false;
+	INIT_WORK(&c->work, long_copy_work);
+	refcount_inc(&job->refs);
+	c->job = job;
+	c->m = *m;
+	c->done = done;
+	c->peer = peer;
+	queue_work(worker, &c->work);
+	return true;
+}
+
+void acp_station_flush(void)
+{
+	flush_workqueue(worker);
+}
+
+/* ---- starting commands of our own ---- */
+
+static void start_local(struct acp_context *ctx, struct acp_cmd *cmd)
+{
+	const struct acp_msg *m = &cmd->item.out.m;
+	u8 status;
+
+	acp_stat_inc(ctx->job->node, local);
+	if (local_is_long(m)) {
+		if (long_copy_start(ctx->job, m, NULL, NULL))
+			return;
+		status = ACP_ST_NOMEM;
+	} else {
+		status = local_now(ctx->job, m);
+	}
+	acp_queue_complete(ctx, m->ticket, status);
+}
+
+/* Turn a command whose source is here into the DATA that goes to its destination. */
+static u8 make_data(struct acp_job *job, struct acp_out *out)
+{
+	struct acp_msg *m = &out->m;
+	struct acp_region *r;
+	u64 old = 0;
+	u8 status;
+
+	if (m->op == ACP_OP_COPY) {
+		r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
+		if (!r)
+			return status;
+		acp_region_put(r);
+	} else {
+		status = local_atomic(job, m, NULL, &old);
+		if (status)
+			return status;
+		m->size = acp_op_width(m->op);
+		m->a = old;
+		out->inline_data = true;
+	}
+	m->type = ACP_MSG_DATA;
+	m->op = 0;
+	return ACP_ST_OK;
+}
+
+/* Answers are awaited of whoever executes, and of whoever gets the result. */
+static bool expect(struct acp_job *job, struct acp_cmd *cmd, struct acp_peer *peer)
+{
+	const struct acp_step *s = &cmd->step;
+	struct acp_peer *third = NULL;
+
+	cmd->expected = ACP_EXPECT_SOURCE;
+	if (s->dst_node != job->me && (s->dst_node != s->node || s->dst_color != s->color)) {
+		third = acp_peer_get(job, s->dst_node, s->dst_color);
+		if (!third)
+			return false;
+		cmd->expected |= ACP_EXPECT_RESULT;
+		acp_peer_expect(third, 1);
+	}
+	acp_peer_expect(peer, 1);
+	return true;
+}
+
+static u8 prepare_remote(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer)
+{
+	if (!peer)
+		return READ_ONCE(ctx->job->dead) ? ACP_ST_ABORT : ACP_ST_NOMEM;
+	if (cmd->step.plan == ACP_PLAN_SEND)
+		return make_data(ctx->job, &cmd->item.out);
+	cmd->item.out.m.type = ACP_MSG_CMD;
+	if (expect(ctx->job, cmd, peer))
+		return ACP_ST_OK;
+	cmd->expected = 0;
+	return ACP_ST_NOMEM;
+}
+
+void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_batch *batch)
+{
+	struct acp_peer *peer;
+	u8 status;
+
+	if (cmd->step.plan == ACP_PLAN_LOCAL) {
+		start_local(ctx, cmd);
+		return;
+	}
+	peer = acp_peer_get(ctx->job, cmd->step.node, cmd->step.color);
+	status = prepare_remote(ctx, cmd, peer);
+	if (status) {
+		acp_queue_complete(ctx, cmd->item.out.m.ticket, status);
+		return;
+	}
+	cmd->item.context = ctx;
+	acp_context_get(ctx);
+	cmd->busy = true;
+	batch_send(batch, peer, &cmd->item);
+}
+
+/* ---- what arrives ---- */
+
+static void arrival_put(struct acp_arrival *a)
+{
+	if (!refcount_dec_and_test(&a->refs))
+		return;
+	acp_peer_applied(a->peer, a->seq, a->epoch);
+	kfree(a);
+}
+
+/* A command of a rank of this node ended somewhere. */
+static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
+{
+	struct acp_context *ctx;
+	bool known;
+
+	rcu_read_lock();
+	ctx = xa_load(&job->ranks, rank);
+	known = ctx && acp_queue_complete(ctx, ticket, status);
+	rcu_read_unlock();
+	if (!known)
+		acp_stat_inc(job->node, stray_done);
+}
+
+/* Tell the origin, through "peer", how its command ended. */
+static void answer(struct acp_peer *peer, struct acp_item *item, const struct acp_msg *m,
+		   u8 status)
+{
+	memset(&item->out, 0, sizeof(item->out));
+	item->out.m.type = ACP_MSG_DONE;
+	item->out.m.origin = m->origin;
+	item->out.m.ticket = m->ticket;
+	item->out.m.status = status;
+	acp_peer_send(peer, item);
+	acp_peer_kick(peer);
+}
+
+/* One frame being applied. */
+struct frame {
+	struct acp_peer *peer;
+	struct acp_job *job;
+	u64 seq;
+	u32 epoch;
+	struct acp_arrival *arrival;	/* made when first needed */
+	struct list_head spare;		/* items reserved for its messages */
+	u32 count;			/* messages */
+	bool pending;
+};
+
+static struct acp_item *take_spare(struct frame *f)
+{
+	struct acp_item *item = list_first_entry(&f->spare, struct acp_item, link);
+
+	list_del(&item->link);
+	return item;
+}
+
+/* The frame stays unacknowledged until this item was delivered or came to an end. */
+static void hold_arrival(struct frame *f, struct acp_item *item)
+{
+	f->pending = true;
+	refcount_inc(&f->arrival->refs);
+	item->arrival = f->arrival;
+}
+
+/*
+ * A command of the peer that sent this frame failed.  It must know before it
+ * sees the acknowledgement, and what it fenced behind it must fail, too.
+ */
+static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
+{
+	struct acp_item *item = take_spare(f);
+
+	acp_peer_fail(f->peer, m->origin, m->ticket, status, f->seq + ACP_FRAME_WINDOW);
+	hold_arrival(f, item);
+	answer(f->peer, item, m, status);
+}
+
+static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
+{
+	struct acp_job *job = f->job;
+	struct acp_region *r;
+	u8 status;
+
+	if (m->flags & ACP_MSG_FAIL)
+		return m->status;
+	if (m->depends && acp_peer_depends(f->peer, m))
+		return ACP_ST_ORDER;
+	if (!acp_ga_valid(&job->ga, m->dst))
+		return ACP_ST_GA;
+	r = acp_region_get(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
+	if (!r)
+		return status;
+	if (m->length == 8 || m->length == 4) {
+		u64 word;
+
+		skb_copy_bits(skb, at, &word, m->length);
+		acp_region_write(r, acp_ga_offset(&job->ga, m->dst), &word, m->length);
+	} else if (acp_region_write_skb(r, acp_ga_offset(&job->ga, m->dst), skb, at, m->length)) {
+		status = ACP_ST_RANGE;
+	}
+	acp_region_put(r);
+	return status;
+}
+
+/* The last piece: the command's end is decided here. */
+static void end_data(struct frame *f, const struct acp_msg *m, u8 status)
+{
+	struct acp_job *job = f->job;
+	u32 origin = acp_job_node_of(job, m->origin);
+	u8 earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
+	struct acp_peer *to;
+
+	if (earlier)
+		status = earlier;
+	if (origin == job->me) {
+		complete_own(job, m->origin, m->ticket, status);
+	} else if (origin == f->peer->node) {
+		if (status)
+			answer_failure(f, m, status);
+	} else {
+		to = acp_peer_get(job, origin, f->peer->color);
+		if (to)
+			answer(to, take_spare(f), m, status);
+	}
+}
+
+static bool take_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
+{
+	u8 status = apply_data(f, m, skb, at);
+
+	if (m->flags & ACP_MSG_LAST)
+		end_data(f, m, status);
+	else if (status)
+		return acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
+	return true;
+}
+
+static u8 check_cmd(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_job *job = f->job;
+	u8 status = acp_cmd_check(&job->ga, job->colors, m);
+
+	if (!status && acp_job_ga_node(job, m->src) != job->me)
+		status = ACP_ST_RANK;
+	if (!status && m->depends && acp_peer_depends(f->peer, m))
+		status = ACP_ST_ORDER;
+	return status;
+}
+
+/* A delegated command whose result stays on this node. */
+static void take_local(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_item *item;
+	u8 status;
+
+	if (local_is_long(m)) {
+		item = take_spare(f);
+		hold_arrival(f, item);
+		if (long_copy_start(f->job, m, item, f->peer))
+			return;
+		answer(f->peer, item, m, ACP_ST_NOMEM);
+		return;
+	}
+	status = local_now(f->job, m);
+	if (status)
+		answer_failure(f, m, status);
+	else
+		answer(f->peer, take_spare(f), m, ACP_ST_OK);
+}
+
+static void take_cmd(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_job *job = f->job;
+	u8 status = check_cmd(f, m);
+	struct acp_peer *to;
+	struct acp_item *item;
+	u32 dst;
+
+	acp_stat_inc(job->node, delegated);
+	if (status) {
+		answer_failure(f, m, status);
+		return;
+	}
+	dst = acp_job_ga_node(job, m->dst);
+	if (dst == job->me) {
+		take_local(f, m);
+		return;
+	}
+	to = acp_peer_get(job, dst, acp_ga_color(&job->ga, m->dst));
+	if (!to) {
+		answer_failure(f, m, ACP_ST_NOMEM);
+		return;
+	}
+	item = take_spare(f);
+	item->out.m = *m;
+	item->out.m.flags = 0;
+	item->out.m.depends = 0;
+	item->out.m.upto = 0;
+	item->out.fence = m->flags & ACP_MSG_ORDERED;
+	status = make_data(job, &item->out);
+	if (status) {
+		list_add(&item->link, &f->spare);
+		answer_failure(f, m, status);
+		return;
+	}
+	item->requester = f->peer;
+	atomic_inc(&f->peer->delegated);
+	acp_peer_send(to, item);
+	acp_peer_kick(to);
+}
+
+static bool message_ok(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_job *job = f->job;
+
+	if (m->type == ACP_MSG_BARRIER)
+		return m->origin == f->peer->node;
+	if (m->origin >= job->ga.nprocs)
+		return false;
+	if (m->type == ACP_MSG_CMD)
+		return acp_job_node_of(job, m->origin) == f->peer->node;
+	if (m->type == ACP_MSG_DONE)
+		return acp_job_node_of(job, m->origin) == job->me;
+	return true;
+}
+
+/* Is every message well formed?  How many items may they need? */
+static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
+{
+	struct acp_msg m;
+	u32 at, n;
+	int needs = 0;
+
+	for (at = 0; at < length; at += n) {
+		if (tagged <= at || ++f->count > ACP_FRAME_MSGS)
+			return -1;
+		n = acp_msg_decode(&m, skb->data + at, length - at, tagged - at);
+		if (!n || !message_ok(f, &m))
+			return -1;
+		needs += m.type == ACP_MSG_CMD ||
+			 (m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST));
+	}
+	return needs;
+}
+
+static void unreserve(struct frame *f)
+{
+	struct acp_item *item, *next;
+
+	list_for_each_entry_safe(item, next, &f->spare, link)
+		item_free(item);
+	kfree(f->arrival);
+}
+
+/* All that applying may need, so that it cannot stop half way. */
+static bool reserve(struct frame *f, int needs)
+{
+	if (!needs)
+		return true;
+	f->arrival = kzalloc(sizeof(*f->arrival), GFP_ATOMIC | __GFP_NOWARN);
+	if (!f->arrival)
+		return false;
+	f->arrival->peer = f->peer;
+	f->arrival->seq = f->seq;
+	f->arrival->epoch = f->epoch;
+	refcount_set(&f->arrival->refs, 1);
+	while (needs--) {
+		struct acp_item *item = item_new();
+
+		if (!item)
+			return false;
+		list_add(&item->link, &f->spare);
+	}
+	return true;
+}
+
+static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
+{
+	struct acp_msg m;
+	u32 at, n;
+
+	for (at = 0; at < length; at += n) {
+		n = acp_msg_decode(&m, skb->data + at, length - at, tagged - at);
+		switch (m.type) {
+		case ACP_MSG_DATA:
+			if (!take_data(f, &m, skb, at + acp_msg_head(m.type)))
+				return false;
+			break;
+		case ACP_MSG_CMD:
+			take_cmd(f, &m);
+			break;
+		case ACP_MSG_DONE:
+			complete_own(f->job, m.origin, m.ticket, m.status);
+			break;
+		case ACP_MSG_BARRIER:
+			acp_barrier_arrived(f->job, &m);
+			break;
+		}
+	}
+	return true;
+}
+
+enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
+				     struct sk_buff *skb, u32 length, u32 tagged)
+{
+	struct frame f = { .peer = peer, .job = peer->job, .seq = seq, .epoch = epoch };
+	int needs = survey(&f, skb, length, tagged);
+	enum acp_arrived verdict = ACP_APPLIED;
+
+	INIT_LIST_HEAD(&f.spare);
+	if (needs < 0)
+		return ACP_MALFORMED;
+	if (atomic_read(&peer->delegated) + needs > DELEGATED_MAX) {
+		acp_stat_inc(f.job->node, drop_busy);
+		return ACP_REFUSED;
+	}
+	if (!reserve(&f, needs)) {
+		acp_stat_inc(f.job->node, drop_nomem);
+		verdict = ACP_REFUSED;
+	} else if (!apply(&f, skb, length, tagged)) {
+		/* Only a piece can fail so, and it is alone in its frame. */
+		acp_stat_inc(f.job->node, drop_nomem);
+		verdict = ACP_REFUSED;
+	} else if (f.pending) {
+		verdict = ACP_PENDING;
+		arrival_put(f.arrival);
+		f.arrival = NULL;
+	}
+	unreserve(&f);
+	return verdict;
+}
+
+/* ---- what became of items ---- */
+
+/* Part of a command of ours. */
+static void own_done(struct acp_item *item)
+{
+	struct acp_cmd *cmd = container_of(item, struct acp_cmd, item);
+	struct acp_context *ctx = item->context;
+	u8 status = item->status ?: item->out.failed;
+
+	if (item->out.m.type == ACP_MSG_DATA || status)
+		acp_queue_complete(ctx, item->out.m.ticket, status);
+	item->context = NULL;
+	acp_queue_item_back(ctx, cmd);
+}
+
+/* The result of a delegated command could not be delivered: tell the origin. */
+static bool report(struct acp_item *item)
+{
+	struct acp_peer *requester = item->requester;
+	struct acp_msg m = item->out.m;
+
+	if (!requester)
+		return false;
+	atomic_dec(&requester->delegated);
+	item->requester = NULL;
+	if (!item->status || READ_ONCE(requester->job->dead))
+		return false;
+	answer(requester, item, &m, item->status);
+	return true;
+}
+
+void acp_station_done(struct acp_item *item)
+{
+	struct acp_arrival *arrival = item->arrival;
+
+	item->arrival = NULL;
+	if (arrival)
+		arrival_put(arrival);
+	if (item->context)
+		own_done(item);
+	else if (item->out.m.type == ACP_MSG_BARRIER)
+		kfree(item);
+	else if (!report(item))
+		item_free(item);
+}
+
+void acp_station_lost(struct acp_peer *peer, u8 status)
+{
+	struct acp_job *job = peer->job;
+	struct acp_context *ctx;
+	unsigned long i;
+
+	rcu_read_lock();
+	xa_for_each(&job->ranks, i, ctx)
+		acp_queue_lost(ctx, peer->node, peer->color, status);
+	rcu_read_unlock();
+	acp_barrier_break(job);
+}
+
+void acp_station_idle(struct acp_job *job)
+{
+	struct acp_context *ctx;
+	unsigned long i;
+
+	smp_mb();	/* states of commands before the flags of their queue */
+	rcu_read_lock();
+	xa_for_each(&job->ranks, i, ctx)
+		if (acp_queue_ready(ctx) && acp_queue_drain(ctx))
+			acp_poller_kick(job->node);
+	rcu_read_unlock();
+}
+
+int acp_station_init(void)
+{
+	items = KMEM_CACHE(acp_item, SLAB_ACCOUNT);
+	if (!items)
+		return -ENOMEM;
+	worker = alloc_workqueue("acp", WQ_UNBOUND, 0);
+	if (worker)
+		return 0;
+	kmem_cache_destroy(items);
+	return -ENOMEM;
+}
+
+void acp_station_exit(void)
+{
+	destroy_workqueue(worker);
+	kmem_cache_destroy(items);
+}

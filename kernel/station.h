@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The station: executes commands, whoever asked.  From its own ranks' rings
+ * (command station) it gets commands to start; from other nodes (delegate
+ * station) messages that arrived.  See core/cmd.h for what happens where, and
+ * transport.h for the calls that come from below.
+ */
+#ifndef ACP_STATION_H
+#define ACP_STATION_H
+
+#include "context.h"
+#include "node.h"
+
+/* Peers that got items and want a flush; consecutive items share frames. */
+struct acp_batch {
+	struct acp_peer *peer;
+};
+
+void acp_batch_flush(struct acp_batch *batch);
+
+/* Start a command that was checked and may start.  BH off. */
+void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_batch *batch);
+
+/* Wait for copies under way in the worker.  Sleeps. */
+void acp_station_flush(void);
+
+int acp_station_init(void);
+void acp_station_exit(void);
+
+#endif /* ACP_STATION_H */

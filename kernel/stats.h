@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Counters of a node, one set per CPU: what happened, and a reason for every
+ * drop.  Read in /proc/net/acp of the network namespace.
+ */
+#ifndef ACP_STATS_H
+#define ACP_STATS_H
+
+#include <linux/percpu.h>
+#include <linux/types.h>
+
+/* name, meaning */
+#define ACP_STATS(X)							\
+	X(commands, "commands taken from rings")			\
+	X(commands_failed, "of these, ended with an error")		\
+	X(delegated, "commands executed for other nodes")		\
+	X(local, "commands with both ends on this node")		\
+	X(fenced, "commands ordered by a fence, not by waiting")	\
+	X(doorbells, "system calls that looked at a ring")		\
+	X(poller_wakeups, "times the poller was woken")			\
+	X(tx_frames, "frames sent, repetitions and HELLOs included")	\
+	X(tx_acks, "frames sent for their acknowledgement alone")	\
+	X(tx_again, "frames sent again")				\
+	X(tx_errors, "frames the network stack refused")		\
+	X(tx_nomem, "frames not sent for lack of memory")		\
+	X(rx_frames, "frames accepted")					\
+	X(rx_held, "fenced frames that had to wait")			\
+	X(timeouts, "retransmission time-outs")				\
+	X(flows_opened, "flows opened")					\
+	X(flows_failed, "flows whose peer was silent too long")		\
+	X(flows_restarted, "flows whose peer began anew")		\
+	X(drop_bad_len, "length field and datagram differ")		\
+	X(drop_bad_version, "unknown version")				\
+	X(drop_bad_type, "unknown frame type")				\
+	X(drop_bad_flags, "unknown flags, reserved fields in use")	\
+	X(drop_no_job, "no such job here")				\
+	X(drop_bad_source, "not from the address of the node it claims")\
+	X(drop_bad_mac, "the tag is wrong")				\
+	X(drop_bad_crc, "the payload's crc32c is wrong or missing")	\
+	X(drop_bad_epoch, "another life of the flow: replay or restart")\
+	X(drop_bad_ack, "acknowledges what was never sent")		\
+	X(drop_bad_msg, "malformed message")				\
+	X(drop_duplicate, "received before")				\
+	X(drop_future, "beyond the window")				\
+	X(drop_held_full, "fenced, and too many are waiting")		\
+	X(drop_busy, "limit of delegated commands reached")		\
+	X(drop_nomem, "no memory to handle it")				\
+	X(drop_mismatch, "the peer runs another set-up of the job")	\
+	X(stray_done, "answers to commands that have ended")
+
+enum acp_stat {
+#define ACP_STAT_ENUM(name, text) ACP_STAT_##name,
+	ACP_STATS(ACP_STAT_ENUM)
+#undef ACP_STAT_ENUM
+	ACP_STAT_COUNT
+};
+
+struct acp_stats {
+	u64 v[ACP_STAT_COUNT];
+};
+
+#define acp_stat_inc(node, name) this_cpu_inc((node)->stats->v[ACP_STAT_##name])
+
+#endif /* ACP_STATS_H */

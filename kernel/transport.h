@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A transport moves messages to peers, reliably and in no order; the station
+ * gives it items and is told what arrived and what became of them.
+ *
+ * The two calls upward, acp_station_arrived() and acp_station_done(), come
+ * in softirq context or with bottom halves off, without any lock held.
+ */
+#ifndef ACP_TRANSPORT_H
+#define ACP_TRANSPORT_H
+
+#include <linux/list.h>
+#include <linux/skbuff.h>
+#include "core/cmd.h"
+
+struct acp_job;
+struct acp_peer;
+struct acp_context;
+struct acp_arrival;
+
+/*
+ * Something to be sent to a peer: one message, or a transfer cut into DATA
+ * messages.  Owned by the transport from acp_peer_send() to
+ * acp_station_done().
+ */
+struct acp_item {
+	struct list_head link;
+	struct acp_out out;
+	struct acp_context *context;	/* whose command it is part of; NULL: allocated by itself */
+	struct acp_peer *requester;	/* who delegated the command; counted there */
+	struct acp_arrival *arrival;	/* frame that is not applied before this is delivered */
+	u32 frames;			/* in flight with a piece of it; under the peer's lock */
+	u8 status;			/* ACP_ST_, valid when done */
+};
+
+/* A received frame on its way into memory. */
+struct acp_arrival {
+	struct acp_peer *peer;
+	u64 seq;
+	u32 epoch;		/* life of the flow it belongs to */
+	refcount_t refs;	/* effects still to come; 0: applied */
+};
+
+/* What the station made of a frame. */
+enum acp_arrived {
+	ACP_APPLIED,	/* it had its effect */
+	ACP_REFUSED,	/* it had none: forget it, the peer sends it again */
+	ACP_PENDING,	/* acp_peer_applied() will be called */
+	ACP_MALFORMED,	/* it had none and never will: count it as applied */
+};
+
+/*
+ * Messages of a DATA frame: skb->data at the first, "length" bytes; "tagged"
+ * of them are linear and authenticated by the tag.  seq and epoch are for
+ * acp_peer_applied().
+ */
+enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
+				     struct sk_buff *skb, u32 length, u32 tagged);
+
+/* An item was delivered (status ACP_ST_OK), or will never be. */
+void acp_station_done(struct acp_item *item);
+
+/* All that was expected of a peer will not come: its life has ended. */
+void acp_station_lost(struct acp_peer *peer, u8 status);
+
+/* End of a pass over a peer's events: rings of this node may be drained. */
+void acp_station_idle(struct acp_job *job);
+
+#endif /* ACP_TRANSPORT_H */
