@@ -218,6 +218,17 @@ static void leave(void)
 	libacp.fd = -1;
 }
 
+static void set_layout(void)
+{
+	struct acp_ga_layout l = acp_ga_layout(libacp.nprocs);
+
+	libacp.layout = l;
+	libacp.own = acp_ga_make(&l, libacp.rank, 0, 0, 0);
+	libacp.offset_mask = (1ULL << l.offset_bits) - 1;
+	libacp.stag_mask = (1u << l.stag_bits) - 1;
+	libacp.rank_shift = 64u - l.rank_bits;
+}
+
 static int join(uint32_t number)
 {
 	struct acp_join join;
@@ -234,8 +245,7 @@ static int join(uint32_t number)
 	libacp.nprocs = libacp.boot.nprocs;
 	libacp.colors = libacp.boot.colors;
 	libacp.node = join.node;
-	libacp.layout = acp_ga_layout(libacp.nprocs);
-	libacp.rank_shift = 64u - libacp.layout.rank_bits;
+	set_layout();
 	libacp.spin = several_cpus();
 	error = libacp_mem_open();
 	if (error) {

@@ -94,8 +94,10 @@ struct libacp {
 	int fd;
 	int error_mode;			/* ACPX_ERRORS_, atomic */
 	uint32_t rank, nprocs, node, colors;
-	uint32_t rank_shift;		/* ga >> rank_shift == rank + 1 */
 	struct acp_ga_layout layout;
+	acp_ga_t own;			/* the rank's bits of its own GAs */
+	uint64_t offset_mask;		/* and those of all GAs, to take them apart quickly */
+	uint32_t stag_mask, rank_shift;
 	struct libacp_queue queue;
 	bool spin;			/* more than one CPU: waiting may go without sleeping */
 	struct libacp_boot boot;
@@ -148,15 +150,61 @@ int libacp_reset_agree(int rank);
 
 /* ---- mem.c ---- */
 
-/* The STag table of this rank, with starter, heap and library page in it.  0 or -errno. */
-int libacp_mem_open(void);
-void libacp_mem_close(void);
+/* One region; offsets count from the page it starts in, as in its GA. */
+struct libacp_region {
+	uint64_t tag;		/* color and STag as in the GA, plus 1; 0: none.  Written last */
+	char *base;		/* first byte */
+	uint64_t low;		/* its offset */
+	uint64_t size;		/* bytes */
+	uint64_t writable;	/* the same, 0 if the owner must not write */
+};
+
+#define LIBACP_CHUNK	64u	/* regions; as many STags as there are at least */
+
+/* The STag table of this rank: index STag / LIBACP_CHUNK, then STag % LIBACP_CHUNK. */
+extern struct libacp_region **libacp_chunks;
+
+/* Color and STag of an own GA, side by side; foreign ones have bits above them. */
+static inline uint64_t libacp_mem_tag(acp_ga_t ga)
+{
+	return (ga ^ libacp.own) >> libacp.layout.offset_bits;
+}
+
+/* The live region that a GA of this rank belongs to, by rank, color and STag alone. */
+static inline struct libacp_region *libacp_mem_region(acp_ga_t ga)
+{
+	uint64_t tag = libacp_mem_tag(ga);
+	uint32_t stag = tag & libacp.stag_mask;
+	struct libacp_region *region =
+		__atomic_load_n(&libacp_chunks[stag / LIBACP_CHUNK], __ATOMIC_ACQUIRE);
+
+	if (!region)
+		return NULL;
+	region += stag % LIBACP_CHUNK;
+	return __atomic_load_n(&region->tag, __ATOMIC_ACQUIRE) == tag + 1 ? region : NULL;
+}
 
 /*
  * Where the bytes [ga, ga + size) of this rank are, if they all lie in one
  * live region of that color that allows it, else NULL.  Lock-free.
  */
-void *libacp_mem_find(acp_ga_t ga, uint64_t size, bool write);
+static inline void *libacp_mem_find(acp_ga_t ga, uint64_t size, bool write)
+{
+	const struct libacp_region *region = libacp_mem_region(ga);
+	uint64_t offset, room;
+
+	if (!region)
+		return NULL;
+	offset = (ga & libacp.offset_mask) - region->low;
+	room = write ? region->writable : region->size;
+	if (offset > room || size > room - offset)
+		return NULL;
+	return region->base + offset;
+}
+
+/* The STag table of this rank, with starter, heap and library page in it.  0 or -errno. */
+int libacp_mem_open(void);
+void libacp_mem_close(void);
 
 /* Own memory of one of the kernel's STags (ACP_STAG_STARTER ..); NULL if it has none. */
 void *libacp_mem_own(uint32_t stag);
@@ -172,8 +220,8 @@ int libacp_mem_sizes(uint32_t rank, uint64_t sizes[ACP_STAG_RESERVED]);
 
 void libacp_local_close(void);
 
-/* Like libacp_mem_find, also for starter and heap of the ranks on this node. */
-void *libacp_local_find(acp_ga_t ga, uint64_t size, bool write);
+/* Where a byte is: like libacp_mem_find, also for starter and heap of the ranks on this node. */
+void *libacp_local_find(acp_ga_t ga);
 
 /* Do it now: true, or false without any effect if an end is out of reach or wrong. */
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size);

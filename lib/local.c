@@ -131,7 +131,7 @@ void libacp_local_close(void)
 
 /* ---- Finding memory ---- */
 
-static char *find_at_peer(acp_ga_t ga, uint64_t size)
+static char *__attribute__((noinline)) find_at_peer(acp_ga_t ga, uint64_t size)
 {
 	const struct acp_ga_layout *l = &libacp.layout;
 	uint32_t stag = acp_ga_stag(l, ga), rank = acp_ga_rank(l, ga);
@@ -153,11 +153,16 @@ static char *find_at_peer(acp_ga_t ga, uint64_t size)
 	return memory ? memory + offset : NULL;
 }
 
-void *libacp_local_find(acp_ga_t ga, uint64_t size, bool write)
+static inline void *find(acp_ga_t ga, uint64_t size, bool write)
 {
-	if (ga >> libacp.rank_shift == (uint64_t)libacp.rank + 1)
+	if ((ga ^ libacp.own) >> libacp.rank_shift == 0)
 		return libacp_mem_find(ga, size, write);
 	return find_at_peer(ga, size);
+}
+
+void *libacp_local_find(acp_ga_t ga)
+{
+	return find(ga, 1, false);
 }
 
 /* ---- Doing it ---- */
@@ -187,8 +192,8 @@ static void copy_bytes(char *dst, const char *src, uint64_t size)
 
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size)
 {
-	const char *from = libacp_local_find(src, size, false);
-	char *to = from ? libacp_local_find(dst, size, true) : NULL;
+	const char *from = find(src, size, false);
+	char *to = from ? find(dst, size, true) : NULL;
 
 	if (!to)
 		return false;
@@ -239,8 +244,8 @@ static uint32_t atomic4(unsigned int op, uint32_t *word, uint32_t a, uint32_t b)
 bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b)
 {
 	unsigned int size = op % 2 ? 8 : 4;	/* as enum acp_op goes */
-	void *word = libacp_local_find(src, size, true);
-	void *former = word ? libacp_local_find(dst, size, true) : NULL;
+	void *word = find(src, size, true);
+	void *former = word ? find(dst, size, true) : NULL;
 
 	if (!former || (((uintptr_t)word | (uintptr_t)former) & (size - 1)))
 		return false;

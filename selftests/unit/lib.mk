@@ -3,7 +3,7 @@
 
 LIB := $(TOP)/lib
 LIB_TESTS := test_lib_boot test_lib_queue test_lib_ga test_lib_gma test_lib_queue_tsan \
-	test_lib_gma_tsan test_lib_header
+	test_lib_gma_tsan test_lib_steps test_lib_header
 
 TESTS += $(LIB_TESTS)
 
@@ -26,6 +26,10 @@ test_lib_boot test_lib_queue test_lib_ga test_lib_gma: $(LIB_HEADERS)
 
 test_lib_queue_tsan test_lib_gma_tsan: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+
+# No sanitizer here: its instructions would be counted.
+test_lib_steps: test_lib_steps.c $(LIB_FILES) $(LIB_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(LIB_DEVICE) -O2 $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
 
 # The public header, alone, as C and as C++.
 test_lib_header: test_lib_header.c $(LIB)/acp.h

@@ -293,7 +293,7 @@ static int fake_wait(const struct acp_wait *wait)
 
 static int fake_call(unsigned long request, void *arg)
 {
-	struct acp_peer *peer = arg;
+	struct acp_peer_info *peer = arg;
 
 	switch (request) {
 	case ACP_IOC_JOIN:
