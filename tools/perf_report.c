@@ -50,8 +50,18 @@ static void open_json(const struct perf_job *job)
 	       clock_cost() / 1e3);
 }
 
-static const char csv_heading[] =
-"mode,op,size,window,samples,min_us,median_us,p99_us,max_us,mb_per_s,ops_per_s,checks,wrong,ratio,ratio_to,note";
+/* In the order of csv_row. */
+static void open_csv(void)
+{
+	static const char *const columns[] = {
+		"mode", "op", "size", "window", "samples", "min_us", "median_us", "p99_us",
+		"max_us", "mb_per_s", "ops_per_s", "checks", "wrong", "ratio", "ratio_to", "note",
+	};
+	size_t i, n = sizeof(columns) / sizeof(columns[0]);
+
+	for (i = 0; i < n; i++)
+		printf("%s%s", columns[i], i + 1 < n ? "," : "\n");
+}
 
 void perf_report_open(struct perf_report *r, const struct perf_options *o,
 		      const struct perf_job *job)
@@ -65,7 +75,7 @@ void perf_report_open(struct perf_report *r, const struct perf_options *o,
 	if (o->format == PERF_JSON)
 		open_json(job);
 	if (o->format == PERF_CSV)
-		printf("%s\n", csv_heading);
+		open_csv();
 }
 
 /* A size as people write it: 8, 1K, 1M. */

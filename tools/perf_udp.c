@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The baseline: 8 bytes back and forth between rank 0 and the target over blocking UDP sockets, as a
- * program without ACP would do it. Sockets are connected and have no time-out, which would cost
+ * The baseline: 8 bytes back and forth between rank 0 and the target over blocking UDP sockets, as
+ * a program without ACP would do it. Sockets are connected and have no time-out, which would cost
  * time; a signal every second ends a wait for a datagram that was lost.
  */
 #include <errno.h>
