@@ -504,7 +504,6 @@ static const struct file_operations dev_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = dev_mmap,
 	.poll = dev_poll,
-	.llseek = no_llseek,
 };
 
 static struct miscdevice device = {

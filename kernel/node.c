@@ -16,6 +16,7 @@
 #define LINGER_POLL	(HZ / 10)
 
 static unsigned int node_id;
+static struct workqueue_struct *lingers;	/* of our own, so that the module can wait for it */
 
 struct acp_node *acp_node_of(struct net *net)
 {
@@ -114,6 +115,8 @@ void acp_peer_destroy_all(struct acp_job *job)
 static void job_destroy(struct acp_job *job)
 {
 	WRITE_ONCE(job->dead, true);
+	if (cancel_delayed_work(&job->linger))
+		acp_job_put(job);	/* the work's */
 	xa_erase(&job->node->jobs, acp_job_index(job->id, job->generation));
 	synchronize_rcu();
 	acp_station_flush();
@@ -141,6 +144,7 @@ static void linger(struct work_struct *work)
 {
 	struct acp_job *job = container_of(to_delayed_work(work), struct acp_job, linger);
 	struct acp_node *node = job->node;
+	bool again = false;
 	u64 age;
 
 	mutex_lock(&node->lock);
@@ -149,17 +153,18 @@ static void linger(struct work_struct *work)
 		if (age > job->limit || (age > LINGER_QUIET && job_quiet(job)))
 			job_destroy(job);
 		else
-			schedule_delayed_work(&job->linger, LINGER_POLL);
+			again = queue_delayed_work(lingers, &job->linger, LINGER_POLL);
 	}
 	mutex_unlock(&node->lock);
-	acp_job_put(job);
+	if (!again)
+		acp_job_put(job);
 }
 
 static void start_linger(struct acp_job *job)
 {
 	refcount_inc(&job->refs);
 	job->left_at = acp_now();
-	if (!schedule_delayed_work(&job->linger, LINGER_POLL))
+	if (!queue_delayed_work(lingers, &job->linger, LINGER_POLL))
 		acp_job_put(job);
 }
 
@@ -299,10 +304,19 @@ static struct pernet_operations node_ops = {
 
 int acp_node_init(void)
 {
-	return register_pernet_subsys(&node_ops);
+	int err;
+
+	lingers = alloc_workqueue("acp_linger", 0, 0);
+	if (!lingers)
+		return -ENOMEM;
+	err = register_pernet_subsys(&node_ops);
+	if (err)
+		destroy_workqueue(lingers);
+	return err;
 }
 
 void acp_node_exit(void)
 {
 	unregister_pernet_subsys(&node_ops);
+	destroy_workqueue(lingers);
 }
