@@ -1,0 +1,802 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The whole protocol core in a simulated job (sim.h): random puts, gets,
+ * third-party copies, atomics and ordered chains while the network does its
+ * worst.  Checked all the time: a completed command had its effect, exactly
+ * once; nothing else was written; a flag is never there before its data; a
+ * command whose predecessor failed had no effect.
+ *
+ *	test_sim [--seed S] [--frames N] [part of a test's name ...]
+ *
+ * --frames is for each test; the same seed and frames repeat a run exactly.
+ */
+#include "sim.h"
+#include "test.h"
+
+static u64 base_seed = 1;
+static u64 frames_wanted = 640000;
+
+/* ---- the memory of a rank ---- */
+
+#define SOURCE_BYTES	16384		/* never written */
+#define NUMBERS		1024		/* number[i] == i, never written */
+#define COUNTERS	8		/* u64 each, see enum counter */
+#define DATA_BYTES	3072		/* data of a chain */
+#define SLOTS		32
+#define SLOT_BYTES	4096
+
+#define AT_SOURCE	0
+#define AT_NUMBERS	(AT_SOURCE + SOURCE_BYTES)
+#define AT_COUNTERS	(AT_NUMBERS + 8 * NUMBERS)
+#define AT_FLAGS	(AT_COUNTERS + 8 * COUNTERS)	/* one for each origin */
+#define AT_DATA		(AT_FLAGS + 8 * SIM_RANKS)
+#define AT_SLOTS	(AT_DATA + DATA_BYTES * SIM_RANKS)
+#define MEMORY		(AT_SLOTS + SLOTS * SLOT_BYTES)
+
+/* What is done to a counter word, always the same. */
+enum counter { ADD_ONE, ADD_ONE_4, XOR, SWAP, KINDS };
+
+#define FETCHED_MOST	(1u << 20)
+
+/* What the test knows of a counter. */
+struct tally {
+	u64 count, value;		/* operations; their sum or xor */
+	u64 given, taken;		/* SWAP: sum of values put in, got out */
+	u8 *fetched;			/* ADD_ONE: which values were returned */
+};
+
+enum job { COPY, ATOMIC, CHAIN_DATA, CHAIN_FLAG, BAD };
+
+/* A command under way. */
+struct work {
+	enum job job;
+	u64 seen, order;
+	u32 dst, slot;			/* rank; slot that it owns */
+	u64 at, length;			/* destination in the rank's memory */
+	u32 src;
+	u64 from;			/* source in the rank's memory */
+	u32 counter;			/* ATOMIC */
+	u64 operand, generation;
+	u8 status;			/* when it is complete */
+	u8 expected;			/* BAD: the status */
+};
+
+#define CHAIN		64
+
+/* Data, then a flag: a generation. */
+struct link {
+	u64 generation;
+	u32 data_rank, flag_rank, src;
+	u64 from, length;
+	bool failed;
+};
+
+struct chain {
+	u64 issued, visible;		/* generations */
+	u64 last_flag;			/* ticket */
+	struct link link[CHAIN];
+};
+
+struct test_job {
+	u8 *shadow[SIM_RANKS];		/* what memory must be, but for chains */
+	bool slot_busy[SIM_RANKS][SLOTS];
+	struct work work[SIM_RANKS][SIM_DEPTH];
+	struct tally tally[SIM_RANKS][COUNTERS];
+	struct chain chain[SIM_RANKS];
+	u32 window[SIM_RANKS];
+	bool submitting[SIM_RANKS];
+	u64 enough;			/* frames */
+	u64 commands, failed, dependents_failed;
+	u32 bad;			/* probability of a command that fails */
+	bool may_fail;			/* the network may make commands fail */
+	u64 dead_rank;			/* ~0: none; commands of it are not looked at */
+};
+
+static struct test_job *test_of(struct sim *s)
+{
+	return s->test;
+}
+
+static u64 pick(struct sim *s, u64 count)
+{
+	return sim_random(s) % count;
+}
+
+static u64 address(struct sim *s, u32 rank, u64 at)
+{
+	return acp_ga_make(&s->ga, rank, pick(s, s->colors), SIM_STAG, at);
+}
+
+/* ---- what is written must be what the chains expect ---- */
+
+static const u8 *chain_source(struct sim *s, const struct link *l)
+{
+	return s->rank[l->src].memory + AT_SOURCE + l->from;
+}
+
+static struct link *link_of(struct chain *c, u64 generation)
+{
+	struct link *l = &c->link[generation % CHAIN];
+
+	return l->generation == generation ? l : NULL;
+}
+
+static void flag_written(struct sim *s, u32 rank, u32 origin)
+{
+	struct chain *c = &test_of(s)->chain[origin];
+	struct link *l;
+	u64 value, generation;
+
+	memcpy(&value, s->rank[rank].memory + AT_FLAGS + 8 * origin, 8);
+	for (generation = c->visible + 1; generation <= c->issued; generation++)
+		if (generation % NUMBERS == value)
+			break;
+	if (generation > c->issued)
+		SIM_FAIL(s, "flag %llu of rank %u again or never given, %llu is visible",
+			 (unsigned long long)value, origin, (unsigned long long)c->visible);
+	l = link_of(c, generation);
+	SIM_CHECK(s, l && l->flag_rank == rank);
+	if (memcmp(s->rank[l->data_rank].memory + AT_DATA + DATA_BYTES * origin,
+		   chain_source(s, l), l->length))
+		SIM_FAIL(s, "flag %llu of rank %u is visible before its data",
+			 (unsigned long long)value, origin);
+	if (!test_of(s)->may_fail && !test_of(s)->bad)
+		SIM_CHECK(s, generation == c->visible + 1);
+	c->visible = generation;
+}
+
+/* Data belongs to the generation after the visible one. */
+static void data_written(struct sim *s, u32 rank, u64 at, u64 length)
+{
+	u32 origin = (at - AT_DATA) / DATA_BYTES;
+	struct chain *c = &test_of(s)->chain[origin];
+	u64 offset = (at - AT_DATA) % DATA_BYTES;
+	struct link *l = link_of(c, c->visible + 1);
+
+	if (test_of(s)->may_fail || test_of(s)->bad)
+		return;
+	SIM_CHECK(s, l && l->data_rank == rank && offset + length <= l->length);
+	if (memcmp(s->rank[rank].memory + at, chain_source(s, l) + offset, length))
+		SIM_FAIL(s, "data of rank %u changed before its flag was written", origin);
+}
+
+static void wrote(struct sim *s, u32 rank, u64 at, u64 length)
+{
+	SIM_CHECK(s, at >= AT_COUNTERS);
+	if (at >= AT_FLAGS && at < AT_DATA)
+		flag_written(s, rank, (at - AT_FLAGS) / 8);
+	else if (length && at >= AT_DATA && at < AT_SLOTS)
+		data_written(s, rank, at, length);
+}
+
+/* ---- commands ---- */
+
+/* A slot of any rank that only this origin uses. */
+static bool take_slot(struct sim *s, u32 origin, struct work *w)
+{
+	u32 dst = pick(s, s->ranks), slot = pick(s, SLOTS / SIM_RANKS) * SIM_RANKS + origin;
+
+	if (test_of(s)->slot_busy[dst][slot])
+		return false;
+	test_of(s)->slot_busy[dst][slot] = true;
+	w->dst = dst;
+	w->slot = slot;
+	w->at = AT_SLOTS + w->slot * SLOT_BYTES;
+	return true;
+}
+
+static u64 random_length(struct sim *s, u64 most)
+{
+	u64 kind = pick(s, 100), length;
+
+	if (kind < 5)
+		return 0;
+	if (kind < 70)
+		length = 1 + pick(s, 128);
+	else if (kind < 95)
+		length = 1 + pick(s, 700);
+	else
+		length = 1 + pick(s, 4000);
+	return min_t(u64, length, most);
+}
+
+static u64 submit(struct sim *s, u32 origin, const struct acp_msg *m, struct work *w)
+{
+	u64 ticket = s->rank[origin].tail + 1;
+
+	w->seen = s->rank[origin].completed;
+	test_of(s)->work[origin][ticket % SIM_DEPTH] = *w;
+	test_of(s)->commands++;
+	return sim_submit(s, origin, m, w->order);
+}
+
+/* What a command waits for: mostly nothing, or the one before it. */
+static u64 random_order(struct sim *s, u32 origin)
+{
+	u64 kind = pick(s, 10), tail = s->rank[origin].tail;
+
+	if (kind < 5)
+		return 0;
+	return kind < 9 ? tail : tail - pick(s, tail - s->rank[origin].completed + 1);
+}
+
+static void do_copy(struct sim *s, u32 origin)
+{
+	struct work w = { .job = COPY, .order = random_order(s, origin) };
+	struct acp_msg m = { .op = ACP_OP_COPY };
+	u64 shift = pick(s, 16);
+
+	if (!take_slot(s, origin, &w))
+		return;
+	w.at += shift;
+	w.length = random_length(s, SLOT_BYTES - shift);
+	w.src = pick(s, s->ranks);
+	w.from = AT_SOURCE + pick(s, SOURCE_BYTES - w.length);
+	m.dst = address(s, w.dst, w.at);
+	m.src = address(s, w.src, w.from);
+	m.size = w.length;
+	submit(s, origin, &m, &w);
+}
+
+static void do_atomic(struct sim *s, u32 origin)
+{
+	static const u8 ops[] = { ACP_OP_ADD8, ACP_OP_ADD4, ACP_OP_XOR8, ACP_OP_SWAP8 };
+	struct work w = { .job = ATOMIC, .order = random_order(s, origin) };
+	struct acp_msg m = { 0 };
+
+	if (!take_slot(s, origin, &w))
+		return;
+	w.counter = pick(s, COUNTERS);
+	m.op = ops[w.counter % KINDS];
+	w.length = acp_op_width(m.op);
+	w.src = pick(s, s->ranks);
+	w.from = AT_COUNTERS + 8 * w.counter;
+	w.operand = w.counter % KINDS < XOR ? 1 : sim_random(s);
+	m.dst = address(s, w.dst, w.at);
+	m.src = address(s, w.src, w.from);
+	m.a = w.operand;
+	submit(s, origin, &m, &w);
+}
+
+/* A command that fails, or one whose destination fails at a third place. */
+static u64 do_bad(struct sim *s, u32 origin, u64 order)
+{
+	struct work w = { .job = BAD, .order = order, .length = 8 };
+	struct acp_msg m = { .op = ACP_OP_COPY };
+	u64 good = address(s, pick(s, s->ranks), AT_NUMBERS);
+	u64 bad = address(s, pick(s, s->ranks), MEMORY - 4 + 4 * pick(s, 3));
+
+	w.expected = ACP_ST_RANGE;
+	if (pick(s, 2)) {
+		bad = acp_ga_make(&s->ga, pick(s, s->ranks), 0, SIM_STAG + 7, 0);
+		w.expected = ACP_ST_STAG;
+	}
+	m.size = pick(s, 2) ? 8 : 2000;
+	m.dst = bad;
+	m.src = good;
+	if (pick(s, 3) == 0) {
+		m.src = bad;
+		m.dst = address(s, pick(s, s->ranks), AT_SLOTS);
+	}
+	return submit(s, origin, &m, &w);
+}
+
+/* Write the flag: copied from somewhere, or swapped in by an atomic. */
+static void do_flag(struct sim *s, u32 origin, struct link *l, u64 order)
+{
+	u64 value = l->generation % NUMBERS;
+	u64 flag = address(s, l->flag_rank, AT_FLAGS + 8 * origin);
+	struct work w = { .job = CHAIN_FLAG, .order = order, .generation = l->generation };
+	struct acp_msg m = { .op = ACP_OP_COPY, .dst = flag, .size = 8 };
+
+	m.src = address(s, pick(s, s->ranks), AT_NUMBERS + 8 * value);
+	w.slot = ~0u;
+	if (pick(s, 2) && take_slot(s, origin, &w)) {
+		m = (struct acp_msg){ .op = ACP_OP_SWAP8, .src = flag, .a = value };
+		m.dst = address(s, w.dst, w.at);
+	}
+	test_of(s)->chain[origin].last_flag = submit(s, origin, &m, &w);
+}
+
+/* Data, and a flag behind it; all behind the flag before. */
+static void do_chain(struct sim *s, u32 origin)
+{
+	struct chain *c = &test_of(s)->chain[origin];
+	struct link *l = &c->link[(c->issued + 1) % CHAIN];
+	struct work w = { .job = CHAIN_DATA, .order = c->last_flag };
+	struct acp_msg m = { .op = ACP_OP_COPY };
+	u64 ticket;
+
+	if (l->generation > c->visible && l->generation + CHAIN > c->issued + 1 && l->generation)
+		return;
+	if (c->issued - c->visible >= CHAIN - 1 && !test_of(s)->may_fail && !test_of(s)->bad)
+		return;
+	*l = (struct link){ .generation = ++c->issued };
+	l->data_rank = pick(s, s->ranks);
+	l->flag_rank = pick(s, 2) ? l->data_rank : pick(s, s->ranks);
+	l->src = pick(s, s->ranks);
+	l->length = random_length(s, DATA_BYTES);
+	l->from = pick(s, SOURCE_BYTES - l->length);
+	m.dst = address(s, l->data_rank, AT_DATA + DATA_BYTES * origin);
+	m.src = address(s, l->src, AT_SOURCE + l->from);
+	m.size = l->length;
+	w.generation = l->generation;
+	ticket = submit(s, origin, &m, &w);
+	if (sim_chance(s, test_of(s)->bad))
+		ticket = do_bad(s, origin, ticket);
+	do_flag(s, origin, l, ticket);
+}
+
+static void submit_some(struct sim *s, void *what, u64 origin)
+{
+	struct test_job *t = test_of(s);
+	struct sim_rank *r = &s->rank[origin];
+	u32 tries;
+
+	(void)what;
+	t->submitting[origin] = false;
+	if (s->n.sent >= t->enough)
+		return;
+	for (tries = 0; tries < 8 && r->tail - r->completed < t->window[origin]; tries++) {
+		u64 kind = pick(s, 100);
+
+		if (!sim_room(s, origin) || r->tail + 3 - r->completed >= SIM_DEPTH / 2)
+			break;
+		if (sim_chance(s, t->bad))
+			do_bad(s, origin, random_order(s, origin));
+		else if (kind < 45)
+			do_copy(s, origin);
+		else if (kind < 75)
+			do_atomic(s, origin);
+		else if (s->rank[origin].commands[(r->tail + 2) % SIM_DEPTH].busy ||
+			 s->rank[origin].commands[(r->tail + 3) % SIM_DEPTH].busy)
+			break;
+		else
+			do_chain(s, origin);
+	}
+	if (pick(s, 64) == 0)
+		t->window[origin] = 1 + pick(s, SIM_DEPTH / 2 - 4);
+}
+
+static void submit_soon(struct sim *s, u32 origin)
+{
+	struct test_job *t = test_of(s);
+
+	if (t->submitting[origin])
+		return;
+	t->submitting[origin] = true;
+	sim_after(s, pick(s, 4 * SIM_US), submit_some, NULL, origin);
+}
+
+/* ---- completions ---- */
+
+static void count_atomic(struct sim *s, struct work *w)
+{
+	struct tally *y = &test_of(s)->tally[w->src][w->counter];
+	u64 old = 0;
+
+	memcpy(&old, s->rank[w->dst].memory + w->at, w->length);
+	memcpy(test_of(s)->shadow[w->dst] + w->at, &old, w->length);
+	y->count++;
+	switch (w->counter % KINDS) {
+	case ADD_ONE:
+	case ADD_ONE_4:
+		SIM_CHECK(s, old < FETCHED_MOST);
+		if (!y->fetched)
+			y->fetched = calloc(1, FETCHED_MOST);
+		SIM_CHECK(s, !y->fetched[old]);
+		y->fetched[old] = 1;
+		y->value++;
+		break;
+	case XOR:
+		y->value ^= w->operand;
+		break;
+	default:
+		y->given += w->operand;
+		y->taken += old;
+	}
+}
+
+static void check_copy(struct sim *s, struct work *w)
+{
+	const u8 *source = s->rank[w->src].memory + w->from;
+
+	if (memcmp(s->rank[w->dst].memory + w->at, source, w->length))
+		SIM_FAIL(s, "copy of %llu bytes from rank %u to %u is complete, data is not there",
+			 (unsigned long long)w->length, w->src, w->dst);
+	memcpy(test_of(s)->shadow[w->dst] + w->at, source, w->length);
+}
+
+static void check_flag(struct sim *s, u32 origin, struct work *w)
+{
+	SIM_CHECK(s, test_of(s)->chain[origin].visible >= w->generation);
+	if (w->slot != ~0u)
+		memcpy(test_of(s)->shadow[w->dst] + w->at, s->rank[w->dst].memory + w->at, 8);
+}
+
+/* Failed, if and only if something it waited for failed. */
+static void check_order(struct sim *s, u32 origin, const struct work *w, u8 status)
+{
+	bool failed = false;
+	u64 t;
+
+	for (t = w->seen + 1; t <= w->order; t++)
+		failed |= test_of(s)->work[origin][t % SIM_DEPTH].status != ACP_ST_OK;
+	if (status == ACP_ST_OK && failed)
+		SIM_FAIL(s, "a command of rank %u ran although one before it failed", origin);
+	if (status == ACP_ST_ORDER)
+		SIM_CHECK(s, failed);
+	test_of(s)->dependents_failed += failed;
+}
+
+static void completed(struct sim *s, u32 origin, u64 ticket, u8 status)
+{
+	struct test_job *t = test_of(s);
+	struct work *w = &t->work[origin][ticket % SIM_DEPTH];
+
+	w->status = status;
+	if (origin == t->dead_rank)
+		return;
+	t->failed += status != ACP_ST_OK;
+	check_order(s, origin, w, status);
+	if (w->job == BAD)
+		SIM_CHECK(s, status == w->expected || status == ACP_ST_ORDER || t->may_fail);
+	else if (!t->may_fail)
+		SIM_CHECK(s, status == ACP_ST_OK || (status == ACP_ST_ORDER && t->bad));
+	if (status == ACP_ST_OK) {
+		if (w->job == COPY)
+			check_copy(s, w);
+		else if (w->job == ATOMIC)
+			count_atomic(s, w);
+		else if (w->job == CHAIN_FLAG)
+			check_flag(s, origin, w);
+	}
+	/* A slot of a command that failed on the way may still be written. */
+	if (w->job != BAD && w->job != CHAIN_DATA && w->slot != ~0u &&
+	    (status == ACP_ST_OK || !t->may_fail))
+		t->slot_busy[w->dst][w->slot] = false;
+	submit_soon(s, origin);
+}
+
+/* ---- the run ---- */
+
+static void fill_memory(struct sim *s)
+{
+	struct test_job *t = test_of(s);
+	u32 rank, i;
+
+	for (rank = 0; rank < s->ranks; rank++) {
+		u64 *words = (void *)s->rank[rank].memory;
+
+		for (i = 0; i < SOURCE_BYTES / 8; i++)
+			words[i] = sim_random(s);
+		for (i = 0; i < NUMBERS; i++)
+			words[AT_NUMBERS / 8 + i] = i;
+		t->shadow[rank] = malloc(MEMORY);
+		memcpy(t->shadow[rank], words, MEMORY);
+		t->window[rank] = 1 + pick(s, SIM_DEPTH / 2 - 4);
+	}
+}
+
+static void job_init(struct sim *s, const char *name, u64 enough)
+{
+	struct test_job *t = calloc(1, sizeof(*t));
+	u32 rank;
+
+	s->name = name;
+	s->memory = MEMORY;
+	s->wrote = wrote;
+	s->completed = completed;
+	s->test = t;
+	t->enough = enough;
+	t->dead_rank = ~0ULL;
+	sim_init(s, base_seed);
+	fill_memory(s);
+	for (rank = 0; rank < s->ranks; rank++)
+		submit_soon(s, rank);
+}
+
+static void job_free(struct sim *s)
+{
+	struct test_job *t = test_of(s);
+	u32 rank, i;
+
+	for (rank = 0; rank < s->ranks; rank++) {
+		free(t->shadow[rank]);
+		for (i = 0; i < COUNTERS; i++)
+			free(t->tally[rank][i].fetched);
+	}
+	sim_free(s);
+	free(t);
+	free(s);
+}
+
+static bool all_complete(struct sim *s)
+{
+	u32 rank;
+
+	if (s->n.sent < test_of(s)->enough)
+		return false;
+	for (rank = 0; rank < s->ranks; rank++)
+		if (s->rank[rank].completed != s->rank[rank].tail)
+			return false;
+	return true;
+}
+
+/* Run until all commands of all ranks are complete, then let the flows come to rest. */
+static void run_job(struct sim *s)
+{
+	u64 hang = s->now, completed_before = 0, completed_now, rest;
+	u32 rank;
+
+	while (!all_complete(s)) {
+		SIM_CHECK(s, sim_step(s));
+		for (completed_now = 0, rank = 0; rank < s->ranks; rank++)
+			completed_now += s->rank[rank].completed;
+		if (completed_now != completed_before)
+			hang = s->now;
+		completed_before = completed_now;
+		if (s->now - hang > 60 * SIM_S)
+			SIM_FAIL(s, "nothing was completed for a minute");
+	}
+	for (rest = s->now + 30 * SIM_S; s->nevents && s->now < rest;)
+		sim_step(s);
+}
+
+static void check_counters(struct sim *s)
+{
+	u32 rank, i;
+
+	for (rank = 0; rank < s->ranks; rank++) {
+		for (i = 0; i < COUNTERS; i++) {
+			struct tally *y = &test_of(s)->tally[rank][i];
+			u64 value;
+
+			memcpy(&value, s->rank[rank].memory + AT_COUNTERS + 8 * i, 8);
+			if (i % KINDS == SWAP)
+				SIM_CHECK(s, y->taken + value == y->given);
+			else
+				SIM_CHECK(s, value == y->value);
+		}
+	}
+}
+
+static void check_memory(struct sim *s)
+{
+	u32 rank;
+
+	for (rank = 0; rank < s->ranks; rank++) {
+		const u8 *memory = s->rank[rank].memory, *shadow = test_of(s)->shadow[rank];
+
+		SIM_CHECK(s, !memcmp(memory, shadow, AT_COUNTERS));
+		for (u64 at = AT_SLOTS; at < MEMORY; at++)
+			if (memory[at] != shadow[at])
+				SIM_FAIL(s, "byte %llu of rank %u is not what it should be",
+					 (unsigned long long)at, rank);
+	}
+}
+
+/* Nothing may be left of all that was under way. */
+static void check_rest(struct sim *s)
+{
+	u32 node, i, color;
+
+	SIM_CHECK(s, s->n.items == 0);
+	for (node = 0; node < s->nodes; node++) {
+		for (i = 0; i < s->nodes; i++) {
+			for (color = 0; color < s->colors; color++) {
+				struct sim_peer *p = sim_peer(s, node, i, color);
+
+				SIM_CHECK(s, !p->pending.first && !p->nheld && !p->delegated);
+				SIM_CHECK(s, p->flow.una == p->flow.next && !p->flow.flight);
+				SIM_CHECK(s, !p->flow.lost && !p->flow.expect);
+			}
+		}
+	}
+}
+
+static void report(struct sim *s)
+{
+	const struct sim_counts *n = &s->n;
+	struct test_job *t = test_of(s);
+
+	printf("# seed %llu: %llu frames, %llu commands in %llu ms; %llu lost, %llu doubled, "
+	       "%llu damaged, %llu replayed\n", (unsigned long long)s->seed,
+	       (unsigned long long)n->sent, (unsigned long long)t->commands,
+	       (unsigned long long)((s->now - SIM_S) / SIM_MS), (unsigned long long)n->lost,
+	       (unsigned long long)n->duplicated, (unsigned long long)n->damaged,
+	       (unsigned long long)n->replayed);
+	printf("#   %llu sent again, %llu duplicates, %llu held, %llu refused, %llu bad tags, "
+	       "%llu bad crc, %llu of other lives, %llu failed; at most %llu items\n",
+	       (unsigned long long)n->resent, (unsigned long long)n->duplicates,
+	       (unsigned long long)n->held, (unsigned long long)n->refused,
+	       (unsigned long long)n->bad_tag, (unsigned long long)n->bad_crc,
+	       (unsigned long long)n->bad_epoch, (unsigned long long)t->failed,
+	       (unsigned long long)n->items_most);
+}
+
+/* A job in which nothing may fail. */
+static void run_and_check(struct sim *s)
+{
+	run_job(s);
+	check_rest(s);
+	check_counters(s);
+	check_memory(s);
+	SIM_CHECK(s, s->n.failures == 0 && s->n.restarts == 0);
+	SIM_CHECK(s, s->n.future == 0 || s->net.replay);
+	SIM_CHECK(s, s->n.strays == 0);
+	SIM_CHECK(s, s->n.items_most <= (u64)s->ranks * SIM_DEPTH * 4);
+	report(s);
+	job_free(s);
+}
+
+/* A network without faults; each test adds its own. */
+static struct sim *new_sim(u32 nodes, u32 ranks, u32 colors)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	s->nodes = nodes;
+	s->ranks = ranks;
+	s->colors = colors;
+	s->mtu = 600;
+	s->net = (struct sim_net){ .delay = 20 * SIM_US, .jitter = 2 * SIM_US,
+				   .apply = 3 * SIM_US };
+	return s;
+}
+
+#define PERCENT	(SIM_ALWAYS / 100)
+
+static void with_loss(const char *name, u32 loss, u32 ack_loss)
+{
+	struct sim *s = new_sim(4, 8, 2);
+
+	s->net.loss = loss;
+	s->net.ack_loss = ack_loss;
+	job_init(s, name, frames_wanted);
+	run_and_check(s);
+}
+
+TEST(sim__no_faults)
+{
+	with_loss(__func__, 0, 0);
+}
+
+TEST(sim__N1_loss_one_in_a_thousand)
+{
+	with_loss(__func__, PERCENT / 10, 0);
+}
+
+TEST(sim__N1_loss_1_percent)
+{
+	with_loss(__func__, PERCENT, 0);
+}
+
+TEST(sim__N1_loss_10_percent)
+{
+	with_loss(__func__, 10 * PERCENT, 0);
+}
+
+TEST(sim__N1_loss_50_percent)
+{
+	with_loss(__func__, 50 * PERCENT, 0);
+}
+
+TEST(sim__N1_loss_of_acks)
+{
+	with_loss(__func__, 0, 70 * PERCENT);
+}
+
+TEST(sim__N2_every_frame_twice)
+{
+	struct sim *s = new_sim(3, 6, 1);
+
+	s->net.duplicate = SIM_ALWAYS;
+	s->net.jitter = 60 * SIM_US;
+	job_init(s, __func__, frames_wanted);
+	run_and_check(s);
+}
+
+TEST(sim__N3_reordering)
+{
+	struct sim *s = new_sim(5, 5, 2);
+
+	s->net.jitter = 500 * SIM_US;
+	job_init(s, __func__, frames_wanted);
+	run_and_check(s);
+}
+
+TEST(sim__N3_slow_application)
+{
+	struct sim *s = new_sim(4, 4, 1);
+
+	s->net.loss = PERCENT;
+	s->net.jitter = 100 * SIM_US;
+	s->net.apply = 300 * SIM_US;
+	job_init(s, __func__, frames_wanted);
+	run_and_check(s);
+}
+
+TEST(sim__N4_damage)
+{
+	struct sim *s = new_sim(3, 6, 2);
+
+	s->crc = true;
+	s->net.damage = 10 * PERCENT;
+	job_init(s, __func__, frames_wanted);
+	run_and_check(s);
+}
+
+TEST(sim__N5_truncated)
+{
+	struct sim *s = new_sim(3, 3, 1);
+
+	s->net.truncate = 10 * PERCENT;
+	job_init(s, __func__, frames_wanted);
+	run_and_check(s);
+}
+
+TEST(sim__N11_replay)
+{
+	struct sim *s = new_sim(4, 4, 2);
+
+	s->net.replay = 20 * PERCENT;
+	s->net.loss = 2 * PERCENT;
+	job_init(s, __func__, frames_wanted);
+	run_and_check(s);
+}
+
+TEST(sim__N15_receiver_out_of_memory)
+{
+	struct sim *s = new_sim(4, 8, 1);
+
+	s->net.refuse = 20 * PERCENT;
+	s->net.loss = PERCENT;
+	job_init(s, __func__, frames_wanted);
+	run_and_check(s);
+}
+
+TEST(sim__N1_N2_N3_N4_all_at_once)
+{
+	struct sim *s = new_sim(8, 16, 2);
+
+	s->crc = true;
+	s->net.loss = 5 * PERCENT;
+	s->net.duplicate = 5 * PERCENT;
+	s->net.damage = 2 * PERCENT;
+	s->net.truncate = PERCENT;
+	s->net.replay = 5 * PERCENT;
+	s->net.refuse = PERCENT;
+	s->net.jitter = 200 * SIM_US;
+	s->net.apply = 20 * SIM_US;
+	job_init(s, __func__, 2 * frames_wanted);
+	run_and_check(s);
+}
+
+/* ---- commands that fail ---- */
+
+TEST(sim__A5_failures_in_chains)
+{
+	struct sim *s = new_sim(4, 4, 1);
+
+	s->net.loss = 2 * PERCENT;
+	s->net.jitter = 20 * SIM_US;
+	job_init(s, __func__, frames_wanted);
+	test_of(s)->bad = 5 * PERCENT;
+	run_and_check(s);
+}
+
+/* ---- main ---- */
+
+int main(int argc, char **argv)
+{
+	while (argc > 2 && !strncmp(argv[1], "--", 2)) {
+		if (!strcmp(argv[1], "--seed"))
+			base_seed = strtoull(argv[2], NULL, 0);
+		else if (!strcmp(argv[1], "--frames"))
+			frames_wanted = strtoull(argv[2], NULL, 0);
+		argv[2] = argv[0];
+		argv += 2;
+		argc -= 2;
+	}
+	return test_main(argc, argv);
+}
