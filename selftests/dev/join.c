@@ -5,9 +5,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "rank.h"
@@ -290,11 +288,12 @@ TEST(K1_join_address_is_not_local)
 
 TEST(K6_join_port_taken)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(ACP_PORT_DEFAULT) };
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(20202) };
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	struct setup s;
 
 	setup_local(&s, 0, 1);
+	s.join.port = 20202;
 	inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
 	CHECK_EQ(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	refused(&s, EADDRINUSE, "port bound on 127.0.0.1");
@@ -399,20 +398,9 @@ TEST(K1_join_job_of_another_user)
 	in_child(join_as_nobody);
 }
 
-static void drop_capability(int number)
-{
-	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct d[2];
-
-	CHECK_EQ(syscall(SYS_capget, &h, d), 0);
-	d[number / 32].effective &= ~(1u << (number % 32));
-	CHECK_EQ(syscall(SYS_capset, &h, d), 0);
-}
-
 TEST(M4_join_memlock_limit)
 {
-	struct rlimit limit = { 0, 0 };
-	uint64_t low = 0, high = 1 << 20;
+	uint64_t low = 0, high = 1 << 20, middle;
 	struct setup s;
 	int fd;
 
@@ -420,23 +408,46 @@ TEST(M4_join_memlock_limit)
 	setup_local(&s, 0, 1);
 	s.join.starter_size = 64 * PAGE;
 	s.join.heap_size = 64 * PAGE;
-	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-	CHECK(status_kib("VmPin") == 0);
 	while (high - low > 1) {	/* with "low" pages it fails, with "high" it works */
-		limit.rlim_cur = (low + high) / 2 * PAGE;
-		limit.rlim_max = 1ULL << 40;
-		CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+		middle = (low + high) / 2;
+		limit_pages(middle);
 		fd = setup_join(&s);
 		if (fd < 0) {
 			CHECK_EQ(fd, -ENOMEM);
-			low = limit.rlim_cur / PAGE;
+			low = middle;
 		} else {
 			close(fd);
-			high = limit.rlim_cur / PAGE;
+			high = middle;
 		}
 		CHECK_EQ(status_kib("VmPin"), 0);
 	}
 	CHECK(high >= 128 && high <= 140);
+}
+
+static void accept_ranks(bool yes)
+{
+	FILE *f = fopen("/sys/module/acp/parameters/enable", "w");
+
+	CHECK(f);
+	fprintf(f, "%d\n", yes);
+	CHECK_EQ(fclose(f), 0);
+}
+
+TEST(K1_join_refused_by_the_administrator)
+{
+	struct setup s;
+	struct rank r;
+	int result;
+
+	setup_local(&s, 0, 2);
+	rank_open(&r, &s);
+	accept_ranks(false);
+	s.join.rank = 1;
+	result = setup_join(&s);
+	accept_ranks(true);
+	CHECK_EQ(result, -EOPNOTSUPP);
+	accepted(&s, "accepted again");
+	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 8), heap_ga(&r, 0), 8), ACP_ST_OK);
 }
 
 TEST(K1_join_bad_argument_pointers)
@@ -482,7 +493,7 @@ TEST(K1_join_result_not_writable)
 /* What comes back. */
 TEST(K1_join_result)
 {
-	struct acp_peer peer = { .size = sizeof(peer), .rank = 1 };
+	struct acp_peer_info peer = { .size = sizeof(peer), .rank = 1 };
 	struct setup s;
 	struct rank r[2];
 
@@ -508,9 +519,9 @@ TEST(K1_join_result)
 	CHECK_EQ(peer.starter_size, 5000);
 	CHECK_EQ(peer.heap_size, 123);
 	peer.rank = 2;
-	CHECK_ERRNO(ioctl(r[0].fd, ACP_IOC_PEER, &peer), ESRCH);
+	CHECK_ERRNO(ioctl(r[0].fd, ACP_IOC_PEER, &peer), EINVAL);
 	peer.rank = ~0u;
-	CHECK_ERRNO(ioctl(r[0].fd, ACP_IOC_PEER, &peer), ESRCH);
+	CHECK_ERRNO(ioctl(r[0].fd, ACP_IOC_PEER, &peer), EINVAL);
 	rank_close(&r[1]);
 	peer.rank = 1;
 	CHECK_ERRNO(ioctl(r[0].fd, ACP_IOC_PEER, &peer), ESRCH);

@@ -4,6 +4,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -67,12 +69,14 @@ int device_open(void)
 
 int setup_join(struct setup *s)
 {
+	const struct acp_join before = s->join;
 	int fd = device_open();
-	int error;
+	int error = ioctl(fd, ACP_IOC_JOIN, &s->join) ? errno : 0;
 
-	if (ioctl(fd, ACP_IOC_JOIN, &s->join) == 0)
+	/* The kernel wipes it. */
+	memcpy(s->join.key, before.key, sizeof(before.key));
+	if (!error)
 		return fd;
-	error = errno;
 	close(fd);
 	return -error;
 }
@@ -363,6 +367,23 @@ void sleep_ms(unsigned int ms)
 	struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000L };
 
 	nanosleep(&t, NULL);
+}
+
+void limit_pages(unsigned long n)
+{
+	struct rlimit limit = { n * PAGE, RLIM_INFINITY };
+
+	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+}
+
+void drop_capability(int number)
+{
+	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct d[2];
+
+	CHECK_EQ(syscall(SYS_capget, &h, d), 0);
+	d[number / 32].effective &= ~(1u << (number % 32));
+	CHECK_EQ(syscall(SYS_capset, &h, d), 0);
 }
 
 /* The number behind "name" in a file of "name number" lines, or -1. */

@@ -131,6 +131,10 @@ uint64_t next_random(uint64_t *state);
 uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);
 
+/* Memory the process may pin; give up a capability (CAP_). */
+void limit_pages(unsigned long n);
+void drop_capability(int number);
+
 /* A line of /proc/self/status in KiB, e.g. "VmPin". */
 long status_kib(const char *name);
 

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The rings with an owner that does as it likes: K3 entries and tail change
+ * while the kernel reads them, K4 nobody looks at completions, everybody
+ * rings.  Only the culprit may suffer.
+ */
+#include "isolated.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "rank.h"
+
+static bool stop;
+
+static bool stopped(void)
+{
+	return __atomic_load_n(&stop, __ATOMIC_RELAXED);
+}
+
+static unsigned int run_time(void)
+{
+	return test_short() ? 1000 : 3000;
+}
+
+/* ---- What must not change, and what must go on ---- */
+
+/* Ranks 1 and 2 of the job, memory that rank 0 may not touch, and what they do meanwhile. */
+struct bystanders {
+	struct rank a, b;
+	struct memory secret, read_only;
+	uint64_t rounds;
+	pthread_t thread;
+};
+
+#define SECRET_SIZE (4 * PAGE)
+
+static void *exchange(void *arg)
+{
+	struct bystanders *s = arg;
+
+	while (!stopped()) {
+		uint64_t word = s->rounds++;
+
+		fill(s->a.starter, 4096, word);
+		CHECK_EQ(rank_do_copy(&s->a, memory_ga(&s->secret, 0), starter_ga(&s->a, 0), 8),
+			 ACP_ST_ACCESS);
+		CHECK_EQ(rank_do_copy(&s->a, starter_ga(&s->b, 4096), starter_ga(&s->a, 0), 4096),
+			 ACP_ST_OK);
+	}
+	return NULL;
+}
+
+static void bystanders_open(struct bystanders *s)
+{
+	struct setup setup;
+	void *p;
+
+	memset(s, 0, sizeof(*s));
+	setup_local(&setup, 1, 3);
+	rank_open(&s->a, &setup);
+	setup_local(&setup, 2, 3);
+	rank_open(&s->b, &setup);
+	p = pages(SECRET_SIZE, PROT_READ | PROT_WRITE);
+	fill(p, SECRET_SIZE, 1);
+	CHECK_EQ(rank_register(&s->b, &s->secret, p, SECRET_SIZE, 0), 0);
+	p = pages(SECRET_SIZE, PROT_READ | PROT_WRITE);
+	fill(p, SECRET_SIZE, 2);
+	CHECK_EQ(rank_register(&s->b, &s->read_only, p, SECRET_SIZE, ACP_ACCESS_READ), 0);
+	CHECK_EQ(pthread_create(&s->thread, NULL, exchange, s), 0);
+}
+
+static void bystanders_check(struct bystanders *s)
+{
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(s->thread, NULL);
+	CHECK(s->rounds > 0);
+	CHECK(filled(s->secret.addr, SECRET_SIZE, 1));
+	CHECK(filled(s->read_only.addr, SECRET_SIZE, 2));
+	rank_close(&s->a);
+	rank_close(&s->b);
+}
+
+/* ---- The culprit ---- */
+
+struct culprit {
+	struct rank r;
+	struct bystanders *others;
+	uint64_t seed;
+};
+
+/* An address: of something real mostly, slightly off now and then, or nonsense. */
+static uint64_t some_ga(struct culprit *c, uint64_t *seed)
+{
+	uint64_t x = next_random(seed), offset = next_random(seed) % 9000;
+
+	switch (x % 8) {
+	case 0:
+		return heap_ga(&c->r, offset);
+	case 1:
+		return starter_ga(&c->r, offset & -8UL);
+	case 2:
+		return memory_ga(&c->others->secret, offset);
+	case 3:
+		return memory_ga(&c->others->read_only, offset & -8UL);
+	case 4:
+		return rank_ga(&c->r, (uint32_t)(x >> 8) % 5, (uint32_t)(x >> 16) % 8, offset);
+	case 5:
+		return memory_ga(&c->others->secret, 0) - offset;
+	case 6:
+		return heap_ga(&c->r, (offset & 1) ? 65536 - 8 : 0);
+	default:
+		return x;
+	}
+}
+
+static void random_entry(struct culprit *c, struct acp_sqe *e, uint64_t *seed)
+{
+	uint64_t x = next_random(seed);
+
+	memset(e, 0, sizeof(*e));
+	e->op = x & 1 ? ACP_OP_COPY : (uint8_t)((x >> 1) % 20);
+	e->flags = (x >> 8) % 8 ? 0 : (uint8_t)(x >> 16);
+	e->reserved[(x >> 24) % 6] = (x >> 28) % 16 ? 0 : 1;
+	e->dst = some_ga(c, seed);
+	e->src = some_ga(c, seed);
+	if (e->op == ACP_OP_COPY)
+		e->size = (x >> 32) % 16 ? (x >> 36) % 5000 : next_random(seed);
+	else
+		e->a = x >> 40;
+	e->order = (x >> 52) % 4 ? 0 : next_random(seed) % (c->r.last + 4);
+	e->seen = (x >> 56) % 4 ? 0 : next_random(seed) % (c->r.last + 4);
+}
+
+/* Entries change while the kernel may be reading them, and never at once. */
+static void *rewrite_entries(void *arg)
+{
+	struct culprit *c = arg;
+	uint64_t seed = c->seed ^ 0x5555;
+
+	while (!stopped()) {
+		struct acp_sqe *e = &c->r.entries[next_random(&seed) % c->r.join.depth];
+		uint64_t value = next_random(&seed);
+
+		switch (value % 4) {
+		case 0:
+			__atomic_store_n(&e->dst, some_ga(c, &seed), __ATOMIC_RELAXED);
+			break;
+		case 1:
+			__atomic_store_n(&e->src, some_ga(c, &seed), __ATOMIC_RELAXED);
+			break;
+		case 2:
+			__atomic_store_n(&e->size, value >> 32, __ATOMIC_RELAXED);
+			break;
+		default:
+			__atomic_store_n(&e->op, (uint8_t)(value >> 8), __ATOMIC_RELAXED);
+		}
+	}
+	return NULL;
+}
+
+static void *ring_bell(void *arg)
+{
+	struct culprit *c = arg;
+
+	while (!stopped())
+		CHECK_EQ(ioctl(c->r.fd, ACP_IOC_DOORBELL), 0);
+	return NULL;
+}
+
+static void culprit_open(struct culprit *c, struct bystanders *others)
+{
+	struct setup s;
+
+	setup_local(&s, 0, 3);
+	rank_open(&c->r, &s);
+	c->others = others;
+	c->seed = (uint64_t)getpid();
+	printf("# seed %llu\n", (unsigned long long)c->seed);
+}
+
+/* A rank that joins afterwards finds a working device. */
+static void all_is_well(void)
+{
+	struct setup s;
+	struct rank r;
+
+	setup_local(&s, 0, 3);
+	s.join.job++;
+	rank_open(&r, &s);
+	fill(r.heap, 100, 7);
+	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 100), heap_ga(&r, 0), 100), ACP_ST_OK);
+	CHECK(filled(r.heap + 100, 100, 7));
+	rank_close(&r);
+}
+
+TEST(K3_entries_rewritten_while_read)
+{
+	struct bystanders others;
+	struct culprit c;
+	pthread_t thread;
+	uint64_t end;
+
+	bystanders_open(&others);
+	culprit_open(&c, &others);
+	CHECK_EQ(pthread_create(&thread, NULL, rewrite_entries, &c), 0);
+	for (end = now_ns() + run_time() * MS; now_ns() < end;) {
+		struct acp_sqe e;
+
+		random_entry(&c, &e, &c.seed);
+		rank_submit(&c.r, &e);
+	}
+	CHECK(rank_wait(&c.r, c.r.last, 30000 * MS) >= 0);
+	bystanders_check(&others);
+	pthread_join(thread, NULL);
+	rank_close(&c.r);
+	all_is_well();
+}
+
+/* tail is a number that the user writes: it may be anything, and change at any time. */
+static uint64_t some_tail(const struct culprit *c, uint64_t *seed)
+{
+	uint64_t x = next_random(seed), completed = rank_completed(&c->r);
+
+	switch (x % 10) {
+	case 0:
+		return 0;
+	case 1:
+		return ~0ULL;
+	case 2:
+		return 1;
+	case 3:
+		return completed - 1;
+	case 4:
+		return completed + c->r.join.depth;
+	case 5:
+		return completed + c->r.join.depth + 1;
+	case 6:
+		return 1ULL << 63;
+	case 7:
+		return x;
+	case 8:
+		return completed + 1;
+	default:
+		return completed + (x >> 8) % (c->r.join.depth + 2);
+	}
+}
+
+TEST(K3_tail_jumps)
+{
+	struct bystanders others;
+	struct culprit c;
+	pthread_t thread;
+	uint64_t end;
+
+	bystanders_open(&others);
+	culprit_open(&c, &others);
+	CHECK_EQ(pthread_create(&thread, NULL, ring_bell, &c), 0);
+	for (end = now_ns() + run_time() * MS; now_ns() < end;) {
+		random_entry(&c, &c.r.entries[next_random(&c.seed) % c.r.join.depth], &c.seed);
+		__atomic_store_n(&c.r.sq->tail, some_tail(&c, &c.seed), __ATOMIC_RELEASE);
+		if (!(next_random(&c.seed) % 64))
+			sched_yield();
+	}
+	bystanders_check(&others);
+	pthread_join(thread, NULL);
+	rank_close(&c.r);
+	all_is_well();
+}
+
+/* The same ring still serves its owner when tail says something sensible again. */
+TEST(K3_tail_comes_back)
+{
+	static const uint64_t bad[] = { 0, ~0ULL, 1ULL << 63, 1ULL << 32 };
+	struct rank r;
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		rank_open_local(&r, 1);
+		CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 8), heap_ga(&r, 0), 8), ACP_ST_OK);
+		__atomic_store_n(&r.sq->tail, bad[i], __ATOMIC_RELEASE);
+		ioctl(r.fd, ACP_IOC_DOORBELL);
+		ioctl(r.fd, ACP_IOC_DOORBELL);
+		CHECK(rank_completed(&r) - 2 <= r.join.depth);
+		rank_close(&r);
+	}
+	all_is_well();
+}
+
+/* An entry that says what nobody may say fails, with the reason; its neighbours do not. */
+TEST(K3_malformed_entries)
+{
+	static const struct acp_sqe bad[] = {
+		{ .op = 0 }, { .op = ACP_OP_END }, { .op = 255 },
+		{ .op = ACP_OP_COPY, .flags = 2 }, { .op = ACP_OP_COPY, .flags = 128 },
+		{ .op = ACP_OP_COPY, .reserved = { 1 } },
+		{ .op = ACP_OP_COPY, .reserved = { [5] = 1 } },
+		{ .op = ACP_OP_COPY, .a = 1 }, { .op = ACP_OP_COPY, .b = 1 },
+		{ .op = ACP_OP_COPY, .size = ACP_COPY_MAX + 1 },
+		{ .op = ACP_OP_COPY, .size = ~0ULL }, { .op = ACP_OP_COPY, .order = ~0ULL },
+		{ .op = ACP_OP_COPY, .order = 1000 }, { .op = ACP_OP_ADD8, .size = 8 },
+		{ .op = ACP_OP_ADD8, .order = ~0ULL - 1 },
+	};
+	struct rank r;
+	size_t i;
+
+	rank_open_local(&r, 1);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct acp_sqe e = bad[i];
+		int status;
+
+		e.dst = heap_ga(&r, 64);
+		e.src = heap_ga(&r, 0);
+		status = rank_wait(&r, rank_submit(&r, &e), 5000 * MS);
+		if (status != ACP_ST_OP)
+			FAIL("bad entry %zu: status %d", i, status);
+		CHECK_EQ(r.cq->failed, i + 1);
+		CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 64), heap_ga(&r, 0), 8), ACP_ST_OK);
+	}
+	CHECK_EQ(rank_wait(&r, rank_copy(&r, heap_ga(&r, 64), heap_ga(&r, 0), 8, r.last + 1),
+			   5000 * MS), ACP_ST_OP);
+}
+
+/* ---- K4 ---- */
+
+TEST(K4_ring_full)
+{
+	struct acp_sqe e = { .op = ACP_OP_ADD8, .a = 1 };
+	struct setup s;
+	struct rank r;
+	uint64_t i;
+
+	setup_local(&s, 0, 1);
+	s.join.depth = ACP_DEPTH_DEFAULT;
+	rank_open(&r, &s);
+	e.src = heap_ga(&r, 0);
+	e.dst = heap_ga(&r, 8);
+	for (i = 1; i <= r.join.depth; i++)
+		rank_push(&r, &e);
+	CHECK_EQ(ioctl(r.fd, ACP_IOC_DOORBELL), 0);
+	CHECK_EQ(rank_wait(&r, r.last, 30000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_completed(&r), 1 + r.join.depth);
+	CHECK_EQ(*(uint64_t *)r.heap, r.join.depth);
+	CHECK_EQ(*(uint64_t *)(r.heap + 8), r.join.depth - 1);
+}
+
+static long long slab_kib(void)
+{
+	long long value = -1;
+	char line[256];
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "Slab: %lld", &value);
+	fclose(f);
+	return value;
+}
+
+/* Nobody ever looks at a status: the ring goes round and round, memory stays bounded. */
+TEST(K4_completions_never_looked_at)
+{
+	struct acp_sqe e = { .op = ACP_OP_ADD4, .a = 1 };
+	uint64_t i, count = test_short() ? 50000 : 500000;
+	long long before;
+	struct rank r[2];
+
+	rank_open_local(r, 2);
+	e.src = heap_ga(&r[1], 0);
+	e.dst = heap_ga(&r[0], 8);
+	before = slab_kib();
+	for (i = 0; i < count; i++)
+		rank_submit(&r[0], &e);
+	CHECK_EQ(rank_wait(&r[0], r[0].last, 30000 * MS), ACP_ST_OK);
+	CHECK_EQ(*(uint32_t *)r[1].heap, (uint32_t)count);
+	CHECK(slab_kib() - before < 16384);
+}
+
+/* A ring whose owner overwrites entries that were not taken yet, without end. */
+TEST(K4_ring_overrun)
+{
+	struct bystanders others;
+	struct culprit c;
+	uint64_t end;
+
+	bystanders_open(&others);
+	culprit_open(&c, &others);
+	for (end = now_ns() + run_time() * MS; now_ns() < end;) {
+		struct acp_sqe e;
+
+		random_entry(&c, &e, &c.seed);
+		rank_push(&c.r, &e);
+	}
+	CHECK_EQ(ioctl(c.r.fd, ACP_IOC_DOORBELL), 0);
+	bystanders_check(&others);
+	rank_close(&c.r);
+	all_is_well();
+}
+
+TEST(K4_doorbell_storm)
+{
+	struct bystanders others;
+	struct culprit c;
+	pthread_t thread[16];
+	uint64_t i, end, count = 0;
+
+	bystanders_open(&others);
+	culprit_open(&c, &others);
+	for (i = 0; i < 16; i++)
+		CHECK_EQ(pthread_create(&thread[i], NULL, ring_bell, &c), 0);
+	for (end = now_ns() + run_time() * MS; now_ns() < end; count++)
+		rank_atomic(&c.r, ACP_OP_ADD8, heap_ga(&c.r, 8), heap_ga(&c.r, 0), 1, 0, 0);
+	CHECK_EQ(rank_wait(&c.r, c.r.last, 30000 * MS), ACP_ST_OK);
+	bystanders_check(&others);
+	for (i = 0; i < 16; i++)
+		pthread_join(thread[i], NULL);
+	CHECK_EQ(*(uint64_t *)c.r.heap, count);
+	rank_close(&c.r);
+}
+
+static void *wait_at_random(void *arg)
+{
+	struct culprit *c = arg;
+	uint64_t seed = now_ns();
+
+	while (!stopped()) {
+		struct acp_wait w = {
+			.size = sizeof(w), .ticket = next_random(&seed) % 100000,
+			.flags = next_random(&seed) % 2, .timeout_ns = next_random(&seed) % MS,
+		};
+
+		if (ioctl(c->r.fd, ACP_IOC_WAIT, &w))
+			CHECK(errno == ETIMEDOUT || errno == EINVAL);
+	}
+	return NULL;
+}
+
+/* Many threads wait for what does and does not exist, while the ring is in use. */
+TEST(K4_waiter_storm)
+{
+	struct culprit c = { 0 };
+	pthread_t thread[16];
+	uint64_t i, count = test_short() ? 2000 : 20000;
+
+	rank_open_local(&c.r, 1);
+	for (i = 0; i < 16; i++)
+		CHECK_EQ(pthread_create(&thread[i], NULL, wait_at_random, &c), 0);
+	for (i = 0; i < count; i++)
+		rank_atomic(&c.r, ACP_OP_ADD8, heap_ga(&c.r, 8), heap_ga(&c.r, 0), 1, 0, 0);
+	CHECK_EQ(rank_wait(&c.r, c.r.last, 30000 * MS), ACP_ST_OK);
+	CHECK_EQ(*(uint64_t *)c.r.heap, count);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 16; i++)
+		pthread_join(thread[i], NULL);
+}
