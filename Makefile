@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+#
+# Everything but the module's own build rules, which are in Kbuild.
+#
+#	make			module for the running kernel, library, tools, examples
+#	make demo		two virtual machines run the examples	(installs packages)
+#	make test [ONLY=PATTERN] [KERNELS="6.1 rt"]	all tests	(installs packages)
+#	make check		static checks				(installs packages)
+#	make install [PREFIX=/usr/local] [DESTDIR=]	library, headers, tools, manual pages, udev rule
+#	make modules_install [DESTDIR=]			the module, under /lib/modules
+#	make clean
+#
+# KERNEL: what the module is built for, a release or a name known to scripts/kernel. Make what is
+# to be installed first, as anybody; then install as root.
+
+KERNEL ?= $(shell uname -r)
+PREFIX ?= /usr/local
+export PREFIX DESTDIR
+
+PARTS := lib tools examples
+SUITES := $(patsubst %/Makefile,%,$(wildcard selftests/*/Makefile))
+JOBS = -j$(shell nproc)
+only = $(if $(ONLY),--only '$(ONLY)')
+kernels = $(foreach k,$(KERNELS),--kernel $(k))
+
+all: $(PARTS)
+	@if [ -d "$$(scripts/kernel '$(KERNEL)' 2>/dev/null | cut -d' ' -f2)" ]; then \
+		$(MAKE) --no-print-directory module; \
+	else \
+		echo "No module: the headers of kernel $(KERNEL) are not installed. On Debian:"; \
+		echo "apt-get install linux-headers-$(KERNEL)"; \
+	fi
+
+# The kernel's build must not take our options for its own.
+module:
+	MAKEFLAGS= scripts/build-module '$(KERNEL)' $(JOBS)
+
+$(PARTS) $(SUITES):
+	$(MAKE) -C $@
+
+tools examples $(SUITES): lib
+
+demo:
+	scripts/demo
+
+test:
+	scripts/packages build guest check debug
+	$(MAKE) $(PARTS) $(SUITES)
+	selftests/run $(only) $(kernels)
+
+check:
+	scripts/packages build check
+	scripts/check
+
+install: lib tools
+	$(MAKE) -C lib install
+	$(MAKE) -C tools install
+	install -D -m 644 scripts/90-acp.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/90-acp.rules
+	install -D -m 644 scripts/acp-limits.conf $(DESTDIR)$(PREFIX)/share/doc/acp/acp-limits.conf
+	if [ -z "$(DESTDIR)" ]; then ldconfig; fi
+
+modules_install: module
+	set -e; found="$$(scripts/kernel '$(KERNEL)')"; set -- $$found; \
+	MAKEFLAGS= make -C "$$2" M="$(CURDIR)/build/$$1/src" INSTALL_MOD_PATH="$(DESTDIR)" modules_install
+
+clean:
+	for part in $(PARTS) $(SUITES); do $(MAKE) -C $$part clean || exit 1; done
+	rm -rf build
+
+.PHONY: all module $(PARTS) $(SUITES) demo test check install modules_install clean
