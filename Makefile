@@ -41,7 +41,7 @@ $(PARTS) $(SUITES):
 tools examples $(SUITES): lib
 
 demo:
-	scripts/demo
+	@scripts/demo
 
 test:
 	scripts/packages build guest check debug
