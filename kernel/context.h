@@ -84,6 +84,7 @@ struct acp_context {
 	bool finished;		/* passed a final barrier */
 
 	struct list_head poll_link;	/* in the node's list, RCU */
+	struct list_head job_link;	/* in the job's, RCU */
 };
 
 void acp_context_free(struct kref *ref);

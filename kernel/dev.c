@@ -161,7 +161,7 @@ static int ioctl_join(struct acp_file *file, void __user *arg)
 		return -EOPNOTSUPP;
 	mutex_lock(&file->lock);
 	if (file->ctx) {
-		err = -EALREADY;
+		err = file->ctx->mm == current->mm ? -EALREADY : -EPERM;
 	} else {
 		err = join_job(file, &j);
 		memzero_explicit(j.key, sizeof(j.key));

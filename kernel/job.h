@@ -61,6 +61,7 @@ struct acp_job {
 	u64 digest;		/* of what all nodes must agree on */
 
 	struct xarray ranks;	/* rank -> context on this node; RCU */
+	struct list_head contexts;	/* the same; RCU, under the node's poll_lock */
 	struct xarray peers;	/* node and color -> peer; RCU */
 	struct acp_socket *sockets[ACP_COLORS_MAX];
 	struct acp_barrier barrier;
@@ -70,7 +71,7 @@ struct acp_job {
 	u32 members;		/* ranks here; under the node's mutex */
 	bool dead;		/* out of the node's table; likewise */
 	u64 left_at;		/* ns, when the last rank left */
-	struct delayed_work linger;
+	struct delayed_work tend;	/* holds a reference */
 	struct rcu_head rcu;
 };
 

@@ -14,9 +14,10 @@
 
 #define LINGER_QUIET	(200 * NSEC_PER_MSEC)	/* without frames in flight, after the last rank */
 #define LINGER_POLL	(HZ / 10)
+#define TEND_EVERY	(5 * HZ)
 
 static unsigned int node_id;
-static struct workqueue_struct *lingers;	/* of our own, so that the module can wait for it */
+static struct workqueue_struct *tenders;	/* of our own, so that the module can wait for it */
 
 struct acp_node *acp_node_of(struct net *net)
 {
@@ -115,7 +116,7 @@ void acp_peer_destroy_all(struct acp_job *job)
 static void job_destroy(struct acp_job *job)
 {
 	WRITE_ONCE(job->dead, true);
-	if (cancel_delayed_work(&job->linger))
+	if (cancel_delayed_work(&job->tend))
 		acp_job_put(job);	/* the work's */
 	xa_erase(&job->node->jobs, acp_job_index(job->id, job->generation));
 	synchronize_rcu();
@@ -139,32 +140,41 @@ static bool job_quiet(struct acp_job *job)
 	return quiet;
 }
 
-/* Peers may still repeat what we acknowledged, or lack what we sent. */
-static void linger(struct work_struct *work)
+static void reclaim(struct acp_job *job)
 {
-	struct acp_job *job = container_of(to_delayed_work(work), struct acp_job, linger);
+	struct acp_peer *peer;
+	unsigned long i;
+
+	xa_for_each(&job->peers, i, peer)
+		acp_udp_peer_reclaim(peer);
+}
+
+/* May the job go?  Peers may still repeat what we acknowledged, or lack what we sent. */
+static bool lingered(struct acp_job *job)
+{
+	u64 age = acp_now() - job->left_at;
+
+	return age > job->limit || (age > LINGER_QUIET && job_quiet(job));
+}
+
+/* Now and then: idle peers give memory back; a job without ranks ends when it may. */
+static void tend(struct work_struct *work)
+{
+	struct acp_job *job = container_of(to_delayed_work(work), struct acp_job, tend);
 	struct acp_node *node = job->node;
 	bool again = false;
-	u64 age;
 
 	mutex_lock(&node->lock);
-	if (!job->dead && !job->members) {
-		age = acp_now() - job->left_at;
-		if (age > job->limit || (age > LINGER_QUIET && job_quiet(job)))
-			job_destroy(job);
-		else
-			again = queue_delayed_work(lingers, &job->linger, LINGER_POLL);
+	if (!job->dead && !job->members && lingered(job)) {
+		job_destroy(job);
+	} else if (!job->dead) {
+		if (job->members)
+			reclaim(job);
+		again = queue_delayed_work(tenders, &job->tend,
+					   job->members ? TEND_EVERY : LINGER_POLL);
 	}
 	mutex_unlock(&node->lock);
 	if (!again)
-		acp_job_put(job);
-}
-
-static void start_linger(struct acp_job *job)
-{
-	refcount_inc(&job->refs);
-	job->left_at = acp_now();
-	if (!queue_delayed_work(lingers, &job->linger, LINGER_POLL))
 		acp_job_put(job);
 }
 
@@ -175,13 +185,16 @@ static struct acp_job *job_new(struct acp_node *node, const struct acp_join *joi
 
 	if (IS_ERR(job))
 		return job;
-	INIT_DELAYED_WORK(&job->linger, linger);
+	INIT_DELAYED_WORK(&job->tend, tend);
 	err = acp_socket_open(job);
 	if (!err)
 		err = xa_err(xa_store(&node->jobs, acp_job_index(job->id, job->generation), job,
 				      GFP_KERNEL_ACCOUNT));
-	if (!err)
+	if (!err) {
+		refcount_inc(&job->refs);
+		queue_delayed_work(tenders, &job->tend, TEND_EVERY);
 		return job;
+	}
 	acp_socket_close(job);
 	acp_job_put(job);
 	return ERR_PTR(err);
@@ -223,8 +236,11 @@ void acp_node_leave(struct acp_job *job)
 	struct acp_node *node = job->node;
 
 	mutex_lock(&node->lock);
-	if (!--job->members && !job->dead)
-		start_linger(job);
+	if (!--job->members && !job->dead) {
+		job->left_at = acp_now();
+		if (!mod_delayed_work(tenders, &job->tend, LINGER_POLL))
+			refcount_inc(&job->refs);
+	}
 	mutex_unlock(&node->lock);
 	acp_job_put(job);
 }
@@ -306,17 +322,17 @@ int acp_node_init(void)
 {
 	int err;
 
-	lingers = alloc_workqueue("acp_linger", 0, 0);
-	if (!lingers)
+	tenders = alloc_workqueue("acp_tend", 0, 0);
+	if (!tenders)
 		return -ENOMEM;
 	err = register_pernet_subsys(&node_ops);
 	if (err)
-		destroy_workqueue(lingers);
+		destroy_workqueue(tenders);
 	return err;
 }
 
 void acp_node_exit(void)
 {
 	unregister_pernet_subsys(&node_ops);
-	destroy_workqueue(lingers);
+	destroy_workqueue(tenders);
 }

@@ -131,6 +131,7 @@ void acp_socket_close(struct acp_job *job);
 
 void acp_udp_peer_init(struct acp_peer *peer);
 void acp_udp_peer_stop(struct acp_peer *peer);
+void acp_udp_peer_reclaim(struct acp_peer *peer);
 
 static inline u64 acp_now(void)
 {

@@ -110,6 +110,7 @@ void acp_poller_add(struct acp_node *node, struct acp_context *ctx)
 {
 	spin_lock_bh(&node->poll_lock);
 	list_add_tail_rcu(&ctx->poll_link, &node->poll_list);
+	list_add_tail_rcu(&ctx->job_link, &ctx->job->contexts);
 	spin_unlock_bh(&node->poll_lock);
 }
 
@@ -117,6 +118,7 @@ void acp_poller_remove(struct acp_node *node, struct acp_context *ctx)
 {
 	spin_lock_bh(&node->poll_lock);
 	list_del_rcu(&ctx->poll_link);
+	list_del_rcu(&ctx->job_link);
 	spin_unlock_bh(&node->poll_lock);
 	synchronize_rcu();
 }

@@ -126,8 +126,10 @@ struct long_copy {
 	struct acp_peer *peer;		/* ... to whom */
 };
 
-static void answer(struct acp_peer *peer, struct acp_item *item, const struct acp_msg *m,
-		   u8 status);
+struct frame;
+
+static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item,
+		   const struct acp_msg *m, u8 status);
 static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status);
 
 static void long_copy_work(struct work_struct *work)
@@ -143,7 +145,7 @@ static void long_copy_work(struct work_struct *work)
 	}
 	local_bh_disable();
 	if (c->done)
-		answer(c->peer, c->done, &c->m, status);
+		answer(NULL, c->peer, c->done, &c->m, status);
 	else
 		complete_own(c->job, c->m.origin, c->m.ticket, status);
 	acp_station_idle(c->job);
@@ -205,6 +207,10 @@ static u8 make_data(struct acp_job *job, struct acp_out *out)
 		r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
 		if (!r)
 			return status;
+		if (m->size <= sizeof(m->a)) {
+			acp_region_read(r, acp_ga_offset(&job->ga, m->src), &m->a, m->size);
+			out->inline_data = true;
+		}
 		acp_region_put(r);
 	} else {
 		status = local_atomic(job, m, NULL, &old);
@@ -295,19 +301,6 @@ static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
 		acp_stat_inc(job->node, stray_done);
 }
 
-/* Tell the origin, through "peer", how its command ended. */
-static void answer(struct acp_peer *peer, struct acp_item *item, const struct acp_msg *m,
-		   u8 status)
-{
-	memset(&item->out, 0, sizeof(item->out));
-	item->out.m.type = ACP_MSG_DONE;
-	item->out.m.origin = m->origin;
-	item->out.m.ticket = m->ticket;
-	item->out.m.status = status;
-	acp_peer_send(peer, item);
-	acp_peer_kick(peer);
-}
-
 /* One frame being applied. */
 struct frame {
 	struct acp_peer *peer;
@@ -318,7 +311,50 @@ struct frame {
 	struct list_head spare;		/* items reserved for its messages */
 	u32 count;			/* messages */
 	bool pending;
+	bool refused;			/* its only message could not be answered */
 };
+
+/* The peer that a frame came from is looked at when it was applied, anyway. */
+static void kick(struct frame *f, struct acp_peer *peer)
+{
+	if (!f || peer != f->peer)
+		acp_peer_kick(peer);
+}
+
+/* Tell the origin, through "peer", how its command ended. */
+static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item,
+		   const struct acp_msg *m, u8 status)
+{
+	memset(&item->out, 0, sizeof(item->out));
+	item->out.m.type = ACP_MSG_DONE;
+	item->out.m.origin = m->origin;
+	item->out.m.ticket = m->ticket;
+	item->out.m.status = status;
+	acp_peer_send(peer, item);
+	kick(f, peer);
+}
+
+/* All that applying may need, so that it cannot stop half way. */
+static bool reserve(struct frame *f, int needs)
+{
+	if (!needs)
+		return true;
+	f->arrival = kzalloc(sizeof(*f->arrival), GFP_ATOMIC | __GFP_NOWARN);
+	if (!f->arrival)
+		return false;
+	f->arrival->peer = f->peer;
+	f->arrival->seq = f->seq;
+	f->arrival->epoch = f->epoch;
+	refcount_set(&f->arrival->refs, 1);
+	while (needs--) {
+		struct acp_item *item = item_new();
+
+		if (!item)
+			return false;
+		list_add(&item->link, &f->spare);
+	}
+	return true;
+}
 
 static struct acp_item *take_spare(struct frame *f)
 {
@@ -342,11 +378,16 @@ static void hold_arrival(struct frame *f, struct acp_item *item)
  */
 static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 {
-	struct acp_item *item = take_spare(f);
+	struct acp_item *item;
 
+	if (list_empty(&f->spare) && !reserve(f, 1)) {
+		f->refused = true;
+		return;
+	}
+	item = take_spare(f);
 	acp_peer_fail(f->peer, m->origin, m->ticket, status, f->seq + ACP_FRAME_WINDOW);
 	hold_arrival(f, item);
-	answer(f->peer, item, m, status);
+	answer(f, f->peer, item, m, status);
 }
 
 static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
@@ -394,7 +435,7 @@ static void end_data(struct frame *f, const struct acp_msg *m, u8 status)
 	} else {
 		to = acp_peer_get(job, origin, f->peer->color);
 		if (to)
-			answer(to, take_spare(f), m, status);
+			answer(f, to, take_spare(f), m, status);
 	}
 }
 
@@ -402,9 +443,11 @@ static bool take_data(struct frame *f, const struct acp_msg *m, const struct sk_
 {
 	u8 status = apply_data(f, m, skb, at);
 
-	if (m->flags & ACP_MSG_LAST)
+	if (m->flags & ACP_MSG_LAST) {
 		end_data(f, m, status);
-	else if (status)
+		return !f->refused;
+	}
+	if (status)
 		return acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
 	return true;
 }
@@ -432,14 +475,14 @@ static void take_local(struct frame *f, const struct acp_msg *m)
 		hold_arrival(f, item);
 		if (long_copy_start(f->job, m, item, f->peer))
 			return;
-		answer(f->peer, item, m, ACP_ST_NOMEM);
+		answer(f, f->peer, item, m, ACP_ST_NOMEM);
 		return;
 	}
 	status = local_now(f->job, m);
 	if (status)
 		answer_failure(f, m, status);
 	else
-		answer(f->peer, take_spare(f), m, ACP_ST_OK);
+		answer(f, f->peer, take_spare(f), m, ACP_ST_OK);
 }
 
 static void take_cmd(struct frame *f, const struct acp_msg *m)
@@ -480,7 +523,7 @@ static void take_cmd(struct frame *f, const struct acp_msg *m)
 	item->requester = f->peer;
 	atomic_inc(&f->peer->delegated);
 	acp_peer_send(to, item);
-	acp_peer_kick(to);
+	kick(f, to);
 }
 
 static bool message_ok(struct frame *f, const struct acp_msg *m)
@@ -514,6 +557,10 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 		needs += m.type == ACP_MSG_CMD ||
 			 (m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST));
 	}
+	/* A put that is alone needs an answer only if it fails, without effect. */
+	if (f->count == 1 && m.type == ACP_MSG_DATA && m.origin < f->job->ga.nprocs &&
+	    acp_job_node_of(f->job, m.origin) == f->peer->node)
+		return 0;
 	return needs;
 }
 
@@ -524,28 +571,6 @@ static void unreserve(struct frame *f)
 	list_for_each_entry_safe(item, next, &f->spare, link)
 		item_free(item);
 	kfree(f->arrival);
-}
-
-/* All that applying may need, so that it cannot stop half way. */
-static bool reserve(struct frame *f, int needs)
-{
-	if (!needs)
-		return true;
-	f->arrival = kzalloc(sizeof(*f->arrival), GFP_ATOMIC | __GFP_NOWARN);
-	if (!f->arrival)
-		return false;
-	f->arrival->peer = f->peer;
-	f->arrival->seq = f->seq;
-	f->arrival->epoch = f->epoch;
-	refcount_set(&f->arrival->refs, 1);
-	while (needs--) {
-		struct acp_item *item = item_new();
-
-		if (!item)
-			return false;
-		list_add(&item->link, &f->spare);
-	}
-	return true;
 }
 
 static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
@@ -631,7 +656,7 @@ static bool report(struct acp_item *item)
 	item->requester = NULL;
 	if (!item->status || READ_ONCE(requester->job->dead))
 		return false;
-	answer(requester, item, &m, item->status);
+	answer(NULL, requester, item, &m, item->status);
 	return true;
 }
 
@@ -654,10 +679,9 @@ void acp_station_lost(struct acp_peer *peer, u8 status)
 {
 	struct acp_job *job = peer->job;
 	struct acp_context *ctx;
-	unsigned long i;
 
 	rcu_read_lock();
-	xa_for_each(&job->ranks, i, ctx)
+	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
 		acp_queue_lost(ctx, peer->node, peer->color, status);
 	rcu_read_unlock();
 	acp_barrier_break(job);
@@ -666,11 +690,10 @@ void acp_station_lost(struct acp_peer *peer, u8 status)
 void acp_station_idle(struct acp_job *job)
 {
 	struct acp_context *ctx;
-	unsigned long i;
 
 	smp_mb();	/* states of commands before the flags of their queue */
 	rcu_read_lock();
-	xa_for_each(&job->ranks, i, ctx)
+	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
 		if (acp_queue_ready(ctx) && acp_queue_drain(ctx))
 			acp_poller_kick(job->node);
 	rcu_read_unlock();

@@ -150,12 +150,14 @@ static void push_ip4(struct acp_peer *peer, struct sk_buff *skb)
 	iph->version = 4;
 	iph->ihl = sizeof(*iph) / 4;
 	iph->tos = 0;
-	iph->frag_off = 0;
+	iph->frag_off = skb->len < MTU_LEAST ? htons(IP_DF) : 0;
+	iph->id = 0;
 	iph->ttl = ip4_dst_hoplimit(skb_dst(skb));
 	iph->protocol = IPPROTO_UDP;
 	iph->saddr = saddr;
 	iph->daddr = daddr;
-	__ip_select_ident(peer->job->node->net, iph, 1);
+	if (!iph->frag_off)
+		__ip_select_ident(peer->job->node->net, iph, 1);
 	skb->protocol = htons(ETH_P_IP);
 	memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
 }
@@ -217,7 +219,8 @@ static struct sk_buff *frame_skb(struct acp_peer *peer, u32 linear)
 		acp_stat_inc(peer->job->node, tx_errors);
 		return NULL;
 	}
-	room = LL_RESERVED_SPACE(dst->dev) + sizeof(struct ipv6hdr) + sizeof(struct udphdr);
+	room = LL_RESERVED_SPACE(dst->dev) + sizeof(struct udphdr) +
+	       (peer->job->family == AF_INET ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
 	skb = alloc_skb(room + linear, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
 		acp_stat_inc(peer->job->node, tx_nomem);
@@ -394,7 +397,7 @@ static u32 short_size(const struct acp_item *item)
 
 	if (out->m.type != ACP_MSG_DATA)
 		return acp_msg_head(out->m.type);
-	if (out->cut || out->m.size > ACP_FRAME_SHORT)
+	if (out->m.size > ACP_FRAME_SHORT)
 		return 0;
 	return acp_msg_head(ACP_MSG_DATA) + ((out->m.size + 7) & ~7u);
 }
@@ -431,6 +434,19 @@ static void cut(struct acp_peer *peer, struct acp_sent *s)
 	} while (size && size <= room && !item->out.fence);
 }
 
+/* Does somebody wait for the acknowledgement: is a put of ours in the frame? */
+static bool awaited(const struct acp_sent *s)
+{
+	const struct acp_item *item;
+
+	if (s->piece)
+		return s->piece->context;
+	list_for_each_entry(item, &s->items, link)
+		if (item->arrival || (item->context && item->out.m.type == ACP_MSG_DATA))
+			return true;
+	return false;
+}
+
 /* The frame of a slot, first or again. */
 static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 {
@@ -439,11 +455,13 @@ static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 	struct sk_buff *skb;
 	u32 linear = sizeof(struct acp_frame_hdr);
 
+	if (!awaited(s))
+		f.flags |= ACP_FRAME_LAZY;
 	if (s->piece)
-		linear += acp_msg_head(ACP_MSG_DATA) + ACP_FRAME_SHORT;
-	else
-		list_for_each_entry(item, &s->items, link)
-			linear += acp_msg_head(item->out.m.type) + ACP_FRAME_SHORT;
+		linear += acp_msg_head(ACP_MSG_DATA) +
+			  (s->length <= ACP_FRAME_SHORT ? ACP_FRAME_SHORT : 0);
+	list_for_each_entry(item, &s->items, link)
+		linear += short_size(item);
 	skb = frame_skb(peer, linear);
 	if (!skb)
 		return NULL;
@@ -499,6 +517,7 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 		s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
 		cut(peer, s);
 		seq = acp_flow_send(flow, s, now);
+		peer->used = now;
 		skb = build(peer, s, seq);
 		if (!skb)
 			return false;	/* the time-out repeats it */
@@ -573,8 +592,6 @@ static void arm(struct acp_peer *peer, u64 now)
 
 	if (peer->retry)
 		when = min_t(u64, when, now + RETRY_NS);
-	if (when == ~0ULL && peer->slots)
-		when = peer->used + IDLE_NS;
 	if (when >= peer->armed || peer->dead)
 		return;
 	peer->armed = when;
@@ -592,14 +609,8 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void give_back_slots(struct acp_peer *peer, u64 now)
+static void give_back_slots(struct acp_peer *peer)
 {
-	if (!acp_flow_idle(&peer->flow) || !list_empty(&peer->pending)) {
-		peer->used = now;
-		return;
-	}
-	if (!peer->slots || now - peer->used < IDLE_NS)
-		return;
 	kfree(peer->slots);
 	kfree(peer->sent);
 	kfree(peer->fails);
@@ -648,7 +659,6 @@ static void pass(struct acp_peer *peer, struct sk_buff_head *out)
 	peer->retry = !transmit(peer, out, now);
 	if (peer->flow.ack_due && peer->flow.state == ACP_FLOW_OPEN)
 		build_ack(peer, out);
-	give_back_slots(peer, now);
 	arm(peer, now);
 }
 
@@ -705,6 +715,7 @@ struct frame_cb {
 	u32 length;
 	u32 tagged;
 	bool fence;
+	bool lazy;
 };
 
 static struct frame_cb *frame_cb(struct sk_buff *skb)
@@ -735,6 +746,7 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb)
 	const struct frame_cb cb = *frame_cb(skb);
 	u32 epoch = peer->flow.epoch;
 	enum acp_arrived verdict;
+	bool due;
 
 	spin_unlock_bh(&peer->lock);
 	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.length, cb.tagged);
@@ -746,10 +758,14 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb)
 		acp_stat_inc(peer->job->node, rx_frames);
 	if (epoch != peer->flow.epoch || verdict == ACP_PENDING)
 		return;
-	if (verdict == ACP_REFUSED)
+	if (verdict == ACP_REFUSED) {
 		acp_flow_refuse(&peer->flow, cb.seq);
-	else
-		acp_flow_applied(&peer->flow, cb.seq);
+		return;
+	}
+	due = peer->flow.ack_due;
+	acp_flow_applied(&peer->flow, cb.seq);
+	if (cb.lazy && !due)
+		acp_flow_ack_later(&peer->flow, acp_now());
 }
 
 /* A DATA frame.  Under the lock; takes the skb. */
@@ -900,6 +916,7 @@ static void frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_f
 		goto drop;
 	if (f->type == ACP_FRAME_HELLO) {
 		hello(peer, f, (const struct acp_frame_hello *)skb->data, &out, now);
+		tasklet_schedule(&peer->work);
 		goto drop;
 	}
 	verdict = acp_flow_admit(&peer->flow, f, now);
@@ -916,12 +933,17 @@ static void frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_f
 		data(peer, skb);
 		skb = NULL;
 	}
+	/* A train is answered once, at the end of the pass; all else at once. */
+	if ((f->flags & ACP_FRAME_BULK) || peer->lost || !skb_queue_empty(&peer->held))
+		tasklet_schedule(&peer->work);
+	else
+		pass(peer, &out);
 drop:
 	spin_unlock_bh(&peer->lock);
 	kfree_skb(skb);
 	xmit_all(peer, &out);
 	report_dropped(peer, &done, ACP_ST_OK);
-	tasklet_schedule(&peer->work);
+	acp_station_idle(peer->job);
 }
 
 /* Is the datagram from the node it claims to be from? */
@@ -1051,6 +1073,7 @@ static int received(struct sock *sk, struct sk_buff *skb)
 		.length = f.length,
 		.tagged = acp_frame_tagged(&f) - sizeof(struct acp_frame_hdr),
 		.fence = f.flags & ACP_FRAME_FENCE,
+		.lazy = f.flags & ACP_FRAME_LAZY,
 	};
 	frame(peer, skb, &f);
 	return 0;
@@ -1121,6 +1144,16 @@ void acp_udp_peer_init(struct acp_peer *peer)
 	tasklet_setup(&peer->work, work);
 }
 
+/* An idle peer keeps its flow's numbers and gives back the rest. */
+void acp_udp_peer_reclaim(struct acp_peer *peer)
+{
+	spin_lock_bh(&peer->lock);
+	if (peer->slots && acp_flow_idle(&peer->flow) && list_empty(&peer->pending) &&
+	    acp_now() - peer->used >= IDLE_NS)
+		give_back_slots(peer);
+	spin_unlock_bh(&peer->lock);
+}
+
 /* No more frames, timers, tasklets; all items come back.  Sleeps. */
 void acp_udp_peer_stop(struct acp_peer *peer)
 {
@@ -1159,7 +1192,6 @@ static void take_datagrams(struct acp_socket *s)
 {
 	struct sock *sk = s->sock->sk;
 
-	inet_inc_convert_csum(sk);
 	rcu_assign_sk_user_data(sk, s);
 	udp_sk(sk)->encap_type = 1;
 	udp_sk(sk)->encap_rcv = received;

@@ -170,6 +170,24 @@ static void forget(struct acp_fails *t, u32 i)
 	t->e[i] = t->e[--t->count];
 }
 
+/*
+ * Make room in a full table.  What is no longer known in detail is taken for
+ * failed: refusing frames instead would keep rcv from ever passing "until".
+ */
+static bool forget_one(struct acp_fails *t)
+{
+	u32 i;
+
+	for (i = 0; i < t->count; i++) {
+		if (t->e[i].until) {
+			t->blind = max_t(u64, t->blind, t->e[i].until);
+			forget(t, i);
+			return true;
+		}
+	}
+	return false;
+}
+
 bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 until)
 {
 	u32 i;
@@ -178,8 +196,10 @@ bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 u
 		if (t->e[i].origin == origin && t->e[i].ticket == ticket &&
 		    !t->e[i].until == !until)
 			return true;
-	if (t->count == ACP_FAILS)
-		return false;
+	if (t->count == ACP_FAILS && !forget_one(t)) {
+		t->blind = max_t(u64, t->blind, until);
+		return until;
+	}
 	t->e[t->count++] = (struct acp_fail){ ticket, until, origin, status };
 	return true;
 }
@@ -202,7 +222,7 @@ u8 acp_fails_take(struct acp_fails *t, u32 origin, u64 ticket)
 bool acp_fails_depends(struct acp_fails *t, const struct acp_msg *m, u64 rcv)
 {
 	u64 from = m->ticket - m->depends, to = m->ticket - m->upto;
-	bool found = false;
+	bool found = m->depends && rcv <= t->blind;
 	u32 i = 0;
 
 	while (i < t->count) {

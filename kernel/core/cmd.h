@@ -126,6 +126,7 @@ static inline void acp_out_fail(struct acp_out *o, u8 status)
  */
 struct acp_fails {
 	u32 count;
+	u64 blind;		/* more failed than fit: all that depends, up to this rcv, fails */
 	struct acp_fail {
 		u64 ticket;
 		u64 until;	/* 0: until LAST; else forget when rcv is beyond */
@@ -134,7 +135,7 @@ struct acp_fails {
 	} e[ACP_FAILS];
 };
 
-/* False: no room; the frame must be refused. */
+/* False: no room for a failed piece (until 0); its frame must be refused. */
 bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 until);
 
 /* Status of the command's earlier pieces, forgetting them. */

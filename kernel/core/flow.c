@@ -36,6 +36,8 @@ static void begin(struct acp_flow *f)
 	f->backoff = 0;
 	f->ack_due = false;
 	f->probing = false;
+	f->late = 0;
+	f->ack_at = 0;
 	f->next = 1;
 	f->una = 1;
 	f->flight = 0;
@@ -51,7 +53,7 @@ static void begin(struct acp_flow *f)
 		f->accepted[i] = 0;
 		f->applied[i] = 0;
 	}
-	acp_cong_init(&f->cong, WINDOW);
+	acp_cong_init(&f->cong, WINDOW - ACP_FLOW_ANSWERS);
 }
 
 void acp_flow_init(struct acp_flow *f, u32 epoch, u32 epoch_next, u64 limit, u64 open_limit)
@@ -172,7 +174,12 @@ void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr)
 bool acp_flow_room(const struct acp_flow *f)
 {
 	return f->state == ACP_FLOW_OPEN && !f->lost && f->flight < f->cong.window &&
-	       f->next < f->una + WINDOW;
+	       f->next < f->una + WINDOW - ACP_FLOW_ANSWERS;
+}
+
+bool acp_flow_room_answer(const struct acp_flow *f)
+{
+	return f->state == ACP_FLOW_OPEN && f->next < f->una + WINDOW;
 }
 
 u64 acp_flow_send(struct acp_flow *f, void *token, u64 now)
@@ -189,18 +196,28 @@ u64 acp_flow_send(struct acp_flow *f, void *token, u64 now)
 	s->sent = now;
 	s->state = ACP_SLOT_FLIGHT;
 	s->tries = 1;
+	s->answer = false;
 	f->flight++;
+	return seq;
+}
+
+u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now)
+{
+	u64 seq = acp_flow_send(f, token, now);
+
+	slot(f, seq)->answer = true;
 	return seq;
 }
 
 u64 acp_flow_lost(const struct acp_flow *f)
 {
+	bool full = f->flight && f->flight >= f->cong.window;
 	u64 seq;
 
-	if (!f->lost || (f->flight && f->flight >= f->cong.window))
+	if (!f->lost)
 		return 0;
 	for (seq = f->una; seq < f->next; seq++)
-		if (slot(f, seq)->state == ACP_SLOT_LOST)
+		if (slot(f, seq)->state == ACP_SLOT_LOST && (!full || slot(f, seq)->answer))
 			return seq;
 	return 0;
 }
@@ -373,6 +390,13 @@ bool acp_flow_applied(struct acp_flow *f, u64 seq)
 	return f->rcv != old;
 }
 
+void acp_flow_ack_later(struct acp_flow *f, u64 now)
+{
+	f->ack_due = ++f->late >= ACP_FLOW_ACK_EVERY;
+	if (!f->ack_at)
+		f->ack_at = now + ACP_FLOW_ACK_DELAY;
+}
+
 void acp_flow_refuse(struct acp_flow *f, u64 seq)
 {
 	clear(f->accepted, seq);
@@ -396,6 +420,8 @@ void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
 	fr->ack = f->rcv;
 	fr->sack = window_bits(f, f->rcv + 1);
 	f->ack_due = false;
+	f->ack_at = 0;
+	f->late = 0;
 }
 
 void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map)
@@ -422,13 +448,21 @@ static u64 probe_interval(const struct acp_flow *f)
 	return max_t(u64, f->limit / 4, ACP_FLOW_RTO_MAX / 2);
 }
 
-u64 acp_flow_deadline(const struct acp_flow *f)
+/* When frames must be repeated or the peer be asked; ~0: never. */
+static u64 repeat_at(const struct acp_flow *f)
 {
 	if (f->state == ACP_FLOW_OPENING || f->next != f->una)
 		return f->rearm + timeout(f);
 	if (f->state == ACP_FLOW_OPEN && f->expect)
 		return max_t(u64, f->rearm, f->heard) + probe_interval(f);
 	return ~0ULL;
+}
+
+u64 acp_flow_deadline(const struct acp_flow *f)
+{
+	u64 at = repeat_at(f);
+
+	return f->ack_at ? min_t(u64, at, f->ack_at) : at;
 }
 
 static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
@@ -442,7 +476,9 @@ static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
 
 enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 {
-	if (now < acp_flow_deadline(f))
+	if (f->ack_at && now >= f->ack_at)
+		f->ack_due = true;
+	if (now < repeat_at(f))
 		return ACP_FLOW_QUIET;
 	if (f->state == ACP_FLOW_OPENING) {
 		if (now - f->heard > f->open_limit)

@@ -26,9 +26,20 @@
 #include "cong.h"
 #include "frame.h"
 
+/*
+ * Numbers that only answers may use.  A frame with a failed message is not
+ * acknowledged before the sender knows (took the DONE that says so), so that
+ * DONE must get through whatever waits at both ends: it goes in a frame
+ * with nothing else but such DONEs, never fenced, that no window holds back.
+ * One frame answers all failures of one frame: half of the numbers suffice.
+ */
+#define ACP_FLOW_ANSWERS	(ACP_FRAME_WINDOW / 2)
+
 #define ACP_FLOW_RTO_MIN	100000ULL	/* 100 us */
 #define ACP_FLOW_RTO_MAX	100000000ULL	/* 100 ms */
 #define ACP_FLOW_RTO_INIT	5000000ULL
+#define ACP_FLOW_ACK_DELAY	60000ULL	/* an acknowledgement nobody waits for; less than a time-out */
+#define ACP_FLOW_ACK_EVERY	8	/* ... and so many frames together */
 
 enum acp_flow_state {
 	ACP_FLOW_CLOSED,	/* never used, or failed and not tried again yet */
@@ -43,6 +54,7 @@ struct acp_flow_slot {
 	u64 sent;		/* when last sent */
 	u8 state;		/* enum acp_slot_state */
 	u8 tries;
+	bool answer;
 };
 
 struct acp_flow {
@@ -50,6 +62,8 @@ struct acp_flow {
 	u8 backoff;		/* doublings of the time-out */
 	bool ack_due;		/* the peer is owed an acknowledgement */
 	bool probing;		/* a HELLO was sent to a silent peer */
+	u8 late;		/* frames whose acknowledgement may be late */
+	u64 ack_at;		/* when it is due, 0: not at all */
 	u32 epoch;		/* ours */
 	u32 epoch_peer;		/* valid when open */
 	u32 epoch_next;		/* ours after a restart of the peer */
@@ -113,6 +127,10 @@ bool acp_flow_room(const struct acp_flow *f);
 /* A new frame goes out with this token: its number. */
 u64 acp_flow_send(struct acp_flow *f, void *token, u64 now);
 
+/* The same for a frame of answers (see ACP_FLOW_ANSWERS). */
+bool acp_flow_room_answer(const struct acp_flow *f);
+u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now);
+
 /* The next frame to be sent again, or 0; its token; and that it was sent. */
 u64 acp_flow_lost(const struct acp_flow *f);
 void *acp_flow_token(const struct acp_flow *f, u64 seq);
@@ -151,6 +169,9 @@ enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence);
 /* Its effect is in memory.  True: the lower edge moved, fenced frames may pass. */
 bool acp_flow_applied(struct acp_flow *f, u64 seq);
 
+/* The acknowledgement that this frame made due may wait for other traffic. */
+void acp_flow_ack_later(struct acp_flow *f, u64 now);
+
 /* It had no effect at all and was forgotten: the peer will send it again. */
 void acp_flow_refuse(struct acp_flow *f, u64 seq);
 
@@ -177,7 +198,7 @@ void acp_flow_expect(struct acp_flow *f, int n, u64 now);
 /* Nothing in flight, nothing owed, nothing waited for? */
 static inline bool acp_flow_idle(const struct acp_flow *f)
 {
-	return f->next == f->una && !f->ack_due && !f->expect && f->state != ACP_FLOW_OPENING;
+	return f->next == f->una && !f->ack_due && !f->ack_at && !f->expect && f->state != ACP_FLOW_OPENING;
 }
 
 #endif /* ACP_FLOW_H */

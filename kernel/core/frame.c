@@ -7,7 +7,8 @@ static const struct {
 	u8 flags;
 	u32 min, max;		/* bytes after the header */
 } frame_rules[] = {
-	[ACP_FRAME_DATA] = { ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC,
+	[ACP_FRAME_DATA] = { ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC |
+			     ACP_FRAME_LAZY,
 			     sizeof(struct acp_msg_hdr), 65535 },
 	[ACP_FRAME_ACK] = { 0, sizeof(struct acp_frame_ack), sizeof(struct acp_frame_ack) },
 	[ACP_FRAME_HELLO] = { ACP_FRAME_ASK, sizeof(struct acp_frame_hello),

@@ -33,6 +33,7 @@ enum acp_frame_type {
 #define ACP_FRAME_BULK	2	/* DATA: one message whose payload the tag does not cover */
 #define ACP_FRAME_CRC	4	/* BULK: crc32c of the payload is in "crc" */
 #define ACP_FRAME_ASK	8	/* HELLO: please answer; DATA, ACK: never */
+#define ACP_FRAME_LAZY	16	/* DATA: nobody waits for its acknowledgement, it may be late */
 
 struct acp_frame_hdr {
 	__u8   version;
