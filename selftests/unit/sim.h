@@ -44,7 +44,7 @@ struct sim_counts {
 	u64 sent, lost, duplicated, damaged, replayed;
 	u64 bad_frame, bad_tag, bad_crc, bad_epoch, bad_ack;
 	u64 data, resent, duplicates, held, held_dropped, future, refused;
-	u64 hellos, opened, restarts, failures, strays;
+	u64 completions, hellos, opened, restarts, failures, strays;
 	u64 items, items_most;		/* allocated now, and at most */
 };
 
@@ -105,7 +105,7 @@ struct sim_peer {
 	struct acp_flow flow;
 	struct acp_flow_slot slots[ACP_FRAME_WINDOW];
 	struct sim_sent sent[ACP_FRAME_WINDOW];
-	struct sim_list pending;
+	struct sim_list pending, answers;	/* answers: frames wait for them to be delivered */
 	struct sim_packet *held[SIM_HELD];
 	u32 nheld, delegated;
 	struct acp_fails fails;
@@ -129,6 +129,7 @@ struct sim_command {
 struct sim_rank {
 	u8 *memory;
 	u64 tail, completed;
+	u64 last_failed;		/* highest ticket of a command that failed */
 	struct acp_run run;
 	struct sim_command commands[SIM_DEPTH];
 	bool draining, again;

@@ -135,7 +135,7 @@ static bool fits_with_others(const struct sim_item *item)
 }
 
 /* Small messages share a frame, in the order in which they were queued. */
-static void load_messages(struct sim *s, struct sim_peer *p, struct sim_sent *t)
+static void load_messages(struct sim *s, struct sim_list *from, struct sim_sent *t)
 {
 	struct sim_list items;
 	struct acp_msg m;
@@ -143,8 +143,8 @@ static void load_messages(struct sim *s, struct sim_peer *p, struct sim_sent *t)
 	bool fence;
 
 	list_init(&items);
-	while (p->pending.first && fits_with_others(p->pending.first) && count < ACP_FRAME_MSGS) {
-		struct sim_item *item = p->pending.first;
+	while (from->first && fits_with_others(from->first) && count < ACP_FRAME_MSGS) {
+		struct sim_item *item = from->first;
 		u32 payload = item->out.m.type == ACP_MSG_DATA ? item->out.m.size : 0;
 		u32 size = acp_msg_head(item->out.m.type) + ((payload + 7) & ~7u);
 
@@ -152,7 +152,7 @@ static void load_messages(struct sim *s, struct sim_peer *p, struct sim_sent *t)
 			break;
 		acp_out_next(&item->out, ACP_FRAME_SHORT, &m, &fence);
 		SIM_CHECK(s, item->out.finished);
-		list_add(&items, list_take(&p->pending));
+		list_add(&items, list_take(from));
 		item->frames = 1;
 		t->fence |= fence;
 		at += size;
@@ -184,10 +184,25 @@ static void send_new(struct sim *s, struct sim_peer *p)
 
 	*t = (struct sim_sent){ 0 };
 	if (fits_with_others(p->pending.first))
-		load_messages(s, p, t);
+		load_messages(s, &p->pending, t);
 	else
 		load_piece(s, p, t);
 	send_frame(s, p, seq);
+}
+
+static void send_answers(struct sim *s, struct sim_peer *p)
+{
+	struct sim_sent *t = &p->sent[p->flow.next % ACP_FRAME_WINDOW];
+	u64 seq = acp_flow_send_answer(&p->flow, t, s->now);
+
+	*t = (struct sim_sent){ 0 };
+	load_messages(s, &p->answers, t);
+	send_frame(s, p, seq);
+}
+
+static bool waiting(const struct sim_peer *p)
+{
+	return p->pending.first || p->answers.first;
 }
 
 /* ---- time ---- */
@@ -282,9 +297,11 @@ static void flush(struct sim *s, struct sim_peer *p)
 		s->n.resent++;
 		send_frame(s, p, seq);
 	}
+	while (p->answers.first && acp_flow_room_answer(&p->flow))
+		send_answers(s, p);
 	while (p->pending.first && acp_flow_room(&p->flow))
 		send_new(s, p);
-	if (p->flow.state == ACP_FLOW_CLOSED && (p->pending.first || p->flow.expect)) {
+	if (p->flow.state == ACP_FLOW_CLOSED && (waiting(p) || p->flow.expect)) {
 		acp_flow_open(&p->flow, s->now);
 		ask(s, p);
 	}
@@ -298,14 +315,14 @@ void sim_node_flush(struct sim *s, u32 node)
 
 	for (i = 0; i < s->nodes; i++)
 		for (color = 0; color < s->colors; color++)
-			if (sim_peer(s, node, i, color)->pending.first)
+			if (waiting(sim_peer(s, node, i, color)))
 				flush(s, sim_peer(s, node, i, color));
 }
 
 void sim_peer_send(struct sim *s, struct sim_peer *p, struct sim_item *item)
 {
 	SIM_CHECK(s, p->node != p->me->id);
-	list_add(&p->pending, item);
+	list_add(item->arrival ? &p->answers : &p->pending, item);
 }
 
 void sim_peer_expect(struct sim *s, struct sim_peer *p, int n)
@@ -379,8 +396,8 @@ static void down(struct sim *s, struct sim_peer *p, u8 status, u32 epoch_peer)
 	for (seq = p->flow.una; seq < p->flow.next; seq++)
 		if (acp_flow_token(&p->flow, seq))
 			collect(acp_flow_token(&p->flow, seq), status, &done);
-	while (p->pending.first) {
-		struct sim_item *item = list_take(&p->pending);
+	while (waiting(p)) {
+		struct sim_item *item = list_take(p->answers.first ? &p->answers : &p->pending);
 
 		SIM_CHECK(s, !item->frames);
 		item->status = status;
@@ -608,6 +625,7 @@ void sim_node_init(struct sim *s, u32 node)
 			p->color = color;
 			p->armed = ~0ULL;
 			list_init(&p->pending);
+			list_init(&p->answers);
 			flow_init(s, p);
 		}
 	}

@@ -93,6 +93,8 @@ static bool order_failed(struct sim *s, const struct sim_command *c)
 {
 	u64 t;
 
+	if (s->rank[c->rank].last_failed <= c->seen)
+		return false;
 	for (t = c->seen + 1; t <= c->order; t++) {
 		const struct sim_command *earlier = command_of(s, c->rank, t);
 
@@ -230,6 +232,8 @@ static void complete(struct sim *s, u32 rank, u64 ticket, u8 status)
 	}
 	c->state = SIM_COMPLETE;
 	c->status = status;
+	if (status)
+		r->last_failed = max_t(u64, r->last_failed, ticket);
 	stop_expecting(s, c);
 	for (;;) {
 		c = command_of(s, rank, r->completed + 1);
@@ -428,7 +432,7 @@ void sim_station_apply(struct sim *s, struct sim_arrival *a)
 
 bool sim_station_admits(struct sim *s, struct sim_peer *p, const struct sim_packet *packet)
 {
-	struct acp_msg none = { 0 }, m;
+	struct acp_msg m;
 	u32 at, size, length = packet->length - HEADER, commands = 0;
 
 	for (at = 0; at < length; at += size) {
@@ -436,9 +440,7 @@ bool sim_station_admits(struct sim *s, struct sim_peer *p, const struct sim_pack
 		SIM_CHECK(s, size);
 		commands += m.type == ACP_MSG_CMD;
 	}
-	acp_fails_depends(&p->fails, &none, p->flow.rcv);
-	return p->delegated + commands <= SIM_DELEGATED &&
-	       p->fails.count + ACP_FRAME_MSGS <= ACP_FAILS;
+	return p->delegated + commands <= SIM_DELEGATED;
 }
 
 /* ---- what became of items ---- */

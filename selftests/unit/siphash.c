@@ -2,13 +2,13 @@
 /* SipHash-2-4: see siphash.h. */
 #include "siphash.h"
 
-static uint64_t rotate(uint64_t x, int by)
+static inline uint64_t rotate(uint64_t x, int by)
 {
 	return x << by | x >> (64 - by);
 }
 
 /* Bytes 0 .. count - 1 as a little-endian number. */
-static uint64_t load(const uint8_t *p, size_t count)
+static inline uint64_t load(const uint8_t *p, size_t count)
 {
 	uint64_t x = 0;
 
@@ -17,23 +17,29 @@ static uint64_t load(const uint8_t *p, size_t count)
 	return x;
 }
 
-static void rounds(uint64_t v[4], int count)
+static inline void rounds(uint64_t v[4], int count)
 {
+	uint64_t a = v[0], b = v[1], c = v[2], d = v[3];
+
 	while (count--) {
-		v[0] += v[1];
-		v[2] += v[3];
-		v[1] = rotate(v[1], 13) ^ v[0];
-		v[3] = rotate(v[3], 16) ^ v[2];
-		v[0] = rotate(v[0], 32);
-		v[2] += v[1];
-		v[0] += v[3];
-		v[1] = rotate(v[1], 17) ^ v[2];
-		v[3] = rotate(v[3], 21) ^ v[0];
-		v[2] = rotate(v[2], 32);
+		a += b;
+		c += d;
+		b = rotate(b, 13) ^ a;
+		d = rotate(d, 16) ^ c;
+		a = rotate(a, 32);
+		c += b;
+		a += d;
+		b = rotate(b, 17) ^ c;
+		d = rotate(d, 21) ^ a;
+		c = rotate(c, 32);
 	}
+	v[0] = a;
+	v[1] = b;
+	v[2] = c;
+	v[3] = d;
 }
 
-static void absorb(uint64_t v[4], uint64_t word)
+static inline void absorb(uint64_t v[4], uint64_t word)
 {
 	v[3] ^= word;
 	rounds(v, 2);

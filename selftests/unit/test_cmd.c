@@ -590,19 +590,45 @@ TEST(fails__dependents)
 	CHECK_EQ(acp_fails_take(&t, 1, 12), ACP_ST_STAG);
 }
 
-TEST(fails__bounded)
+static void fill(struct acp_fails *t, u64 until)
 {
-	struct acp_fails t = { 0 };
-	struct acp_msg m = dependent(1, 5, 1, 1);
 	u64 i;
 
 	for (i = 0; i < ACP_FAILS; i++)
-		CHECK(acp_fails_add(&t, 1, i, ACP_ST_STAG, i % 2 ? 100 : 0));
-	CHECK(!acp_fails_add(&t, 1, i, ACP_ST_STAG, 100));
-	CHECK(acp_fails_add(&t, 1, 3, ACP_ST_STAG, 100));
-	acp_fails_depends(&t, &m, 101);
-	CHECK_EQ(t.count, ACP_FAILS / 2);
-	CHECK(acp_fails_add(&t, 1, i, ACP_ST_STAG, 300));
+		CHECK(acp_fails_add(t, 1, i, ACP_ST_STAG, until));
+	CHECK_EQ(t->count, ACP_FAILS);
+}
+
+/* What does not fit is not forgotten: more depends on it than needs be, for a while. */
+TEST(fails__full_of_commands)
+{
+	struct acp_msg known = dependent(1, 4, 1, 1), other = dependent(2, 1000, 1, 1);
+	struct acp_msg none = dependent(2, 1000, 0, 0);
+	struct acp_fails t = { 0 };
+
+	fill(&t, 100);
+	CHECK(!acp_fails_depends(&t, &other, 50));
+	CHECK(acp_fails_add(&t, 2, 999, ACP_ST_STAG, 120));
+	CHECK_EQ(t.count, ACP_FAILS);
+	CHECK(acp_fails_depends(&t, &other, 50));
+	CHECK(acp_fails_depends(&t, &known, 50));
+	CHECK(!acp_fails_depends(&t, &none, 50));
+	CHECK(acp_fails_depends(&t, &other, 120));
+	CHECK(!acp_fails_depends(&t, &other, 121));
+	CHECK_EQ(t.count, 0);
+}
+
+TEST(fails__full_of_pieces)
+{
+	struct acp_fails t = { 0 };
+	struct acp_msg m = dependent(2, 1000, 1, 1);
+
+	fill(&t, 0);
+	CHECK(!acp_fails_add(&t, 2, 999, ACP_ST_STAG, 0));
+	CHECK(acp_fails_add(&t, 2, 999, ACP_ST_STAG, 100));
+	CHECK(acp_fails_depends(&t, &m, 100));
+	CHECK_EQ(acp_fails_take(&t, 1, 7), ACP_ST_STAG);
+	CHECK(acp_fails_add(&t, 2, 999, ACP_ST_STAG, 0));
 }
 
 TEST_MAIN

@@ -9,12 +9,13 @@
  *	test_sim [--seed S] [--frames N] [part of a test's name ...]
  *
  * --frames is for each test; the same seed and frames repeat a run exactly.
+ * test_sim is built with sanitizers, test_sim_long without, for more frames.
  */
 #include "sim.h"
 #include "test.h"
 
 static u64 base_seed = 1;
-static u64 frames_wanted = 640000;
+static u64 frames_wanted = FRAMES;
 
 /* ---- the memory of a rank ---- */
 
@@ -59,6 +60,7 @@ struct work {
 	u64 operand, generation;
 	u8 status;			/* when it is complete */
 	u8 expected;			/* BAD: the status */
+	u32 phase;			/* of the test, when it was submitted */
 };
 
 #define CHAIN		64
@@ -68,10 +70,10 @@ struct link {
 	u64 generation;
 	u32 data_rank, flag_rank, src;
 	u64 from, length;
-	bool failed;
 };
 
 struct chain {
+	bool stopped;			/* one failed because of the network */
 	u64 issued, visible;		/* generations */
 	u64 last_flag;			/* ticket */
 	struct link link[CHAIN];
@@ -87,9 +89,13 @@ struct test_job {
 	bool submitting[SIM_RANKS];
 	u64 enough;			/* frames */
 	u64 commands, failed, dependents_failed;
+	u32 phase;
 	u32 bad;			/* probability of a command that fails */
 	bool may_fail;			/* the network may make commands fail */
-	u64 dead_rank;			/* ~0: none; commands of it are not looked at */
+	bool may_vanish;		/* so may source memory */
+	bool no_chains;
+	bool rebooting;
+	u32 rebooted;			/* node whose memory began anew; ~0: none */
 };
 
 static struct test_job *test_of(struct sim *s)
@@ -127,6 +133,8 @@ static void flag_written(struct sim *s, u32 rank, u32 origin)
 	struct link *l;
 	u64 value, generation;
 
+	if (c->stopped)
+		return;
 	memcpy(&value, s->rank[rank].memory + AT_FLAGS + 8 * origin, 8);
 	for (generation = c->visible + 1; generation <= c->issued; generation++)
 		if (generation % NUMBERS == value)
@@ -140,7 +148,7 @@ static void flag_written(struct sim *s, u32 rank, u32 origin)
 		   chain_source(s, l), l->length))
 		SIM_FAIL(s, "flag %llu of rank %u is visible before its data",
 			 (unsigned long long)value, origin);
-	if (!test_of(s)->may_fail && !test_of(s)->bad)
+	if (!test_of(s)->may_fail && !test_of(s)->may_vanish && !test_of(s)->bad)
 		SIM_CHECK(s, generation == c->visible + 1);
 	c->visible = generation;
 }
@@ -153,7 +161,7 @@ static void data_written(struct sim *s, u32 rank, u64 at, u64 length)
 	u64 offset = (at - AT_DATA) % DATA_BYTES;
 	struct link *l = link_of(c, c->visible + 1);
 
-	if (test_of(s)->may_fail || test_of(s)->bad)
+	if (test_of(s)->may_fail || test_of(s)->may_vanish || test_of(s)->bad)
 		return;
 	SIM_CHECK(s, l && l->data_rank == rank && offset + length <= l->length);
 	if (memcmp(s->rank[rank].memory + at, chain_source(s, l) + offset, length))
@@ -205,6 +213,7 @@ static u64 submit(struct sim *s, u32 origin, const struct acp_msg *m, struct wor
 	u64 ticket = s->rank[origin].tail + 1;
 
 	w->seen = s->rank[origin].completed;
+	w->phase = test_of(s)->phase;
 	test_of(s)->work[origin][ticket % SIM_DEPTH] = *w;
 	test_of(s)->commands++;
 	return sim_submit(s, origin, m, w->order);
@@ -234,6 +243,8 @@ static void do_copy(struct sim *s, u32 origin)
 	w.from = AT_SOURCE + pick(s, SOURCE_BYTES - w.length);
 	m.dst = address(s, w.dst, w.at);
 	m.src = address(s, w.src, w.from);
+	if (test_of(s)->may_vanish && pick(s, 2))
+		m.src += 1ULL << s->ga.offset_bits;	/* SIM_STAG_LOST */
 	m.size = w.length;
 	submit(s, origin, &m, &w);
 }
@@ -307,9 +318,7 @@ static void do_chain(struct sim *s, u32 origin)
 	struct acp_msg m = { .op = ACP_OP_COPY };
 	u64 ticket;
 
-	if (l->generation > c->visible && l->generation + CHAIN > c->issued + 1 && l->generation)
-		return;
-	if (c->issued - c->visible >= CHAIN - 1 && !test_of(s)->may_fail && !test_of(s)->bad)
+	if (c->stopped || test_of(s)->no_chains)
 		return;
 	*l = (struct link){ .generation = ++c->issued };
 	l->data_rank = pick(s, s->ranks);
@@ -429,32 +438,68 @@ static void check_order(struct sim *s, u32 origin, const struct work *w, u8 stat
 	test_of(s)->dependents_failed += failed;
 }
 
+static bool plausible(const struct test_job *t, const struct work *w, u8 status)
+{
+	if (t->may_fail)
+		return true;
+	if (w->job == BAD)
+		return status == w->expected || status == ACP_ST_ORDER;
+	if (status == ACP_ST_STAG)
+		return t->may_vanish && w->job == COPY;
+	return status == ACP_ST_OK || (status == ACP_ST_ORDER && (t->bad || t->may_vanish));
+}
+
+/* Memory of a node that was rebooted tells nothing of commands before that. */
+static bool comparable(struct sim *s, const struct work *w)
+{
+	struct test_job *t = test_of(s);
+
+	if (w->job == ATOMIC && sim_node_of(s, w->src) == t->rebooted)
+		return false;
+	return w->phase == t->phase || (sim_node_of(s, w->src) != t->rebooted &&
+					sim_node_of(s, w->dst) != t->rebooted);
+}
+
+static void check_effect(struct sim *s, u32 origin, struct work *w)
+{
+	if (w->job == COPY)
+		check_copy(s, w);
+	else if (w->job == ATOMIC)
+		count_atomic(s, w);
+	else if (w->job == CHAIN_FLAG && !test_of(s)->chain[origin].stopped)
+		check_flag(s, origin, w);
+}
+
+static bool owns_slot(const struct work *w)
+{
+	return w->job == COPY || w->job == ATOMIC || (w->job == CHAIN_FLAG && w->slot != ~0u);
+}
+
 static void completed(struct sim *s, u32 origin, u64 ticket, u8 status)
 {
 	struct test_job *t = test_of(s);
 	struct work *w = &t->work[origin][ticket % SIM_DEPTH];
+	bool known = true;
 
 	w->status = status;
-	if (origin == t->dead_rank)
+	s->n.completions++;
+	if (t->rebooting)
 		return;
 	t->failed += status != ACP_ST_OK;
 	check_order(s, origin, w, status);
-	if (w->job == BAD)
-		SIM_CHECK(s, status == w->expected || status == ACP_ST_ORDER || t->may_fail);
-	else if (!t->may_fail)
-		SIM_CHECK(s, status == ACP_ST_OK || (status == ACP_ST_ORDER && t->bad));
-	if (status == ACP_ST_OK) {
-		if (w->job == COPY)
-			check_copy(s, w);
-		else if (w->job == ATOMIC)
-			count_atomic(s, w);
-		else if (w->job == CHAIN_FLAG)
-			check_flag(s, origin, w);
-	}
-	/* A slot of a command that failed on the way may still be written. */
-	if (w->job != BAD && w->job != CHAIN_DATA && w->slot != ~0u &&
-	    (status == ACP_ST_OK || !t->may_fail))
+	SIM_CHECK(s, plausible(t, w, status));
+	if (status != ACP_ST_OK)
+		t->chain[origin].stopped |= t->may_fail || t->may_vanish;
+	else if (comparable(s, w))
+		check_effect(s, origin, w);
+	else
+		known = false;
+	/* A slot of a command that failed with its flow may still be written. */
+	if (owns_slot(w) && (status == ACP_ST_OK || !t->may_fail)) {
 		t->slot_busy[w->dst][w->slot] = false;
+		if (!known || (status != ACP_ST_OK && t->may_vanish))
+			memcpy(t->shadow[w->dst] + w->at, s->rank[w->dst].memory + w->at, w->length);
+	}
 	submit_soon(s, origin);
 }
 
@@ -489,7 +534,7 @@ static void job_init(struct sim *s, const char *name, u64 enough)
 	s->completed = completed;
 	s->test = t;
 	t->enough = enough;
-	t->dead_rank = ~0ULL;
+	t->rebooted = ~0u;
 	sim_init(s, base_seed);
 	fill_memory(s);
 	for (rank = 0; rank < s->ranks; rank++)
@@ -526,21 +571,34 @@ static bool all_complete(struct sim *s)
 /* Run until all commands of all ranks are complete, then let the flows come to rest. */
 static void run_job(struct sim *s)
 {
-	u64 hang = s->now, completed_before = 0, completed_now, rest;
+	u64 hang = s->now, before = 0, rest;
 	u32 rank;
 
 	while (!all_complete(s)) {
-		SIM_CHECK(s, sim_step(s));
-		for (completed_now = 0, rank = 0; rank < s->ranks; rank++)
-			completed_now += s->rank[rank].completed;
-		if (completed_now != completed_before)
+		if (!sim_step(s))
+			break;	/* commands that failed hold all slots, nothing more to submit */
+		if (s->n.completions != before)
 			hang = s->now;
-		completed_before = completed_now;
+		before = s->n.completions;
 		if (s->now - hang > 60 * SIM_S)
 			SIM_FAIL(s, "nothing was completed for a minute");
 	}
 	for (rest = s->now + 30 * SIM_S; s->nevents && s->now < rest;)
 		sim_step(s);
+	for (rank = 0; rank < s->ranks; rank++)
+		SIM_CHECK(s, s->rank[rank].completed == s->rank[rank].tail);
+}
+
+/* Slots of commands that failed can be used again when nothing is under way. */
+static void free_slots(struct sim *s)
+{
+	struct test_job *t = test_of(s);
+	u32 rank;
+
+	for (rank = 0; rank < s->ranks; rank++)
+		memcpy(t->shadow[rank] + AT_SLOTS, s->rank[rank].memory + AT_SLOTS,
+		       SLOTS * SLOT_BYTES);
+	memset(t->slot_busy, 0, sizeof(t->slot_busy));
 }
 
 static void check_counters(struct sim *s)
@@ -553,7 +611,10 @@ static void check_counters(struct sim *s)
 			u64 value;
 
 			memcpy(&value, s->rank[rank].memory + AT_COUNTERS + 8 * i, 8);
-			if (i % KINDS == SWAP)
+			if (test_of(s)->may_fail)
+				SIM_CHECK(s, i % KINDS >= XOR || value >= y->value ||
+					  sim_node_of(s, rank) == test_of(s)->rebooted);
+			else if (i % KINDS == SWAP)
 				SIM_CHECK(s, y->taken + value == y->given);
 			else
 				SIM_CHECK(s, value == y->value);
@@ -563,17 +624,36 @@ static void check_counters(struct sim *s)
 
 static void check_memory(struct sim *s)
 {
-	u32 rank;
+	u32 rank, i;
 
 	for (rank = 0; rank < s->ranks; rank++) {
 		const u8 *memory = s->rank[rank].memory, *shadow = test_of(s)->shadow[rank];
 
 		SIM_CHECK(s, !memcmp(memory, shadow, AT_COUNTERS));
-		for (u64 at = AT_SLOTS; at < MEMORY; at++)
-			if (memory[at] != shadow[at])
-				SIM_FAIL(s, "byte %llu of rank %u is not what it should be",
-					 (unsigned long long)at, rank);
+		if (sim_node_of(s, rank) == test_of(s)->rebooted)
+			continue;
+		for (i = 0; i < SLOTS; i++) {
+			u64 at = AT_SLOTS + i * SLOT_BYTES;
+
+			if (!test_of(s)->slot_busy[rank][i] &&
+			    memcmp(memory + at, shadow + at, SLOT_BYTES))
+				SIM_FAIL(s, "slot %u of rank %u is not what it should be", i, rank);
+		}
 	}
+}
+
+/* Go on with more commands. */
+static void next_phase(struct sim *s, u64 frames)
+{
+	u32 rank;
+
+	check_memory(s);
+	free_slots(s);
+	test_of(s)->phase++;
+	test_of(s)->enough = s->n.sent + frames;
+	for (rank = 0; rank < s->ranks; rank++)
+		submit_soon(s, rank);
+	run_job(s);
 }
 
 /* Nothing may be left of all that was under way. */
@@ -615,19 +695,24 @@ static void report(struct sim *s)
 	       (unsigned long long)n->items_most);
 }
 
-/* A job in which nothing may fail. */
-static void run_and_check(struct sim *s)
+static void finish(struct sim *s)
 {
-	run_job(s);
 	check_rest(s);
 	check_counters(s);
 	check_memory(s);
-	SIM_CHECK(s, s->n.failures == 0 && s->n.restarts == 0);
-	SIM_CHECK(s, s->n.future == 0 || s->net.replay);
-	SIM_CHECK(s, s->n.strays == 0);
 	SIM_CHECK(s, s->n.items_most <= (u64)s->ranks * SIM_DEPTH * 4);
 	report(s);
 	job_free(s);
+}
+
+/* A job in which no flow may fail. */
+static void run_and_check(struct sim *s)
+{
+	run_job(s);
+	SIM_CHECK(s, s->n.failures == 0 && s->n.restarts == 0);
+	SIM_CHECK(s, s->n.future == 0 || s->net.replay);
+	SIM_CHECK(s, s->n.strays == 0);
+	finish(s);
 }
 
 /* A network without faults; each test adds its own. */
@@ -783,6 +868,187 @@ TEST(sim__A5_failures_in_chains)
 	job_init(s, __func__, frames_wanted);
 	test_of(s)->bad = 5 * PERCENT;
 	run_and_check(s);
+}
+
+/* Hundreds of failures under way in both directions: their answers must get through. */
+TEST(sim__A5_nothing_but_failures)
+{
+	struct sim *s = new_sim(2, 16, 1);
+
+	s->net.loss = PERCENT;
+	s->mtu = 256;
+	job_init(s, __func__, frames_wanted / 4);
+	test_of(s)->bad = SIM_ALWAYS;
+	run_and_check(s);
+}
+
+static void revoke_sources(struct sim *s, void *what, u64 number)
+{
+	(void)what;
+	(void)number;
+	s->lost_revoked = true;
+}
+
+TEST(sim__M3_source_unregistered_while_it_is_sent)
+{
+	struct sim *s = new_sim(4, 8, 1);
+
+	s->net.loss = 5 * PERCENT;
+	job_init(s, __func__, frames_wanted / 4);
+	test_of(s)->may_vanish = true;
+	sim_after(s, 5 * SIM_MS, revoke_sources, NULL, 0);
+	run_and_check(s);
+}
+
+/* ---- nodes that cannot be reached, nodes that begin anew ---- */
+
+/* Cut a node off, or let it be reached again. */
+static void cut_node(struct sim *s, u32 node, bool cut)
+{
+	u32 i;
+
+	for (i = 0; i < s->nodes; i++)
+		s->cut[node][i] = s->cut[i][node] = cut;
+}
+
+static void cut_off(struct sim *s, void *what, u64 node)
+{
+	(void)what;
+	cut_node(s, node, true);
+}
+
+static void join_again(struct sim *s, void *what, u64 node)
+{
+	(void)what;
+	cut_node(s, node, false);
+}
+
+TEST(sim__N17_cut_off_for_a_second)
+{
+	struct sim *s = new_sim(4, 8, 2);
+
+	job_init(s, __func__, frames_wanted / 2);
+	sim_after(s, 3 * SIM_MS, cut_off, NULL, 0);
+	sim_after(s, SIM_S, join_again, NULL, 0);
+	run_and_check(s);
+}
+
+/* Commands that need the node end; later it is as good as before. */
+TEST(sim__N17_cut_off_for_ever)
+{
+	struct sim *s = new_sim(4, 8, 2);
+
+	job_init(s, __func__, frames_wanted / 2);
+	test_of(s)->may_fail = true;
+	sim_after(s, 3 * SIM_MS, cut_off, NULL, 0);
+	run_job(s);
+	SIM_CHECK(s, test_of(s)->failed > 0 && s->n.failures > 0);
+	cut_node(s, 0, false);
+	next_phase(s, frames_wanted / 8);
+	test_of(s)->failed = 0;
+	next_phase(s, frames_wanted / 8);
+	SIM_CHECK(s, test_of(s)->failed == 0);
+	finish(s);
+}
+
+static void reboot(struct sim *s, void *what, u64 node)
+{
+	u32 rank;
+
+	(void)what;
+	test_of(s)->rebooting = true;
+	test_of(s)->rebooted = node;
+	test_of(s)->phase++;
+	sim_reboot(s, node);
+	for (rank = node; rank < s->ranks; rank += s->nodes) {
+		memcpy(s->rank[rank].memory, test_of(s)->shadow[rank], AT_COUNTERS);
+		submit_soon(s, rank);
+	}
+	test_of(s)->rebooting = false;
+}
+
+/* Frames of its earlier life, late or replayed, must not touch the new one. */
+TEST(sim__P3_N11_reboot_of_a_node)
+{
+	struct sim *s = new_sim(4, 4, 2);
+
+	s->net.loss = PERCENT;
+	s->net.replay = 5 * PERCENT;
+	s->net.jitter = 100 * SIM_US;
+	job_init(s, __func__, frames_wanted / 2);
+	test_of(s)->may_fail = true;
+	test_of(s)->no_chains = true;
+	sim_after(s, 5 * SIM_MS, reboot, NULL, 1);
+	run_job(s);
+	SIM_CHECK(s, test_of(s)->failed > 0 && s->n.restarts > 0);
+	next_phase(s, frames_wanted / 8);
+	test_of(s)->failed = 0;
+	next_phase(s, frames_wanted / 8);
+	SIM_CHECK(s, test_of(s)->failed == 0);
+	finish(s);
+}
+
+/* ---- how fast ---- */
+
+#define PUT_BYTES	32768
+#define PUTS		1500
+
+static void wrote_nothing(struct sim *s, u32 rank, u64 at, u64 length)
+{
+	(void)s;
+	(void)rank;
+	(void)at;
+	(void)length;
+}
+
+static void put_more(struct sim *s, u32 rank, u64 ticket, u8 status)
+{
+	struct acp_msg m = { .op = ACP_OP_COPY, .size = PUT_BYTES };
+
+	SIM_CHECK(s, status == ACP_ST_OK);
+	m.src = acp_ga_make(&s->ga, 0, 0, SIM_STAG, 0);
+	m.dst = acp_ga_make(&s->ga, 1, 0, SIM_STAG, 0);
+	if (ticket < PUTS)
+		sim_submit(s, rank, &m, 0);
+}
+
+/* Bytes put per second over a wire of 10 Gbit/s, 20 us away; in MB/s. */
+static u64 goodput(u32 loss)
+{
+	struct sim *s = new_sim(2, 2, 1);
+	u32 i;
+	u64 begin, rate;
+
+	s->mtu = 1472;
+	s->memory = PUT_BYTES;
+	s->net = (struct sim_net){ .loss = loss, .delay = 10 * SIM_US, .jitter = SIM_US,
+				   .kib_ns = 819, .queue_ns = SIM_MS };
+	s->name = "sim__N1_goodput";
+	s->wrote = wrote_nothing;
+	s->completed = put_more;
+	sim_init(s, base_seed);
+	begin = s->now;
+	for (i = 0; i < 16; i++)
+		put_more(s, 0, 0, ACP_ST_OK);
+	while (s->rank[0].completed < PUTS)
+		SIM_CHECK(s, sim_step(s));
+	rate = PUT_BYTES * (u64)PUTS * 1000 / (s->now - begin);
+	while (s->nevents && sim_step(s))
+		;
+	sim_free(s);
+	free(s);
+	return rate;
+}
+
+TEST(sim__N1_goodput)
+{
+	u64 whole = goodput(0), one = goodput(PERCENT), ten = goodput(10 * PERCENT);
+
+	printf("# goodput: %llu MB/s, with 1 %% loss %llu (%llu %%), with 10 %% loss %llu (%llu %%)\n",
+	       (unsigned long long)whole, (unsigned long long)one,
+	       (unsigned long long)(100 * one / whole), (unsigned long long)ten,
+	       (unsigned long long)(100 * ten / whole));
+	CHECK(whole >= 1000);
 }
 
 /* ---- main ---- */
