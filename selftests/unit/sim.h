@@ -123,6 +123,7 @@ struct sim_command {
 	u32 expects_life[2];
 	u32 rank;
 	bool busy;			/* its item is with the transport */
+	struct sim_peer *opens;		/* waits for this flow to be open */
 	u8 state, status;
 };
 
@@ -212,6 +213,9 @@ static inline struct sim_peer *sim_peer(struct sim *s, u32 me, u32 node, u32 col
 void sim_peer_send(struct sim *s, struct sim_peer *p, struct sim_item *item);
 void sim_node_flush(struct sim *s, u32 node);
 
+/* Is the flow open?  If not it will be. */
+bool sim_peer_open(struct sim *s, struct sim_peer *p);
+
 /* Wait for (+1) or got (-1) an answer. */
 void sim_peer_expect(struct sim *s, struct sim_peer *p, int n);
 
@@ -228,6 +232,9 @@ void sim_station_apply(struct sim *s, struct sim_arrival *a);
 
 /* An item was delivered (status 0) or never will be. */
 void sim_station_done(struct sim *s, struct sim_item *item);
+
+/* The flow is open now. */
+void sim_station_opened(struct sim *s, struct sim_peer *p);
 
 /* Nothing more will come from the peer's former life. */
 void sim_station_lost(struct sim *s, struct sim_peer *p, u8 status);

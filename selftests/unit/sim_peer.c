@@ -325,6 +325,16 @@ void sim_peer_send(struct sim *s, struct sim_peer *p, struct sim_item *item)
 	list_add(item->arrival ? &p->answers : &p->pending, item);
 }
 
+bool sim_peer_open(struct sim *s, struct sim_peer *p)
+{
+	if (p->flow.state == ACP_FLOW_CLOSED) {
+		acp_flow_open(&p->flow, s->now);
+		ask(s, p);
+		arm(s, p);
+	}
+	return p->flow.state == ACP_FLOW_OPEN;
+}
+
 void sim_peer_expect(struct sim *s, struct sim_peer *p, int n)
 {
 	acp_flow_expect(&p->flow, n, s->now);
@@ -527,8 +537,10 @@ static void receive_hello(struct sim *s, struct sim_peer *p, const struct acp_fr
 		s->n.restarts++;
 		down(s, p, ACP_ST_PEER, f->epoch_src);
 	}
-	if (verdict & ACP_FLOW_OPENED)
+	if (verdict & ACP_FLOW_OPENED) {
 		s->n.opened++;
+		sim_station_opened(s, p);
+	}
 	if (verdict & ACP_FLOW_REPLY)
 		send_hello(s, p, &reply);
 }
@@ -548,8 +560,10 @@ static void receive_frame(struct sim *s, struct sim_peer *p, const struct acp_fr
 		s->n.restarts++;
 		down(s, p, ACP_ST_PEER, f->epoch_src);
 	}
-	if (verdict & ACP_FLOW_OPENED)
+	if (verdict & ACP_FLOW_OPENED) {
 		s->n.opened++;
+		sim_station_opened(s, p);
+	}
 	if (f->type == ACP_FRAME_ACK) {
 		take_ack(s, p, f, (const void *)(packet->bytes + HEADER));
 		sim_packet_free(packet);

@@ -187,6 +187,22 @@ static void start(struct sim *s, struct sim_command *c, bool fenced)
 	sim_peer_send(s, sim_peer(s, me, c->step.node, c->step.color), &c->item);
 }
 
+/*
+ * A third node that gets the result says when it is there.  If it began anew
+ * after that, only an open flow tells; one that opens later does not.
+ */
+static bool third_is_open(struct sim *s, struct sim_command *c)
+{
+	u32 me = sim_node_of(s, c->rank);
+	struct sim_peer *p;
+
+	if (c->step.plan != ACP_PLAN_DELEGATE || c->step.dst_node == me)
+		return true;
+	p = sim_peer(s, me, c->step.dst_node, c->step.dst_color);
+	c->opens = sim_peer_open(s, p) ? NULL : p;
+	return !c->opens;
+}
+
 static void try_start(struct sim *s, struct sim_command *c)
 {
 	struct sim_rank *r = &s->rank[c->rank];
@@ -198,7 +214,7 @@ static void try_start(struct sim *s, struct sim_command *c)
 		return;
 	}
 	how = acp_run_ask(&r->run, r->completed, c->order, &c->step);
-	if (how != ACP_START_WAIT)
+	if (how != ACP_START_WAIT && third_is_open(s, c))
 		start(s, c, how == ACP_START_FENCED);
 }
 
@@ -470,6 +486,14 @@ void sim_station_done(struct sim *s, struct sim_item *item)
 	item_free(s, item);
 }
 
+void sim_station_opened(struct sim *s, struct sim_peer *p)
+{
+	u32 rank;
+
+	for (rank = p->me->id; rank < s->ranks; rank += s->nodes)
+		drain(s, rank);
+}
+
 void sim_station_lost(struct sim *s, struct sim_peer *p, u8 status)
 {
 	u32 rank, i;
@@ -478,8 +502,12 @@ void sim_station_lost(struct sim *s, struct sim_peer *p, u8 status)
 		for (i = 0; i < SIM_DEPTH; i++) {
 			struct sim_command *c = &s->rank[rank].commands[i];
 
-			if (c->state == SIM_STARTED && (c->expects[0] == p || c->expects[1] == p))
-				complete(s, rank, c->ticket, status);
+			if (c->state == SIM_WAITING && c->opens == p)
+				c->state = SIM_STARTED;
+			else if (c->state != SIM_STARTED ||
+				 (c->expects[0] != p && c->expects[1] != p))
+				continue;
+			complete(s, rank, c->ticket, status);
 		}
 	}
 }
