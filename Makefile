@@ -45,7 +45,7 @@ demo:
 
 test:
 	scripts/packages build guest check debug
-	$(MAKE) $(PARTS) $(SUITES)
+	$(MAKE) $(JOBS) $(PARTS) $(SUITES)
 	selftests/run $(only) $(kernels)
 
 check:
@@ -59,9 +59,11 @@ install: lib tools
 	install -D -m 644 scripts/acp-limits.conf $(DESTDIR)$(PREFIX)/share/doc/acp/acp-limits.conf
 	if [ -z "$(DESTDIR)" ]; then ldconfig; fi
 
+# Debian's headers lack the System.map without which the kernel's build leaves depmod to us.
 modules_install: module
 	set -e; found="$$(scripts/kernel '$(KERNEL)')"; set -- $$found; \
-	MAKEFLAGS= make -C "$$2" M="$(CURDIR)/build/$$1/src" INSTALL_MOD_PATH="$(DESTDIR)" modules_install
+	MAKEFLAGS= make -C "$$2" M="$(CURDIR)/build/$$1/src" INSTALL_MOD_PATH="$(DESTDIR)" modules_install; \
+	if [ -z "$(DESTDIR)" ]; then depmod "$$1"; fi
 
 clean:
 	for part in $(PARTS) $(SUITES); do $(MAKE) -C $$part clean || exit 1; done
