@@ -57,6 +57,7 @@ static struct acp_peer *peer_new(struct acp_job *job, u32 node, u32 color)
 	acp_job_address(job, node, color, peer->addr);
 	spin_lock_init(&peer->lock);
 	INIT_LIST_HEAD(&peer->pending);
+	INIT_LIST_HEAD(&peer->answers);
 	INIT_LIST_HEAD(&peer->dropped);
 	__skb_queue_head_init(&peer->held);
 	draw_epochs(epochs);
@@ -134,7 +135,7 @@ static bool job_quiet(struct acp_job *job)
 
 	xa_for_each(&job->peers, i, peer) {
 		spin_lock_bh(&peer->lock);
-		quiet &= acp_flow_idle(&peer->flow) && list_empty(&peer->pending);
+		quiet &= acp_peer_idle(peer);
 		spin_unlock_bh(&peer->lock);
 	}
 	return quiet;

@@ -69,6 +69,7 @@ struct acp_peer {
 	struct acp_flow_slot *slots;	/* with sent[], while frames are in flight */
 	struct acp_sent *sent;
 	struct list_head pending;	/* items not yet cut to the end */
+	struct list_head answers;	/* DONEs that hold an arrival: see ACP_FLOW_ANSWERS */
 	struct sk_buff_head held;	/* fenced frames that came too early */
 	struct acp_fails *fails;	/* NULL: none ever failed */
 	struct list_head dropped;	/* items of a flow that failed */
@@ -132,6 +133,13 @@ void acp_socket_close(struct acp_job *job);
 void acp_udp_peer_init(struct acp_peer *peer);
 void acp_udp_peer_stop(struct acp_peer *peer);
 void acp_udp_peer_reclaim(struct acp_peer *peer);
+
+/* Nothing to send, nothing awaited.  Under the lock. */
+static inline bool acp_peer_idle(const struct acp_peer *peer)
+{
+	return acp_flow_idle(&peer->flow) && list_empty(&peer->pending) &&
+	       list_empty(&peer->answers);
+}
 
 static inline u64 acp_now(void)
 {

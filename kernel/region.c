@@ -323,20 +323,33 @@ static bool same_page(struct acp_region *r, unsigned long i)
 	return page == r->pages[i];
 }
 
-static void recheck(struct work_struct *work)
+static bool same_pages(struct acp_region *r)
 {
-	struct acp_region *r = container_of(work, struct acp_region, recheck);
 	unsigned long i;
+	bool same = true;
 
-	if (!mmget_not_zero(r->mm))
-		return;
 	mmap_read_lock(r->mm);
-	for (i = 0; i < r->npages && !READ_ONCE(r->revoked); i++) {
-		if (!same_page(r, i))
-			WRITE_ONCE(r->revoked, true);
+	for (i = 0; i < r->npages && same && !READ_ONCE(r->revoked); i++) {
+		same = same_page(r, i);
 		cond_resched();
 	}
 	mmap_read_unlock(r->mm);
+	return same;
+}
+
+/* The notifier calls before the change is made: look when it has been made. */
+static void recheck(struct work_struct *work)
+{
+	struct acp_region *r = container_of(work, struct acp_region, recheck);
+	unsigned long seq;
+
+	if (!mmget_not_zero(r->mm))
+		return;
+	do {
+		seq = mmu_interval_read_begin(&r->notifier);
+		if (!same_pages(r))
+			WRITE_ONCE(r->revoked, true);
+	} while (mmu_interval_read_retry(&r->notifier, seq) && !READ_ONCE(r->revoked));
 	mmput(r->mm);
 }
 

@@ -402,10 +402,10 @@ static u32 short_size(const struct acp_item *item)
 	return acp_msg_head(ACP_MSG_DATA) + ((out->m.size + 7) & ~7u);
 }
 
-/* Cut the next frame off the pending items: one piece, or many short messages. */
-static void cut(struct acp_peer *peer, struct acp_sent *s)
+/* Cut the next frame off a list of items: one piece, or many short messages. */
+static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *s)
 {
-	struct acp_item *item = list_first_entry(&peer->pending, struct acp_item, link);
+	struct acp_item *item = list_first_entry(from, struct acp_item, link);
 	u32 room = peer->mtu - sizeof(struct acp_frame_hdr), size = short_size(item), n = 0;
 	struct acp_msg m;
 	bool fence;
@@ -427,9 +427,9 @@ static void cut(struct acp_peer *peer, struct acp_sent *s)
 		item->frames++;
 		list_move_tail(&item->link, &s->items);
 		room -= size;
-		if (list_empty(&peer->pending) || ++n == ACP_FRAME_MSGS)
+		if (list_empty(from) || ++n == ACP_FRAME_MSGS)
 			break;
-		item = list_first_entry(&peer->pending, struct acp_item, link);
+		item = list_first_entry(from, struct acp_item, link);
 		size = short_size(item);
 	} while (size && size <= room && !item->out.fence);
 }
@@ -493,13 +493,37 @@ static bool need_slots(struct acp_peer *peer)
 	return false;
 }
 
+/* A new frame.  False: no memory or route; what was cut, the time-out repeats. */
+static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_buff_head *out,
+		     u64 now)
+{
+	struct acp_flow *flow = &peer->flow;
+	struct sk_buff *skb;
+	struct acp_sent *s;
+	u64 seq;
+
+	if (!need_slots(peer) || !peer_route(peer))
+		return false;
+	s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
+	cut(peer, from, s);
+	if (from == &peer->answers)
+		seq = acp_flow_send_answer(flow, s, now);
+	else
+		seq = acp_flow_send(flow, s, now);
+	peer->used = now;
+	skb = build(peer, s, seq);
+	if (!skb)
+		return false;
+	__skb_queue_tail(out, skb);
+	return true;
+}
+
 /* What the window allows: lost frames first, then new ones.  False: no memory. */
 static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 {
 	struct acp_flow *flow = &peer->flow;
 	int budget = SEND_BUDGET;
 	struct sk_buff *skb;
-	struct acp_sent *s;
 	u64 seq;
 
 	while (budget && (seq = acp_flow_lost(flow))) {
@@ -511,17 +535,14 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 		__skb_queue_tail(out, skb);
 		budget--;
 	}
-	while (budget && !list_empty(&peer->pending) && acp_flow_room(flow)) {
-		if (!need_slots(peer) || !peer_route(peer))
+	while (budget && !list_empty(&peer->answers) && acp_flow_room_answer(flow)) {
+		if (!send_new(peer, &peer->answers, out, now))
 			return false;
-		s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
-		cut(peer, s);
-		seq = acp_flow_send(flow, s, now);
-		peer->used = now;
-		skb = build(peer, s, seq);
-		if (!skb)
-			return false;	/* the time-out repeats it */
-		__skb_queue_tail(out, skb);
+		budget--;
+	}
+	while (budget && !list_empty(&peer->pending) && acp_flow_room(flow)) {
+		if (!send_new(peer, &peer->pending, out, now))
+			return false;
 		budget--;
 	}
 	if (!budget)
@@ -549,9 +570,10 @@ static void drop_all(struct acp_peer *peer, u8 status)
 		if (flow->slots[seq % ACP_FRAME_WINDOW].state != ACP_SLOT_ACKED)
 			drop_frame(peer, acp_flow_token(flow, seq));
 	list_splice_tail_init(&peer->pending, &peer->dropped);
+	list_splice_tail_init(&peer->answers, &peer->dropped);
 	__skb_queue_purge(&peer->held);
 	if (peer->fails)
-		peer->fails->count = 0;
+		memset(peer->fails, 0, sizeof(*peer->fails));
 	peer->dropped_status = status;
 	peer->lost = true;
 	tasklet_schedule(&peer->work);
@@ -649,7 +671,7 @@ static void pass(struct acp_peer *peer, struct sk_buff_head *out)
 		return;
 	tick(peer, out, now);
 	if (peer->flow.state == ACP_FLOW_CLOSED &&
-	    (!list_empty(&peer->pending) || peer->flow.expect)) {
+	    (!acp_peer_idle(peer) || peer->flow.expect)) {
 		struct acp_frame f = {};
 
 		acp_flow_open(&peer->flow, now);
@@ -669,7 +691,7 @@ void acp_peer_send(struct acp_peer *peer, struct acp_item *item)
 		list_add_tail(&item->link, &peer->dropped);
 		peer->dropped_status = ACP_ST_ABORT;
 	} else {
-		list_add_tail(&item->link, &peer->pending);
+		list_add_tail(&item->link, item->arrival ? &peer->answers : &peer->pending);
 	}
 	spin_unlock_bh(&peer->lock);
 }
@@ -1148,7 +1170,7 @@ void acp_udp_peer_init(struct acp_peer *peer)
 void acp_udp_peer_reclaim(struct acp_peer *peer)
 {
 	spin_lock_bh(&peer->lock);
-	if (peer->slots && acp_flow_idle(&peer->flow) && list_empty(&peer->pending) &&
+	if (peer->slots && acp_peer_idle(peer) &&
 	    acp_now() - peer->used >= IDLE_NS)
 		give_back_slots(peer);
 	spin_unlock_bh(&peer->lock);
