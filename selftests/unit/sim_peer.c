@@ -241,6 +241,21 @@ static void arm(struct sim *s, struct sim_peer *p)
 	sim_after(s, deadline > s->now ? deadline - s->now : 0, tick, p, deadline);
 }
 
+static void send_ack(struct sim *s, void *what, u64 number)
+{
+	u8 wire[HEADER + sizeof(struct acp_frame_ack)] __attribute__((aligned(8)));
+	struct sim_peer *p = what;
+	struct acp_frame f = header(p, ACP_FRAME_ACK);
+
+	(void)number;
+	p->ack_armed = false;
+	if (!p->flow.ack_due || p->flow.state != ACP_FLOW_OPEN)
+		return;
+	acp_flow_fill(&p->flow, &f);
+	acp_flow_fill_map(&p->flow, (void *)(wire + HEADER));
+	emit(s, p, &f, wire, sizeof(wire));
+}
+
 static void tick(struct sim *s, void *what, u64 number)
 {
 	struct sim_peer *p = what;
@@ -260,22 +275,9 @@ static void tick(struct sim *s, void *what, u64 number)
 	default:
 		break;
 	}
+	if (p->flow.ack_due)
+		send_ack(s, p, 0);
 	flush(s, p);
-}
-
-static void send_ack(struct sim *s, void *what, u64 number)
-{
-	u8 wire[HEADER + sizeof(struct acp_frame_ack)] __attribute__((aligned(8)));
-	struct sim_peer *p = what;
-	struct acp_frame f = header(p, ACP_FRAME_ACK);
-
-	(void)number;
-	p->ack_armed = false;
-	if (!p->flow.ack_due || p->flow.state != ACP_FLOW_OPEN)
-		return;
-	acp_flow_fill(&p->flow, &f);
-	acp_flow_fill_map(&p->flow, (void *)(wire + HEADER));
-	emit(s, p, &f, wire, sizeof(wire));
 }
 
 static void arm_ack(struct sim *s, struct sim_peer *p)
@@ -477,8 +479,14 @@ void sim_arrival_put(struct sim *s, struct sim_arrival *a)
 	if (--a->refs)
 		return;
 	if (p->life == a->life) {
-		if (acp_flow_applied(&p->flow, a->seq) && p->nheld)
+		bool due = p->flow.ack_due, moved = acp_flow_applied(&p->flow, a->seq);
+
+		/* Of commands and answers nobody waits for the acknowledgement. */
+		if (!due && a->packet->bytes[HEADER] != ACP_MSG_DATA)
+			acp_flow_ack_later(&p->flow, s->now);
+		if (moved && p->nheld)
 			retry_held(s, p);
+		arm(s, p);
 		arm_ack(s, p);
 	}
 	sim_packet_free(a->packet);

@@ -309,6 +309,33 @@ TEST(ack__gives_each_token_once)
 	CHECK(acp_flow_idle(&a.f));
 }
 
+/* An acknowledgement that may be late goes with other traffic, or soon by itself. */
+TEST(ack__late_but_in_time)
+{
+	struct end a, b;
+	u64 i;
+
+	pair_init(&a, &b);
+	ack_of(&b);
+	take(&b, 1, false);
+	acp_flow_ack_later(&b.f, now);
+	CHECK(!b.f.ack_due && !acp_flow_idle(&b.f));
+	CHECK_EQ(acp_flow_deadline(&b.f), now + ACP_FLOW_ACK_DELAY);
+	CHECK(ACP_FLOW_ACK_DELAY < ACP_FLOW_RTO_MIN);
+	now += ACP_FLOW_ACK_DELAY;
+	CHECK_EQ(acp_flow_tick(&b.f, now), ACP_FLOW_QUIET);
+	CHECK(b.f.ack_due);
+	ack_of(&b);
+	CHECK(!b.f.ack_due && acp_flow_idle(&b.f));
+	CHECK_EQ(acp_flow_deadline(&b.f), ~0ULL);
+	for (i = 0; i < ACP_FLOW_ACK_EVERY; i++) {
+		CHECK(!b.f.ack_due);
+		take(&b, 2 + i, false);
+		acp_flow_ack_later(&b.f, now);
+	}
+	CHECK(b.f.ack_due);
+}
+
 TEST(ack__N13_of_never_sent)
 {
 	struct acp_frame fr = { .type = ACP_FRAME_ACK };
