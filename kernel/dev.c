@@ -121,37 +121,37 @@ static int add_rank(struct acp_context *ctx)
 	return err == -EBUSY ? -EEXIST : err;
 }
 
-static int join_job(struct acp_file *file, struct acp_join *j)
+static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 {
 	struct acp_job *job = acp_node_join(acp_node_of(file->net), j);
 	struct acp_context *ctx;
 	int err;
 
 	if (IS_ERR(job))
-		return PTR_ERR(job);
+		return ERR_CAST(job);
 	ctx = context_new(job, j);
 	if (IS_ERR(ctx)) {
 		acp_node_leave(job);
-		return PTR_ERR(ctx);
+		return ctx;
 	}
 	err = add_rank(ctx);
 	if (err) {
 		acp_region_remove_all(ctx);
 		acp_context_put(ctx);
 		acp_node_leave(job);
-		return err;
+		return ERR_PTR(err);
 	}
 	acp_poller_add(job->node, ctx);
 	j->node = job->me;
 	j->local_ranks = job->barrier.expected;
 	j->sq_bytes = ctx->sq_bytes;
 	j->cq_bytes = ctx->cq_bytes;
-	smp_store_release(&file->ctx, ctx);
-	return 0;
+	return ctx;
 }
 
 static int ioctl_join(struct acp_file *file, void __user *arg)
 {
+	struct acp_context *ctx;
 	struct acp_join j;
 	int err = read_join(&j, arg);
 
@@ -163,13 +163,16 @@ static int ioctl_join(struct acp_file *file, void __user *arg)
 	if (file->ctx) {
 		err = file->ctx->mm == current->mm ? -EALREADY : -EPERM;
 	} else {
-		err = join_job(file, &j);
+		ctx = join_job(file, &j);
 		memzero_explicit(j.key, sizeof(j.key));
+		err = PTR_ERR_OR_ZERO(ctx);
 		if (!err && copy_to_user(arg, &j, sizeof(j))) {
-			context_leave(file->ctx);
-			file->ctx = NULL;
+			context_leave(ctx);
 			err = -EFAULT;
 		}
+		/* Only now: another thread may use the file at once. */
+		if (!err)
+			smp_store_release(&file->ctx, ctx);
 	}
 	mutex_unlock(&file->lock);
 	memzero_explicit(&j, sizeof(j));

@@ -381,6 +381,8 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 	struct acp_item *item;
 
 	if (list_empty(&f->spare) && !reserve(f, 1)) {
+		/* The frame comes again; what earlier pieces met must not be lost. */
+		acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
 		f->refused = true;
 		return;
 	}
