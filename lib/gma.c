@@ -6,6 +6,7 @@
  * did the access before it returned; the ticket is then the newest that had
  * been given out, for completion is in order.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -268,7 +269,7 @@ int libacp_gma_wait(acp_handle_t handle)
 
 	if (reached(ticket))
 		return 0;
-	for (i = 0; libacp.spin && i < SPINS && !libacp_queue_asleep(&libacp.queue); i++) {
+	for (i = 0; libacp.spin && i < SPINS; i++) {
 		pause_cpu();
 		if (reached(ticket))
 			return 0;

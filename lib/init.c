@@ -103,12 +103,12 @@ static void explain_join(int error)
 		explain_join_memory();
 		break;
 	case EEXIST:
-		libacp_error("rank %u of job %u is taken on this node: another process has ACP_RANK=%u, or another job ACP_JOB=%u",
-			     boot->rank, boot->job, boot->rank, boot->job);
+		libacp_error("job %u has this rank on this node already: another process has ACP_RANK=%u, or another job ACP_JOB=%u",
+			     boot->job, boot->rank, boot->job);
 		break;
 	case EADDRNOTAVAIL:
-		libacp_error("rank %u is placed on node %u, but this machine (network namespace) lacks an address of that node: compare ACP_NODES and ACP_PLACEMENT with 'ip address'",
-			     boot->rank, libacp_boot_node_of(boot, boot->rank));
+		libacp_error("placed on node %u, but this machine (network namespace) lacks an address of that node: compare ACP_NODES and ACP_PLACEMENT with 'ip address'",
+			     libacp_boot_node_of(boot, boot->rank));
 		break;
 	case EADDRINUSE:
 		libacp_error("UDP port %u is taken by another program: set ACP_PORT on all ranks",

@@ -8,6 +8,7 @@
  * usually has three.  Writers hold the table lock, over the ioctl too: a key
  * that the kernel gives out again must not be cleared by its former owner.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -100,14 +101,23 @@ static int open_own(uint32_t stag)
 	return add_region(key, own_memory[stag], 0, size, true);
 }
 
+static uint32_t chunk_count(void)
+{
+	return (libacp.stag_mask + 1) / LIBACP_CHUNK;
+}
+
 int libacp_mem_open(void)
 {
-	uint32_t stags = 1u << libacp.layout.stag_bits, stag;
 	int error = libacp_mem_sizes(libacp.rank, own_sizes);
+	uint32_t stag;
+	void *chunks;
 
-	libacp_chunks = calloc(stags / LIBACP_CHUNK, sizeof(struct libacp_region *));
-	if (!libacp_chunks)
+	/* Up to 256 KiB, of which one page is used: calloc might touch all of it. */
+	chunks = mmap(NULL, chunk_count() * sizeof(*libacp_chunks), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (chunks == MAP_FAILED)
 		return -ENOMEM;
+	libacp_chunks = chunks;
 	for (stag = 0; !error && stag < ACP_STAG_RESERVED; stag++)
 		error = open_own(stag);
 	return error;
@@ -115,15 +125,17 @@ int libacp_mem_open(void)
 
 void libacp_mem_close(void)
 {
-	uint32_t stags = 1u << libacp.layout.stag_bits, i;
+	uint32_t i;
 
 	for (i = 0; i < ACP_STAG_RESERVED; i++) {
 		libacp_mem_unmap(own_memory[i], own_sizes[i]);
 		own_memory[i] = NULL;
 	}
-	for (i = 0; libacp_chunks && i < stags / LIBACP_CHUNK; i++)
+	if (!libacp_chunks)
+		return;
+	for (i = 0; i < chunk_count(); i++)
 		free(libacp_chunks[i]);
-	free(libacp_chunks);
+	munmap(libacp_chunks, chunk_count() * sizeof(*libacp_chunks));
 	libacp_chunks = NULL;
 }
 
