@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
 /* What a test's processes tell the harness: the first complaint counts. */
 struct report {
@@ -55,6 +56,14 @@ static void start(const struct test *t)
 	_exit(0);
 }
 
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 /* End what a test left behind, and wait until it is gone. */
 static void sweep(pid_t group)
 {
@@ -63,10 +72,11 @@ static void sweep(pid_t group)
 		;
 }
 
-static bool verdict(int number, const struct test *t, int status, bool late)
+static bool verdict(int number, const struct test *t, int status, bool late, double seconds)
 {
 	bool ok = !late && !status && report->state != TEST_FAILED;
 
+	printf("# %.1f s\n", seconds);
 	printf("%s %d - %s", ok ? "ok" : "not ok", number, t->name);
 	if (report->state == TEST_FAILED)
 		printf(" # %s", report->text);
@@ -86,6 +96,7 @@ static bool verdict(int number, const struct test *t, int status, bool late)
 /* Run a test in a child; whether it passed or was skipped. */
 static bool run(int number, const struct test *t)
 {
+	double begun = now();
 	int status = 0;
 	pid_t child;
 	bool late;
@@ -99,7 +110,7 @@ static bool run(int number, const struct test *t)
 	late = waitpid(child, &status, 0) < 0;
 	alarm(0);
 	sweep(child);
-	return verdict(number, t, status, late);
+	return verdict(number, t, status, late, now() - begun);
 }
 
 static bool wanted(const struct test *t, int argc, char **argv)

@@ -17,7 +17,7 @@ static struct traffic t;
 static void begin(size_t half)
 {
 	rank_open_local(r, 3);
-	traffic_open(&t, r, 3, half);
+	traffic_open(&t, r, 3, half, 0);
 }
 
 TEST(every_copy)

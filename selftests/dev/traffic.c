@@ -18,7 +18,22 @@ static uint64_t ga(const struct traffic *t, uint32_t rank, size_t offset)
 	return memory_ga(&t->memory[rank], offset);
 }
 
-void traffic_open(struct traffic *t, struct rank *ranks, uint32_t count, size_t half)
+static void open_memory(struct traffic *t, uint32_t rank, uint32_t color)
+{
+	size_t size = region_size(t);
+	int error = rank_register_color(&t->ranks[rank], &t->memory[rank],
+					pages(size, PROT_READ | PROT_WRITE), size, ACP_ACCESS_ALL,
+					color);
+
+	if (error)
+		FAIL("register %zu bytes: %s", size, strerror(-error));
+	fill(t->memory[rank].addr, size, t->seed + rank);
+	t->model[rank] = pages(size, PROT_READ | PROT_WRITE);
+	memcpy(t->model[rank], t->memory[rank].addr, size);
+}
+
+void traffic_open(struct traffic *t, struct rank *ranks, uint32_t count, size_t half,
+		  uint32_t color)
 {
 	uint32_t i;
 
@@ -29,12 +44,8 @@ void traffic_open(struct traffic *t, struct rank *ranks, uint32_t count, size_t 
 	t->seed = (uint64_t)getpid();
 	t->patience = 60000 * MS;
 	printf("# seed %llu\n", (unsigned long long)t->seed);
-	for (i = 0; i < count; i++) {
-		memory_open(&ranks[i], &t->memory[i], region_size(t));
-		fill(t->memory[i].addr, region_size(t), t->seed + i);
-		t->model[i] = pages(region_size(t), PROT_READ | PROT_WRITE);
-		memcpy(t->model[i], t->memory[i].addr, region_size(t));
-	}
+	for (i = 0; i < count; i++)
+		open_memory(t, i, color);
 }
 
 void traffic_close(struct traffic *t)
@@ -97,6 +108,16 @@ void traffic_every_copy(struct traffic *t, const size_t *sizes, uint32_t n)
 			for (d = 0; d < t->count; d++)
 				for (i = 0; i < n; i++)
 					one_copy(t, o, d, s, sizes[i]);
+	traffic_check(t);
+}
+
+void traffic_long_copies(struct traffic *t, size_t size)
+{
+	uint32_t s, d, o = 0;
+
+	for (s = 0; s < t->count; s++)
+		for (d = 0; d < t->count; d++)
+			one_copy(t, o++ % t->count, d, s, size);
 	traffic_check(t);
 }
 

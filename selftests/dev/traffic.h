@@ -24,8 +24,9 @@ struct traffic {
 	uint64_t patience;		/* ns that a command may take */
 };
 
-/* Registers memory at all ranks; half: the longest copy that fits. */
-void traffic_open(struct traffic *t, struct rank *ranks, uint32_t count, size_t half);
+/* Registers memory at all ranks for a color; half: the longest copy that fits. */
+void traffic_open(struct traffic *t, struct rank *ranks, uint32_t count, size_t half,
+		  uint32_t color);
 void traffic_close(struct traffic *t);
 
 /* The memory of all ranks is as the model says, also around what was written. */
@@ -33,6 +34,9 @@ void traffic_check(struct traffic *t);
 
 /* One copy of each size from anyone's to anyone's memory, issued by anyone. */
 void traffic_every_copy(struct traffic *t, const size_t *sizes, uint32_t n);
+
+/* A long one between any two, each issued by another rank. */
+void traffic_long_copies(struct traffic *t, size_t size);
 
 /* Every atomic, everywhere. */
 void traffic_every_atomic(struct traffic *t);

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Networks that lose, duplicate, reorder and corrupt: every command takes
+ * effect exactly once, and no flag is seen before its data.
+ */
+#include "../dev/isolated.h"
+
+#include "../dev/traffic.h"
+#include "nodes.h"
+
+#define KB	1024UL
+
+static const size_t sizes[] = { 0, 1, 8, 100, 129, 1400, 5000, 60000 };
+
+static struct nodes n;
+static struct rank r[3];
+static struct traffic t;
+
+/* How much: 1 is for networks that hardly work. */
+static void traffic(uint32_t much)
+{
+	if (test_short())
+		much = 1;
+	traffic_every_copy(&t, sizes, much > 1 ? 8 : 7);
+	traffic_every_atomic(&t);
+	traffic_random(&t, 3 * much, 40, 20000);
+	traffic_count(&t, 1, 100 * much);
+	traffic_flags(&t, TRAFFIC_HANDLE, 5000, much);
+	traffic_flags(&t, TRAFFIC_CONT, 5000, much);
+	traffic_flags(&t, TRAFFIC_ATOMIC, 300, much);
+	traffic_check(&t);
+}
+
+static void begin(uint32_t integrity)
+{
+	struct setup s;
+	uint32_t i;
+
+	nodes_open(&n, 3, 1, false);
+	for (i = 0; i < 3; i++) {
+		nodes_setup(&n, &s, i, 3);
+		s.join.integrity = integrity;
+		s.join.timeout_ms = 30000;
+		s.join.open_timeout_ms = 30000;
+		nodes_join(&n, &r[i], &s);
+	}
+	traffic_open(&t, r, 3, 256 * KB, 0);
+}
+
+static void all_impaired(const char *netem, uint32_t much)
+{
+	begin(ACP_INTEGRITY_UDP);
+	nodes_impair_all(&n, netem);
+	traffic(much);
+}
+
+static void one_impaired(uint32_t node, const char *netem, uint32_t much)
+{
+	begin(ACP_INTEGRITY_UDP);
+	nodes_impair(&n, node, netem);
+	traffic(much);
+}
+
+/* What was lost came again; what came twice was dropped. */
+static void again_and_dropped(void)
+{
+	CHECK(nodes_counters(&n, "tx_again") > 0);
+	CHECK(nodes_counters(&n, "drop_duplicate") > 0);
+	CHECK_EQ(nodes_counters(&n, "drop_bad_mac"), 0);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+}
+
+TEST(N1_loss_of_a_thousandth)
+{
+	all_impaired("loss 0.1%", 4);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+}
+
+TEST(N1_loss_1_percent)
+{
+	all_impaired("loss 1%", 4);
+	CHECK(nodes_counters(&n, "tx_again") > 0);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+}
+
+TEST(N1_loss_10_percent)
+{
+	all_impaired("loss 10%", 3);
+	again_and_dropped();
+}
+
+TEST_LONG(N1_loss_50_percent, 120)
+{
+	all_impaired("loss 50%", 1);
+	again_and_dropped();
+}
+
+/* Node 0 is deaf in one ear: data that goes there, and acknowledgements that come back. */
+TEST(N1_loss_50_percent_from_one_node)
+{
+	one_impaired(0, "loss 50%", 1);
+	again_and_dropped();
+}
+
+TEST(N1_loss_50_percent_to_one_node)
+{
+	begin(ACP_INTEGRITY_UDP);
+	nodes_impair(&n, 0, "loss 50%");
+	nodes_impair(&n, 2, "loss 50%");
+	traffic(1);
+	again_and_dropped();
+}
+
+TEST(N1_loss_in_bursts)
+{
+	all_impaired("loss gemodel 5% 30% 80% 0.1%", 1);
+	again_and_dropped();
+}
+
+TEST(N1_loss_with_delay)
+{
+	all_impaired("delay 2ms loss 5%", 1);
+	again_and_dropped();
+}
+
+TEST(N2_duplication_1_percent)
+{
+	all_impaired("duplicate 1%", 4);
+	CHECK(nodes_counters(&n, "drop_duplicate") > 0);
+}
+
+TEST(N2_everything_twice)
+{
+	all_impaired("duplicate 100%", 3);
+	CHECK(nodes_counters(&n, "drop_duplicate") > 1000);
+}
+
+TEST(N2_duplication_and_loss)
+{
+	all_impaired("duplicate 50% loss 10%", 2);
+	again_and_dropped();
+}
+
+TEST(N3_reordering)
+{
+	all_impaired("delay 1ms reorder 50% 50%", 2);
+}
+
+TEST(N3_reordering_by_jitter)
+{
+	all_impaired("delay 2ms 2ms", 1);
+}
+
+/* A flag that overtakes most of its data on the way must wait for it. */
+TEST(N3_flags_overtake_data)
+{
+	begin(ACP_INTEGRITY_UDP);
+	nodes_impair_all(&n, "delay 1ms 1ms");
+	traffic_flags(&t, TRAFFIC_HANDLE, 20000, test_short() ? 1 : 4);
+	traffic_flags(&t, TRAFFIC_CONT, 20000, test_short() ? 1 : 4);
+	traffic_flags(&t, TRAFFIC_ATOMIC, 20000, test_short() ? 1 : 4);
+	nodes_impair_all(&n, "delay 1ms 1ms loss 10%");
+	traffic_flags(&t, TRAFFIC_CONT, 20000, 1);
+	traffic_flags(&t, TRAFFIC_HANDLE, 20000, 1);
+}
+
+TEST(N3_everything_at_once)
+{
+	all_impaired("delay 1ms 1ms loss 5% duplicate 5%", 1);
+	again_and_dropped();
+}
+
+TEST(N4_corruption)
+{
+	begin(ACP_INTEGRITY_CRC32C);
+	nodes_impair_all(&n, "corrupt 5%");
+	traffic(2);
+	CHECK(nodes_counters(&n, "tx_again") > 0);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+}
+
+TEST(N4_corruption_with_the_udp_checksum)
+{
+	all_impaired("corrupt 2%", 2);
+	CHECK(nodes_counters(&n, "tx_again") > 0);
+}
+
+/* A cable that is pulled for a second is no failure. */
+TEST(N17_link_down_for_a_second)
+{
+	uint64_t ticket;
+
+	begin(ACP_INTEGRITY_UDP);
+	traffic(1);
+	nodes_run(&n, 1, "ip link set eth0 down");
+	ticket = rank_copy(&r[0], memory_ga(&t.memory[1], t.half), memory_ga(&t.memory[0], 0),
+			   50000, 0);
+	CHECK_EQ(rank_wait(&r[0], ticket, 1000 * MS), -1);
+	nodes_run(&n, 1, "ip link set eth0 up");
+	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	CHECK(!memcmp(t.memory[1].addr + t.half, t.memory[0].addr, 50000));
+	memcpy(t.model[1] + t.half, t.memory[0].addr, 50000);
+	traffic(1);
+}

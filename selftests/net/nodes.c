@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+/* Nodes for tests: see nodes.h. */
+#include "../dev/isolated.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+
+#include "nodes.h"
+
+static void enter(int namespace)
+{
+	if (setns(namespace, CLONE_NEWNET))
+		FAIL("setns: %s", strerror(errno));
+}
+
+static int here(void)
+{
+	int fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static int new_namespace(void)
+{
+	if (unshare(CLONE_NEWNET))
+		SKIP("no network namespaces: %s", strerror(errno));
+	return here();
+}
+
+void nodes_enter(const struct nodes *n, uint32_t node)
+{
+	enter(n->node[node]);
+}
+
+void nodes_leave(const struct nodes *n)
+{
+	enter(n->home);
+}
+
+/* ---- Commands ---- */
+
+/* Run in a namespace: "program" gets "input" on its standard input. */
+static void feed(const struct nodes *n, int namespace, const char *program, const char *input)
+{
+	FILE *f;
+
+	enter(namespace);
+	f = popen(program, "w");
+	CHECK(f);
+	fputs(input, f);
+	if (pclose(f))
+		FAIL("%s: failed with\n%s", program, input);
+	enter(n->home);
+}
+
+void nodes_run(const struct nodes *n, uint32_t node, const char *format, ...)
+{
+	char command[500];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	feed(n, n->node[node], command, "");
+}
+
+void nodes_impair(const struct nodes *n, uint32_t node, const char *netem)
+{
+	uint32_t c;
+
+	for (c = 0; c < n->colors; c++) {
+		if (*netem)
+			nodes_run(n, node, "tc qdisc replace dev eth%u root netem %s", c, netem);
+		else
+			nodes_run(n, node, "tc qdisc del dev eth%u root", c);
+	}
+}
+
+void nodes_impair_all(const struct nodes *n, const char *netem)
+{
+	uint32_t i;
+
+	for (i = 0; i < n->count; i++)
+		nodes_impair(n, i, netem);
+}
+
+/* ---- Making them ---- */
+
+static size_t cables(const struct nodes *n, char *p, size_t room)
+{
+	size_t at = 0;
+	uint32_t i, c;
+
+	for (c = 0; c < n->colors; c++) {
+		at += (size_t)snprintf(p + at, room - at, "link add br%u type bridge\n"
+				       "link set br%u up\n", c, c);
+		for (i = 0; i < n->count; i++)
+			at += (size_t)snprintf(p + at, room - at,
+				"link add port%u.%u type veth peer name eth%u netns /proc/%d/fd/%d\n"
+				"link set port%u.%u master br%u up\n",
+				c, i, c, getpid(), n->node[i], c, i, c);
+	}
+	return at;
+}
+
+static size_t cards(const struct nodes *n, uint32_t node, char *p, size_t room)
+{
+	size_t at = (size_t)snprintf(p, room, "link set lo up\n");
+	uint32_t c;
+
+	for (c = 0; c < n->colors; c++)
+		at += (size_t)snprintf(p + at, room - at,
+				       "addr add %s%s dev eth%u\nlink set eth%u up\n",
+				       n->address[c * n->count + node],
+				       n->ipv6 ? "/64 nodad" : "/24", c, c);
+	return at;
+}
+
+static void name_addresses(struct nodes *n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n->count * n->colors; i++) {
+		snprintf(n->text[i], sizeof(n->text[i]), n->ipv6 ? "fd09:0:0:%u::%u" : "10.9.%u.%u",
+			 i / n->count, i % n->count + 1);
+		n->address[i] = n->text[i];
+	}
+	n->address[i] = NULL;
+}
+
+void nodes_open(struct nodes *n, uint32_t count, uint32_t colors, bool ipv6)
+{
+	char batch[8000];
+	uint32_t i;
+
+	n->count = count;
+	n->colors = colors;
+	n->ipv6 = ipv6;
+	n->home = here();
+	n->hub = new_namespace();
+	for (i = 0; i < count; i++)
+		n->node[i] = new_namespace();
+	name_addresses(n);
+	CHECK(cables(n, batch, sizeof(batch)) < sizeof(batch));
+	feed(n, n->hub, "ip -batch -", batch);
+	for (i = 0; i < count; i++) {
+		CHECK(cards(n, i, batch, sizeof(batch)) < sizeof(batch));
+		feed(n, n->node[i], "ip -batch -", batch);
+	}
+}
+
+/* ---- Ranks ---- */
+
+void nodes_setup(const struct nodes *n, struct setup *s, uint32_t rank, uint32_t nprocs)
+{
+	setup_nodes(s, rank, nprocs, n->count, n->address);
+}
+
+static uint32_t node_of(const struct setup *s, uint32_t rank)
+{
+	const struct acp_rank_run *run = s->ranks;
+
+	while (rank >= run->first + run->count)
+		run++;
+	return run->node + (rank - run->first) / run->block % run->nodes;
+}
+
+void nodes_join(const struct nodes *n, struct rank *r, struct setup *s)
+{
+	nodes_enter(n, node_of(s, s->join.rank));
+	rank_open(r, s);
+	nodes_leave(n);
+	CHECK_EQ(r->join.node, node_of(s, s->join.rank));
+}
+
+void nodes_ranks(const struct nodes *n, struct rank *ranks, uint32_t nprocs)
+{
+	struct setup s;
+	uint32_t i;
+
+	for (i = 0; i < nprocs; i++) {
+		nodes_setup(n, &s, i, nprocs);
+		nodes_join(n, &ranks[i], &s);
+	}
+}
+
+/* ---- Counters ---- */
+
+long long nodes_counter(const struct nodes *n, uint32_t node, const char *name)
+{
+	long long value;
+
+	nodes_enter(n, node);
+	value = counter(name);
+	nodes_leave(n);
+	if (value < 0)
+		FAIL("no counter %s", name);
+	return value;
+}
+
+long long nodes_counters(const struct nodes *n, const char *name)
+{
+	long long sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < n->count; i++)
+		sum += nodes_counter(n, i, name);
+	return sum;
+}
