@@ -33,7 +33,7 @@ typedef __u64 u64;
 #define cpu_to_be64 __cpu_to_be64
 #define min_t(t, a, b) ((t)(a) < (t)(b) ? (t)(a) : (t)(b))
 #define max_t(t, a, b) ((t)(a) > (t)(b) ? (t)(a) : (t)(b))
-#define static_assert _Static_assert
+#define static_assert(x) _Static_assert(x, #x)
 #endif
 
 #endif /* ACP_PORT_H */

@@ -74,6 +74,12 @@ static const u8 *source_of(struct sim *s, const struct acp_msg *m)
 	return s->rank[acp_ga_rank(&s->ga, m->src)].memory + acp_ga_offset(&s->ga, m->src);
 }
 
+/* Does somebody wait until this is acknowledged? */
+static bool is_awaited(const struct sim_item *item)
+{
+	return item->arrival || (item->command && item->out.m.type == ACP_MSG_DATA);
+}
+
 /* Write a message, or a piece of a transfer; its size. */
 static u32 put_message(struct sim *s, struct sim_item *item, u64 offset, u32 length,
 		       struct acp_frame *f, u8 *at)
@@ -98,6 +104,8 @@ static u32 put_message(struct sim *s, struct sim_item *item, u64 offset, u32 len
 	}
 	if (fence)
 		f->flags |= ACP_FRAME_FENCE;
+	if (is_awaited(item))
+		f->flags &= ~ACP_FRAME_LAZY;
 	if (m.length > ACP_FRAME_SHORT) {
 		f->flags |= ACP_FRAME_BULK;
 		if (s->crc) {
@@ -118,6 +126,7 @@ static void send_frame(struct sim *s, struct sim_peer *p, u64 seq)
 	u32 at = HEADER;
 
 	f.seq = seq;
+	f.flags = ACP_FRAME_LAZY;
 	acp_flow_fill(&p->flow, &f);
 	if (t->piece)
 		at += put_message(s, t->piece, t->offset, t->length, &f, wire + at);
@@ -474,6 +483,7 @@ static void retry_held(struct sim *s, struct sim_peer *p)
 
 void sim_arrival_put(struct sim *s, struct sim_arrival *a)
 {
+	const struct acp_frame_hdr *h = (const void *)a->packet->bytes;
 	struct sim_peer *p = a->peer;
 
 	if (--a->refs)
@@ -481,8 +491,7 @@ void sim_arrival_put(struct sim *s, struct sim_arrival *a)
 	if (p->life == a->life) {
 		bool due = p->flow.ack_due, moved = acp_flow_applied(&p->flow, a->seq);
 
-		/* Of commands and answers nobody waits for the acknowledgement. */
-		if (!due && a->packet->bytes[HEADER] != ACP_MSG_DATA)
+		if (!due && (h->flags & ACP_FRAME_LAZY))
 			acp_flow_ack_later(&p->flow, s->now);
 		if (moved && p->nheld)
 			retry_held(s, p);

@@ -138,7 +138,7 @@ TEST(frame__round_trip)
 		if (in.type == ACP_FRAME_DATA) {
 			in.seq = rnd() | 1;
 			in.length += rnd() % 1000;
-			in.flags = rnd() & ACP_FRAME_FENCE;
+			in.flags = rnd() & (ACP_FRAME_FENCE | ACP_FRAME_LAZY);
 		}
 		acp_frame_encode(&h, &in);
 		CHECK_EQ(acp_frame_decode(&out, &h, sizeof(h) + in.length), ACP_FRAME_OK);
@@ -236,7 +236,7 @@ static bool flags_are_good(u32 type, u32 flags)
 		return !(flags & ~ACP_FRAME_ASK);
 	if (type == ACP_FRAME_ACK)
 		return !flags;
-	if (flags & ~(ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC))
+	if (flags & ~(ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC | ACP_FRAME_LAZY))
 		return false;
 	return !(flags & ACP_FRAME_CRC) || (flags & ACP_FRAME_BULK);
 }
