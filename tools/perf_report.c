@@ -76,6 +76,7 @@ void perf_report_open(struct perf_report *r, const struct perf_options *o,
 		open_json(job);
 	if (o->format == PERF_CSV)
 		open_csv();
+	fflush(stdout);
 }
 
 /* A size as people write it: 8, 1K, 1M. */
@@ -206,6 +207,7 @@ void perf_report_skip(struct perf_report *r, const char *mode, const char *op, u
 	erase_progress(r);
 	text_heading(r, mode);
 	printf("%-10s %6s  skipped: %s\n", op, size ? human(size, text) : "-", why);
+	fflush(stdout);
 }
 
 int perf_report_close(struct perf_report *r)

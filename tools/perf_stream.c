@@ -10,8 +10,9 @@
 #define SAMPLES		100
 #define CHECK_EVERY	16
 #define BURST_BYTES	(256 * 1024)	/* a burst moves so much, ... */
-#define BURST_MIN	4		/* but is so many windows long at least, ... */
-#define BURST_MAX	1024		/* and else not more operations than this */
+#define BURST_MAX	1024		/* but not by more operations than this, ... */
+#define BURST_NS	50e6		/* nor does it take longer, ... */
+#define BURST_MIN	2		/* except that it is so many windows long at least */
 
 struct stream {
 	const char *mode;
@@ -23,13 +24,16 @@ struct stream {
 	acp_handle_t *handle;	/* window entries: those outstanding */
 };
 
-static void set_burst(struct stream *s, const struct perf_job *job)
+/* As long as the rules above want, given how long an operation takes (0: not known yet). */
+static void set_burst(struct stream *s, const struct perf_job *job, double ns)
 {
 	size_t dst = job->area[s->op->dst].size, src = job->area[s->op->src].size;
 
 	s->burst = BURST_BYTES / (s->size ? s->size : 1);
 	if (s->burst > BURST_MAX)
 		s->burst = BURST_MAX;
+	if (ns == 0 || (double)s->burst * ns > BURST_NS)
+		s->burst = ns > 0 ? (uint64_t)(BURST_NS / ns) : 0;
 	if (s->burst < BURST_MIN * s->window)
 		s->burst = BURST_MIN * s->window;
 	s->slots = 1;
@@ -86,11 +90,12 @@ static void measure(struct perf_run *run, struct stream *s)
 	struct perf_samples samples = { 0 };
 	struct perf_pace pace;
 
-	set_burst(s, &run->job);
+	set_burst(s, &run->job, 0);
 	s->handle = calloc(s->window, sizeof(*s->handle));
 	if (s->handle == NULL)
 		perf_fatal("out of memory for a window of %llu", (unsigned long long)s->window);
 	run_burst(s, &run->job);
+	set_burst(s, &run->job, (double)run_burst(s, &run->job) / (double)s->burst);
 	pace = perf_pace_start(run->options, SAMPLES);
 	while (perf_pace_more(&pace, samples.n))
 		perf_samples_add(&samples, (double)run_sample(run, s, samples.n, &row) /
