@@ -61,7 +61,7 @@ static double now(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* End what a test left behind, and wait until it is gone. */

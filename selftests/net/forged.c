@@ -1,0 +1,963 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Frames that nobody should send, with and without the job's key: nothing of
+ * the victim's memory changes, each is counted by its reason, who cannot
+ * authenticate itself gets no answer, and the flow goes on afterwards.
+ */
+#include "../dev/isolated.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "inject.h"
+
+#define SIZE	(4 * PAGE)
+
+/*
+ * Node 0: the victim, rank 0, with memory for all to use; and rank 1, with
+ * memory for nobody.  Node 1, ranks 2 and 3: played by hand.  Node 2, ranks 4
+ * and 5: a bystander.
+ */
+static struct nodes n;
+static struct inject x;
+static struct setup setup;
+static struct rank victim, second, bystander;
+static struct memory target, closed, unaligned;
+
+/* Take what is on its way to us. */
+static void drain(void)
+{
+	struct acp_frame f;
+
+	while (inject_receive(&x, &f, NULL, 50))
+		;
+}
+
+static void begin_with(bool ipv6, uint32_t integrity)
+{
+	nodes_open(&n, 3, 1, ipv6);
+	nodes_setup(&n, &setup, 0, 6);
+	setup.join.integrity = integrity;
+	nodes_join(&n, &victim, &setup);
+	setup.join.rank = 1;
+	nodes_join(&n, &second, &setup);
+	setup.join.rank = 4;
+	nodes_join(&n, &bystander, &setup);
+	memory_open(&victim, &target, SIZE);
+	CHECK_EQ(rank_register(&second, &closed, pages(SIZE, PROT_READ | PROT_WRITE), SIZE, 0), 0);
+	CHECK_EQ(rank_register(&victim, &unaligned, pages(SIZE, PROT_READ | PROT_WRITE) + 16,
+			       SIZE - 32, ACP_ACCESS_READ), 0);
+	fill(target.addr, SIZE, 1);
+	fill(closed.addr, SIZE, 2);
+	inject_open(&x, &n, 1, 0, &setup);
+	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
+	inject_handshake(&x);
+	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	drain();
+}
+
+static void begin(void)
+{
+	begin_with(false, ACP_INTEGRITY_UDP);
+}
+
+static void untouched(const char *what)
+{
+	if (!filled(target.addr, SIZE, 1) || !filled(closed.addr, SIZE, 2))
+		FAIL("%s: memory of the victim changed", what);
+}
+
+/* A good put still works, and is answered. */
+static void goes_on(void)
+{
+	uint64_t ticket = next_random(&(uint64_t){ now_ns() });
+	char data[100];
+
+	fill(data, sizeof(data), ticket);
+	inject_applied(&x, inject_put(&x, 2, ticket, memory_ga(&target, 50), data, 100));
+	CHECK(filled(target.addr + 50, 100, ticket));
+	fill(target.addr, SIZE, 1);
+}
+
+/* A counter of the victim and what it stood at. */
+struct count {
+	const char *name;
+	long long before;
+};
+
+static struct count count(const char *name)
+{
+	return (struct count){ name, nodes_counter(&n, 0, name) };
+}
+
+static void counted(const struct count *c, long long more)
+{
+	long long found = 0;
+	int i;
+
+	for (i = 0; i < 100 && found < more; i++) {
+		found = nodes_counter(&n, 0, c->name) - c->before;
+		if (found < more)
+			sleep_ms(20);
+	}
+	if (found != more)
+		FAIL("counter %s moved by %lld, wanted %lld", c->name, found, more);
+}
+
+/* A put of 100 bytes to the target, as a message. */
+static size_t put_message(void *out)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .flags = ACP_MSG_LAST, .origin = 2, .ticket = 77,
+		.dst = memory_ga(&target, 1000), .length = 100,
+	};
+	char data[100];
+
+	memset(data, 0xee, sizeof(data));
+	return inject_message(out, &m, data);
+}
+
+/* ... as a datagram with the next number; it was never sent. */
+static size_t put_datagram(void *out)
+{
+	struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
+	char body[200];
+
+	return inject_build(&x, out, &f, body, put_message(body));
+}
+
+TEST(hand_played_node_can_talk)
+{
+	static char data[60000];
+	struct acp_msg m = {
+		.type = ACP_MSG_CMD, .op = ACP_OP_COPY, .origin = 3, .ticket = 9, .size = 64,
+	};
+	char body[64];
+
+	begin();
+	goes_on();
+	m.src = memory_ga(&target, 0);
+	m.dst = memory_ga(&target, 128);
+	inject_data(&x, body, inject_message(body, &m, NULL));
+	CHECK_EQ(inject_done(&x, 9), ACP_ST_OK);
+	CHECK(!memcmp(target.addr, target.addr + 128, 64));
+	fill(target.addr, SIZE, 1);
+	/* A datagram in many fragments. */
+	fill(data, sizeof(data), 5);
+	inject_applied(&x, inject_put(&x, 2, 10, heap_ga(&second, 0), data, sizeof(data)));
+	CHECK(filled(second.heap, sizeof(data), 5));
+}
+
+/* ---- N4 ---- */
+
+static void flips(bool ipv6)
+{
+	struct count mac, all[] = { { "drop_bad_len", 0 }, { "drop_bad_version", 0 },
+		{ "drop_bad_type", 0 }, { "drop_bad_flags", 0 }, { "drop_no_job", 0 },
+		{ "drop_bad_source", 0 } };
+	char good[300], bad[300];
+	size_t size, bit, i;
+	long long sum = 0;
+
+	begin_with(ipv6, ACP_INTEGRITY_UDP);
+	mac = count("drop_bad_mac");
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		all[i] = count(all[i].name);
+	size = put_datagram(good);
+	for (bit = 0; bit < size * 8; bit++) {
+		memcpy(bad, good, size);
+		bad[bit / 8] ^= (char)(1 << bit % 8);
+		inject_send(&x, bad, size);
+	}
+	inject_silence(&x, 200);
+	untouched("flipped bits");
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		sum += nodes_counter(&n, 0, all[i].name) - all[i].before;
+	CHECK(sum < 600);	/* the header's fields; all else is the tag's to find */
+	counted(&mac, (long long)size * 8 - sum);
+	inject_send(&x, good, size);	/* as it should be: it was not used up */
+	inject_applied(&x, x.seq - 1);
+	CHECK_EQ((unsigned char)target.addr[1000], 0xee);
+}
+
+TEST(N4_every_bit_of_a_frame_flipped)
+{
+	flips(false);
+}
+
+TEST(N4_every_bit_of_a_frame_flipped_ipv6)
+{
+	flips(true);
+}
+
+static size_t bulk_datagram(char *out, uint32_t crc)
+{
+	static char data[1000], body[2000];
+	struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .flags = ACP_MSG_LAST, .origin = 2, .ticket = 5,
+		.dst = memory_ga(&target, 0), .length = sizeof(data),
+	};
+
+	f.flags = ACP_FRAME_BULK | (crc ? ACP_FRAME_CRC : 0);
+	f.crc = crc;
+	memset(data, 0xdd, sizeof(data));
+	return inject_build(&x, out, &f, body, inject_message(body, &m, data));
+}
+
+/* In a job that wants it, long payloads must have a crc32c, and the right one. */
+TEST(N4_payload_of_a_long_frame)
+{
+	static char out[2000];
+	struct count c;
+	size_t size;
+	uint32_t i;
+
+	begin_with(false, ACP_INTEGRITY_CRC32C);
+	c = count("drop_bad_crc");
+	size = bulk_datagram(out, 0);
+	inject_send(&x, out, size);
+	for (i = 0; i < 32; i++) {
+		x.seq--;
+		size = bulk_datagram(out, 1u << i);
+		inject_send(&x, out, size);
+	}
+	inject_silence(&x, 200);
+	counted(&c, 33);
+	untouched("wrong crc32c");
+	x.seq--;
+	goes_on();
+}
+
+/* ---- N5 ---- */
+
+TEST(N5_truncated_at_every_length)
+{
+	struct count len, mac, msg;
+	char good[300];
+	size_t size, i;
+
+	begin();
+	len = count("drop_bad_len");
+	mac = count("drop_bad_mac");
+	msg = count("drop_bad_msg");
+	size = put_datagram(good);
+	for (i = 0; i < size; i++)
+		inject_send(&x, good, i);
+	inject_silence(&x, 200);
+	counted(&len, (long long)size);
+	counted(&mac, 0);
+	counted(&msg, 0);
+	untouched("truncated frames");
+	x.seq--;
+	goes_on();
+}
+
+TEST(N5_longer_than_it_says)
+{
+	static char good[INJECT_MOST];
+	static const size_t more[] = { 1, 2, 7, 8, 64, 1000, 10000, 60000 };
+	struct count len;
+	size_t size, i;
+
+	begin();
+	len = count("drop_bad_len");
+	size = put_datagram(good);
+	for (i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		inject_send(&x, good, size + more[i]);
+	inject_send(&x, good, INJECT_MOST);
+	inject_silence(&x, 200);
+	counted(&len, 9);
+	untouched("frames with something behind");
+	x.seq--;
+	goes_on();
+}
+
+/* The header agrees with the datagram and the tag is right, but the body ends too early. */
+TEST(N5_body_cut_at_every_length)
+{
+	struct count len, msg;
+	long long shorter = 0, cut = 0;
+	char body[600];
+	size_t one, size, i;
+
+	begin();
+	len = count("drop_bad_len");
+	msg = count("drop_bad_msg");
+	one = put_message(body);
+	size = one + put_message(body + one);
+	for (i = 0; i < size; i++) {
+		struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
+
+		if (i == one) {		/* that would be one good message */
+			x.seq--;
+			continue;
+		}
+		inject_frame(&x, &f, body, i);
+		if (i < sizeof(struct acp_msg_hdr)) {
+			shorter++;
+			x.seq--;
+		} else {
+			cut++;
+			if (cut % 50 == 0)
+				inject_applied(&x, f.seq);
+		}
+	}
+	counted(&len, shorter);
+	counted(&msg, cut);
+	untouched("cut bodies");
+	goes_on();
+}
+
+TEST(N5_other_frames_of_every_length)
+{
+	static const uint8_t types[] = { ACP_FRAME_ACK, ACP_FRAME_HELLO };
+	static const size_t right[] = { sizeof(struct acp_frame_ack),
+					sizeof(struct acp_frame_hello) };
+	struct count len;
+	char body[200] = { 0 };
+	size_t i, size;
+
+	begin();
+	len = count("drop_bad_len");
+	for (i = 0; i < 2; i++) {
+		for (size = 0; size < 100; size++) {
+			struct acp_frame f = inject_header(&x, types[i]);
+
+			if (size != right[i])
+				inject_frame(&x, &f, body, size);
+		}
+	}
+	inject_silence(&x, 200);
+	counted(&len, 198);
+	goes_on();
+}
+
+/* ---- N6 ---- */
+
+/* A put whose header was changed after it was built, and signed again. */
+static void send_changed(size_t offset, uint8_t value)
+{
+	struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
+	char body[200], out[400];
+	size_t size;
+
+	x.seq--;
+	size = inject_build(&x, out, &f, body, put_message(body));
+	out[offset] = (char)value;
+	inject_sign(&x, out, size);
+	inject_send(&x, out, size);
+}
+
+TEST(N6_versions)
+{
+	struct count c;
+	unsigned int v;
+
+	begin();
+	c = count("drop_bad_version");
+	for (v = 0; v < 256; v++)
+		if (v != ACP_FRAME_VERSION)
+			send_changed(offsetof(struct acp_frame_hdr, version), (uint8_t)v);
+	inject_silence(&x, 200);
+	counted(&c, 255);
+	untouched("unknown versions");
+	goes_on();
+}
+
+TEST(N6_types)
+{
+	struct count c;
+	unsigned int v;
+
+	begin();
+	c = count("drop_bad_type");
+	for (v = 0; v < 256; v++)
+		if (v < ACP_FRAME_DATA || v > ACP_FRAME_HELLO)
+			send_changed(offsetof(struct acp_frame_hdr, type), (uint8_t)v);
+	inject_silence(&x, 200);
+	counted(&c, 253);
+	untouched("unknown types");
+	goes_on();
+}
+
+/* Header fields that do not go together. */
+static void bad_header(const struct acp_frame *f, size_t length, const char *what)
+{
+	struct count c = count("drop_bad_flags");
+	static char body[500];
+
+	if (f->type == ACP_FRAME_DATA)
+		put_message(body);
+	inject_frame(&x, f, body, length);
+	counted(&c, 1);
+	untouched(what);
+}
+
+TEST(N6_flags_and_reserved_fields)
+{
+	static const uint8_t known[] = {
+		[ACP_FRAME_DATA] = ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_LAZY,
+		[ACP_FRAME_ACK] = 0,
+		[ACP_FRAME_HELLO] = ACP_FRAME_ASK,
+	};
+	static const size_t length[] = { [ACP_FRAME_DATA] = 136,
+		[ACP_FRAME_ACK] = sizeof(struct acp_frame_ack),
+		[ACP_FRAME_HELLO] = sizeof(struct acp_frame_hello) };
+	struct acp_frame f;
+	uint8_t type;
+	int bit;
+
+	begin();
+	for (type = ACP_FRAME_DATA; type <= ACP_FRAME_HELLO; type++) {
+		for (bit = 0; bit < 8; bit++) {
+			f = inject_header(&x, type);
+			f.flags = (uint8_t)(1 << bit);
+			if (!(f.flags & known[type]))
+				bad_header(&f, length[type], "an unknown flag");
+		}
+		f = inject_header(&x, type);
+		f.epoch_src = 0;
+		bad_header(&f, length[type], "no epoch");
+		f = inject_header(&x, type);
+		f.crc = 1;
+		bad_header(&f, length[type], "crc without its flag");
+		f = inject_header(&x, type);
+		f.seq = type == ACP_FRAME_DATA ? 0 : 5;
+		bad_header(&f, length[type], "a number for a frame that has none, or none");
+		if (type != ACP_FRAME_HELLO) {
+			f = inject_header(&x, type);
+			f.epoch_dst = 0;
+			bad_header(&f, length[type], "no epoch of the receiver");
+		}
+	}
+	x.seq = x.acked;
+	for (bit = 0; bit < 2; bit++) {
+		struct count c = count("drop_bad_flags");
+
+		send_changed(offsetof(struct acp_frame_hdr, reserved) + (size_t)bit, 1);
+		counted(&c, 1);
+	}
+	untouched("reserved fields");
+	goes_on();
+}
+
+/* A message that decode must refuse; nothing of its frame has an effect. */
+static void bad_message(const struct acp_msg *m, const char *what)
+{
+	struct count c = count("drop_bad_msg");
+	char body[500];
+	size_t size = put_message(body);
+
+	size += inject_message(body + size, m, NULL);
+	inject_applied(&x, inject_data(&x, body, size));
+	counted(&c, 1);
+	untouched(what);
+}
+
+TEST(N6_message_fields)
+{
+	static const struct acp_msg bad[] = {
+		{ .type = ACP_MSG_DATA, .flags = 4, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .flags = 128, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .op = 1, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .status = 1, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .flags = ACP_MSG_FAIL, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .flags = ACP_MSG_FAIL, .status = 1, .length = 8,
+		  .origin = 2 },
+		{ .type = ACP_MSG_DATA, .depends = 1, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .upto = 1, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .depends = 1, .upto = 2, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .origin = 6 },
+		{ .type = ACP_MSG_DATA, .origin = ~0u },
+		{ .type = ACP_MSG_CMD, .flags = 1, .op = ACP_OP_COPY, .origin = 2 },
+		{ .type = ACP_MSG_CMD, .status = 1, .op = ACP_OP_COPY, .origin = 2 },
+		{ .type = ACP_MSG_CMD, .op = ACP_OP_COPY, .origin = 0 },
+		{ .type = ACP_MSG_CMD, .op = ACP_OP_COPY, .origin = 4 },
+		{ .type = ACP_MSG_CMD, .op = ACP_OP_COPY, .origin = 6 },
+		{ .type = ACP_MSG_DONE, .flags = 1, .origin = 0 },
+		{ .type = ACP_MSG_DONE, .op = 1, .origin = 0 },
+		{ .type = ACP_MSG_DONE, .depends = 2, .upto = 1, .origin = 0 },
+		{ .type = ACP_MSG_DONE, .origin = 2 },
+		{ .type = ACP_MSG_DONE, .origin = 6 },
+		{ .type = ACP_MSG_BARRIER, .flags = 1, .origin = 1 },
+		{ .type = ACP_MSG_BARRIER, .flags = 128, .origin = 1 },
+		{ .type = ACP_MSG_BARRIER, .status = 1, .origin = 1 },
+		{ .type = ACP_MSG_BARRIER, .origin = 2 },
+	};
+	struct count c;
+	char body[500];
+	size_t i, size;
+	unsigned int type;
+
+	begin();
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char what[40];
+
+		snprintf(what, sizeof(what), "bad message %zu", i);
+		bad_message(&bad[i], what);
+	}
+	for (type = 0; type < 256; type++) {
+		if (type >= ACP_MSG_DATA && type <= ACP_MSG_BARRIER)
+			continue;
+		c = count("drop_bad_msg");
+		size = put_message(body);
+		size += put_message(body + size);
+		body[size / 2] = (char)type;
+		inject_applied(&x, inject_data(&x, body, size));
+		counted(&c, 1);
+	}
+	untouched("unknown messages");
+	goes_on();
+}
+
+/* ---- N7 ---- */
+
+TEST(N7_wrong_job_or_generation)
+{
+	struct inject other = { 0 };
+	struct count c;
+	int i;
+
+	begin();
+	c = count("drop_no_job");
+	for (i = 0; i < 20; i++) {
+		other = x;
+		if (i & 1)
+			other.base.job ^= 1u << i;
+		else
+			other.base.generation ^= (uint16_t)(1u << i % 16);
+		inject_put(&other, 2, 1, memory_ga(&target, 0), "12345678", 8);
+	}
+	inject_silence(&x, 300);
+	counted(&c, 20);
+	untouched("wrong job");
+	goes_on();
+}
+
+TEST(N7_wrong_key)
+{
+	static const uint8_t types[] = { ACP_FRAME_DATA, ACP_FRAME_ACK, ACP_FRAME_HELLO };
+	struct inject other;
+	struct count c;
+	char body[200];
+	size_t i;
+	int bit;
+
+	begin();
+	c = count("drop_bad_mac");
+	for (bit = 0; bit < 128; bit++) {
+		other = x;
+		other.key.k[bit / 64] ^= 1ULL << bit % 64;
+		for (i = 0; i < 3; i++) {
+			struct acp_frame f = inject_header(&other, types[i]);
+			size_t size = types[i] == ACP_FRAME_DATA ? put_message(body) :
+				      types[i] == ACP_FRAME_ACK ? sizeof(struct acp_frame_ack) :
+				      sizeof(struct acp_frame_hello);
+
+			if (types[i] == ACP_FRAME_HELLO)
+				f.flags = ACP_FRAME_ASK;
+			inject_frame(&other, &f, body, size);
+		}
+	}
+	inject_silence(&x, 300);
+	counted(&c, 3 * 128);
+	untouched("wrong key");
+	goes_on();
+}
+
+/* Another namespace of this kernel, with another job on the same port: none of its business. */
+TEST(N7_wrong_namespace)
+{
+	struct inject other;
+	struct setup s;
+	struct rank alien;
+	long long before;
+	char body[200];
+	struct acp_frame f;
+
+	begin();
+	nodes_setup(&n, &s, 4, 6);
+	s.join.job++;
+	nodes_join(&n, &alien, &s);
+	other = x;
+	other.victim = 2;
+	other.fd = inject_socket(&other, 1, n.address[1], ACP_PORT_DEFAULT + 1);
+	close(other.fd);
+	close(x.fd);
+	other.fd = inject_socket(&other, 1, n.address[1], ACP_PORT_DEFAULT);
+	before = nodes_counter(&n, 2, "drop_bad_epoch");
+	f = inject_header(&other, ACP_FRAME_DATA);
+	inject_frame(&other, &f, body, put_message(body));
+	inject_silence(&other, 200);
+	CHECK_EQ(nodes_counter(&n, 2, "drop_bad_epoch"), before + 1);
+	before = nodes_counter(&n, 2, "drop_no_job");
+	f.job += 5;
+	inject_frame(&other, &f, body, put_message(body));
+	inject_silence(&other, 200);
+	CHECK_EQ(nodes_counter(&n, 2, "drop_no_job"), before + 1);
+	untouched("wrong namespace");
+}
+
+/* ---- N8 ---- */
+
+/* Good frames through another socket: from there they do not count. */
+static void from_elsewhere(uint32_t node, const char *address, uint16_t port)
+{
+	struct count c = count("drop_bad_source");
+	struct inject other = x;
+	struct acp_frame f;
+
+	other.fd = inject_socket(&x, node, address, port);
+	inject_put(&other, 2, 1, memory_ga(&target, 0), "12345678", 8);
+	f = inject_header(&other, ACP_FRAME_HELLO);
+	f.flags = ACP_FRAME_ASK;
+	inject_frame(&other, &f, &x.setup, sizeof(x.setup));
+	inject_silence(&other, 200);
+	inject_silence(&x, 1);
+	counted(&c, 2);
+	untouched("wrong source");
+	close(other.fd);
+}
+
+TEST(N8_wrong_source)
+{
+	begin();
+	from_elsewhere(1, n.address[1], ACP_PORT_DEFAULT + 1);
+	nodes_run(&n, 1, "ip addr add 10.9.0.77/24 dev eth0");
+	from_elsewhere(1, "10.9.0.77", ACP_PORT_DEFAULT);
+	nodes_run(&n, 2, "ip addr add 10.9.0.78/24 dev eth0");
+	from_elsewhere(2, "10.9.0.78", ACP_PORT_DEFAULT);
+	goes_on();
+}
+
+TEST(N8_wrong_source_ipv6)
+{
+	begin_with(true, ACP_INTEGRITY_UDP);
+	from_elsewhere(1, n.address[1], ACP_PORT_DEFAULT + 1);
+	nodes_run(&n, 1, "ip addr add fd09::77/64 dev eth0 nodad");
+	from_elsewhere(1, "fd09::77", ACP_PORT_DEFAULT);
+	goes_on();
+}
+
+TEST(N8_claims_to_be_another_node)
+{
+	static const uint32_t nodes[] = { 0, 2, 3, 4, 1000, ~0u };
+	struct count c;
+	struct inject other;
+	size_t i;
+
+	begin();
+	c = count("drop_bad_source");
+	for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		other = x;
+		other.base.node = nodes[i];
+		inject_put(&other, 2, 1, memory_ga(&target, 0), "12345678", 8);
+	}
+	for (i = 1; i < 256; i++) {
+		other = x;
+		other.base.color = (uint8_t)i;
+		inject_put(&other, 2, 1, memory_ga(&target, 0), "12345678", 8);
+	}
+	inject_silence(&x, 200);
+	counted(&c, 6 + 255);
+	untouched("another node's number");
+	goes_on();
+}
+
+/* ---- N9, N10 ---- */
+
+static uint64_t ticket = 1000;
+
+/* A put from our rank must end with this status, told to us only. */
+static void put_fails(uint64_t dst, uint32_t length, int wanted, const char *what)
+{
+	static char data[INJECT_MOST];
+	int status;
+
+	memset(data, 0xcc, length);
+	inject_put(&x, 2, ++ticket, dst, data, length);
+	status = inject_done(&x, ticket);
+	if (status != wanted)
+		FAIL("%s: status %d, wanted %d", what, status, wanted);
+	untouched(what);
+}
+
+static void cmd_fails(uint8_t op, uint64_t dst, uint64_t src, uint64_t size, int wanted,
+		      const char *what)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_CMD, .op = op, .origin = 3, .ticket = ++ticket,
+		.dst = dst, .src = src, .size = size, .a = op == ACP_OP_COPY ? 0 : 1,
+	};
+	char body[100];
+	int status;
+
+	inject_data(&x, body, inject_message(body, &m, NULL));
+	status = inject_done(&x, ticket);
+	if (status != wanted)
+		FAIL("%s: status %d, wanted %d", what, status, wanted);
+	untouched(what);
+}
+
+TEST(N9_puts_to_nowhere)
+{
+	const struct acp_ga_layout *l;
+	uint64_t ours;
+
+	begin();
+	l = &victim.layout;
+	ours = memory_ga(&target, 0);
+	put_fails(0, 8, ACP_ST_GA, "address 0");
+	put_fails(~0ULL, 8, ACP_ST_GA, "address ~0");
+	put_fails(acp_ga_make(l, 6, 0, ACP_STAG_HEAP, 0), 8, ACP_ST_GA, "rank 6 of 6");
+	put_fails(acp_ga_make(l, 2, 0, ACP_STAG_HEAP, 0), 8, ACP_ST_RANK, "our own rank");
+	put_fails(acp_ga_make(l, 4, 0, ACP_STAG_HEAP, 0), 8, ACP_ST_RANK, "a third node's rank");
+	put_fails(acp_ga_make(l, 0, 0, ACP_STAG_RESERVED, 0), 8, ACP_ST_STAG, "reserved STag");
+	put_fails(acp_ga_make(l, 0, 0, ACP_STAG_USER + 50, 0), 8, ACP_ST_STAG, "unused STag");
+	put_fails(acp_ga_make(l, 0, 0, (1u << l->stag_bits) - 1, 0), 8, ACP_ST_STAG, "last STag");
+	put_fails(ours + SIZE, 1, ACP_ST_RANGE, "behind the region");
+	put_fails(ours + SIZE - 7, 8, ACP_ST_RANGE, "a byte too many");
+	put_fails(ours + SIZE - 1000, 1001, ACP_ST_RANGE, "a byte too many, long");
+	put_fails(ours + (1ULL << l->offset_bits) - 4, 4, ACP_ST_RANGE, "last offset");
+	put_fails(ours, SIZE + 1, ACP_ST_RANGE, "longer than the region");
+	put_fails(memory_ga(&unaligned, -1UL), 1, ACP_ST_RANGE, "a byte before the region");
+	put_fails(memory_ga(&unaligned, 0), 8, ACP_ST_ACCESS, "read-only");
+	put_fails(memory_ga(&closed, 0), 8, ACP_ST_ACCESS, "for nobody");
+	put_fails(memory_ga(&closed, 0), 2000, ACP_ST_ACCESS, "for nobody, long");
+	CHECK_EQ(rank_unregister(&victim, target.reg.key, NULL), 0);
+	put_fails(ours, 8, ACP_ST_STAG, "unregistered");
+}
+
+TEST(N9_commands_to_nowhere)
+{
+	const struct acp_ga_layout *l;
+	uint64_t ours, back;
+	unsigned int op;
+
+	begin();
+	l = &victim.layout;
+	ours = memory_ga(&target, 0);
+	back = acp_ga_make(l, 3, 0, ACP_STAG_HEAP, 0);
+	cmd_fails(ACP_OP_COPY, back, 0, 8, ACP_ST_GA, "address 0");
+	cmd_fails(ACP_OP_COPY, 0, ours, 8, ACP_ST_GA, "to address 0");
+	cmd_fails(ACP_OP_COPY, back, acp_ga_make(l, 6, 0, ACP_STAG_HEAP, 0), 8, ACP_ST_GA,
+		  "rank 6 of 6");
+	cmd_fails(ACP_OP_COPY, back, acp_ga_make(l, 0, 1, ACP_STAG_HEAP, 0), 8, ACP_ST_GA,
+		  "unused color");
+	cmd_fails(ACP_OP_COPY, back, back, 8, ACP_ST_RANK, "source is our own");
+	cmd_fails(ACP_OP_COPY, back, acp_ga_make(l, 4, 0, ACP_STAG_HEAP, 0), 8, ACP_ST_RANK,
+		  "source is a third node's");
+	cmd_fails(ACP_OP_COPY, back, acp_ga_make(l, 0, 0, ACP_STAG_USER + 50, 0), 8, ACP_ST_STAG,
+		  "unused STag");
+	cmd_fails(ACP_OP_COPY, back, ours, SIZE + 1, ACP_ST_RANGE, "too long");
+	cmd_fails(ACP_OP_COPY, back, ours, ACP_COPY_MAX, ACP_ST_RANGE, "2^62 bytes");
+	cmd_fails(ACP_OP_COPY, back, ours, ACP_COPY_MAX + 1, ACP_ST_OP, "more");
+	cmd_fails(ACP_OP_COPY, back, memory_ga(&closed, 0), 8, ACP_ST_ACCESS, "for nobody");
+	cmd_fails(ACP_OP_COPY, memory_ga(&closed, 0), ours, 8, ACP_ST_ACCESS, "to nobody's");
+	cmd_fails(ACP_OP_COPY, memory_ga(&unaligned, 0), ours, 8, ACP_ST_ACCESS, "to read-only");
+	for (op = 0; op < 256; op++)
+		if (op < ACP_OP_COPY || op >= ACP_OP_END)
+			cmd_fails((uint8_t)op, back, ours, 0, ACP_ST_OP, "no such operation");
+	for (op = ACP_OP_CAS4; op < ACP_OP_END; op++) {
+		uint8_t o = (uint8_t)op;
+
+		cmd_fails(o, back, ours, 8, ACP_ST_OP, "an atomic with a size");
+		cmd_fails(o, back, ours + 2, 0, ACP_ST_ALIGN, "unaligned word");
+		cmd_fails(o, back + 2, ours, 0, ACP_ST_ALIGN, "unaligned result");
+		cmd_fails(o, back, ours + SIZE, 0, ACP_ST_RANGE, "behind the region");
+		cmd_fails(o, back, memory_ga(&unaligned, 0), 0, ACP_ST_ACCESS, "not for atomics");
+		cmd_fails(o, memory_ga(&closed, 0), ours, 0, ACP_ST_ACCESS, "result to nobody's");
+	}
+	goes_on();
+}
+
+/* Answers to what nobody asked, for what exists and what does not. */
+TEST(N9_answers_nobody_waits_for)
+{
+	uint64_t tickets[] = { 0, 1, 2, 3, 100, 1ULL << 32, ~0ULL };
+	struct acp_msg m = { .type = ACP_MSG_DONE };
+	struct count c;
+	char body[100];
+	size_t i;
+
+	begin();
+	c = count("stray_done");
+	for (i = 0; i < sizeof(tickets) / sizeof(tickets[0]); i++) {
+		m.ticket = tickets[i];
+		m.status = (uint8_t)(i % 3);
+		m.origin = i & 1;
+		inject_applied(&x, inject_data(&x, body, inject_message(body, &m, NULL)));
+	}
+	counted(&c, sizeof(tickets) / sizeof(tickets[0]));
+	CHECK_EQ(victim.cq->completed, 2);
+	CHECK_EQ(victim.cq->failed, 0);
+	CHECK_EQ(second.cq->completed, 1);
+	goes_on();
+}
+
+TEST(N9_barriers_out_of_turn)
+{
+	static const uint64_t numbers[] = { 0, 2, 3, 1000, ~0ULL };
+	struct acp_msg m = { .type = ACP_MSG_BARRIER, .origin = 1 };
+	struct count c;
+	char body[100];
+	size_t i;
+
+	begin();
+	c = count("drop_bad_msg");
+	for (i = 0; i < 2 * sizeof(numbers) / sizeof(numbers[0]); i++) {
+		m.ticket = numbers[i / 2];
+		m.flags = i & 1 ? ACP_MSG_RELEASE : 0;
+		inject_applied(&x, inject_data(&x, body, inject_message(body, &m, NULL)));
+	}
+	counted(&c, 10);
+	goes_on();
+}
+
+/* Nobody below may release the barrier of the root, nor arrive twice for others. */
+TEST(N9_barrier_released_by_a_child)
+{
+	struct acp_sync sync = { .size = sizeof(sync), .timeout_ns = 300 * MS };
+	struct acp_msg m = { .type = ACP_MSG_BARRIER, .origin = 1, .ticket = 1 };
+	char body[100];
+
+	begin();
+	m.flags = ACP_MSG_RELEASE;
+	inject_applied(&x, inject_data(&x, body, inject_message(body, &m, NULL)));
+	CHECK_ERRNO(ioctl(victim.fd, ACP_IOC_SYNC, &sync), ETIMEDOUT);
+	m.flags = 0;
+	inject_applied(&x, inject_data(&x, body, inject_message(body, &m, NULL)));
+	inject_applied(&x, inject_data(&x, body, inject_message(body, &m, NULL)));
+	CHECK_ERRNO(ioctl(second.fd, ACP_IOC_SYNC, &sync), ETIMEDOUT);
+}
+
+/* ---- N11, N12, N13 ---- */
+
+TEST(N11_replay)
+{
+	char good[300], data[8] = "original";
+	struct count c;
+	size_t size;
+	int i;
+
+	begin();
+	c = count("drop_duplicate");
+	size = put_datagram(good);
+	inject_send(&x, good, size);
+	inject_applied(&x, x.seq - 1);
+	memcpy(target.addr + 1000, data, 8);
+	for (i = 0; i < 50; i++)
+		inject_send(&x, good, size);
+	counted(&c, 50);
+	CHECK(!memcmp(target.addr + 1000, data, 8));
+	fill(target.addr, SIZE, 1);
+	for (i = 0; i < 300; i++)	/* the window moves on */
+		goes_on();
+	inject_send(&x, good, size);
+	counted(&c, 51);
+	untouched("a replay");
+}
+
+/* The job ends and is started again, with the same ranks, key and memory. */
+TEST(N11_replay_to_the_next_run)
+{
+	char good[300];
+	struct count epoch;
+	size_t size;
+
+	begin();
+	size = put_datagram(good);
+	inject_send(&x, good, size);
+	inject_applied(&x, x.seq - 1);
+	rank_close(&victim);
+	rank_close(&second);
+	setup.join.rank = 0;
+	nodes_join(&n, &victim, &setup);
+	CHECK_EQ(rank_register(&victim, &target, target.addr, SIZE, ACP_ACCESS_ALL), 0);
+	fill(target.addr, SIZE, 1);
+	drain();		/* the first run's farewell */
+	epoch = count("drop_bad_epoch");
+	inject_send(&x, good, size);
+	inject_silence(&x, 200);
+	counted(&epoch, 1);
+	untouched("a replay from the last run");
+}
+
+TEST(N12_future_numbers)
+{
+	static const uint64_t ahead[] = { 256, 257, 1000, 1ULL << 32, 1ULL << 63, ~0ULL - 10 };
+	struct count c;
+	size_t i;
+
+	begin();
+	c = count("drop_future");
+	for (i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
+		uint64_t seq = x.seq;
+
+		x.seq += ahead[i];
+		inject_put(&x, 2, 1, memory_ga(&target, 0), "12345678", 8);
+		x.seq = seq;
+	}
+	counted(&c, sizeof(ahead) / sizeof(ahead[0]));
+	untouched("numbers beyond the window");
+	goes_on();
+}
+
+TEST(N13_impossible_acknowledgements)
+{
+	static const uint64_t ack[] = { 0, 100, 1ULL << 32, ~0ULL };
+	struct acp_frame_ack map;
+	struct count c;
+	struct acp_frame f;
+	uint64_t sent;
+	size_t i;
+
+	begin();
+	c = count("drop_bad_ack");
+	sent = rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
+	CHECK_EQ(rank_wait(&victim, sent, 50 * MS), -1);
+	memset(&map, 0xff, sizeof(map));
+	for (i = 0; i < sizeof(ack) / sizeof(ack[0]); i++) {
+		f = inject_header(&x, ACP_FRAME_ACK);
+		f.ack = ack[i];
+		inject_frame(&x, &f, &map, sizeof(map));
+	}
+	counted(&c, sizeof(ack) / sizeof(ack[0]));
+	f = inject_header(&x, ACP_FRAME_ACK);
+	f.ack = 1;			/* backwards */
+	memset(&map, 0, sizeof(map));
+	inject_frame(&x, &f, &map, sizeof(map));
+	CHECK_EQ(rank_wait(&victim, sent, 50 * MS), -1);
+	while (x.heard < 3)
+		CHECK(inject_receive(&x, &f, NULL, 5000));	/* it is sent again */
+	inject_ack(&x);
+	CHECK_EQ(rank_wait(&victim, sent, 5000 * MS), ACP_ST_OK);
+	goes_on();
+}
+
+/* ---- N14 ---- */
+
+TEST(N14_flood_of_garbage)
+{
+	uint64_t seed = (uint64_t)getpid(), end;
+	char garbage[1500], good[300];
+	struct rank *r = &bystander;
+	size_t size, i;
+
+	begin();
+	size = put_datagram(good);
+	for (end = now_ns() + (test_short() ? 1000 : 3000) * MS; now_ns() < end;) {
+		for (i = 0; i < 200; i++) {
+			memcpy(garbage, good, size);
+			garbage[20 + next_random(&seed) % 100] ^= (char)(i | 1);
+			send(x.fd, garbage, next_random(&seed) % 3 ? size : 1500, 0);
+		}
+		fill(r->heap, 1000, end);
+		CHECK_EQ(rank_do_copy(r, memory_ga(&target, 2000), heap_ga(r, 0), 1000), ACP_ST_OK);
+		CHECK(filled(target.addr + 2000, 1000, end));
+	}
+	fill(target.addr, SIZE, 1);
+	x.seq--;
+	goes_on();
+}

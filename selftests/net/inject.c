@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+/* A node that is played by hand: see inject.h. */
+#include "../dev/isolated.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "inject.h"
+
+#define PATIENCE	10000	/* ms until the victim should have answered */
+
+/* ---- Sockets ---- */
+
+static socklen_t address_of(struct sockaddr_storage *to, const char *text, uint16_t port)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
+	struct sockaddr_in *in = (struct sockaddr_in *)to;
+
+	memset(to, 0, sizeof(*to));
+	if (strchr(text, ':')) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		CHECK_EQ(inet_pton(AF_INET6, text, &in6->sin6_addr), 1);
+		return sizeof(*in6);
+	}
+	in->sin_family = AF_INET;
+	in->sin_port = htons(port);
+	CHECK_EQ(inet_pton(AF_INET, text, &in->sin_addr), 1);
+	return sizeof(*in);
+}
+
+int inject_socket(const struct inject *x, uint32_t node, const char *address, uint16_t port)
+{
+	const struct nodes *n = x->nodes;
+	struct sockaddr_storage a;
+	socklen_t size;
+	int fd;
+
+	nodes_enter(n, node);
+	fd = socket(n->ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	nodes_leave(n);
+	CHECK(fd >= 0);
+	size = address_of(&a, address, port);
+	if (bind(fd, (struct sockaddr *)&a, size))
+		FAIL("bind to %s port %u: %s", address, port, strerror(errno));
+	size = address_of(&a, n->address[x->victim], ACP_PORT_DEFAULT);
+	CHECK_EQ(connect(fd, (struct sockaddr *)&a, size), 0);
+	return fd;
+}
+
+void inject_open(struct inject *x, const struct nodes *n, uint32_t me, uint32_t victim,
+		 const struct setup *s)
+{
+	memset(x, 0, sizeof(*x));
+	x->nodes = n;
+	x->me = me;
+	x->victim = victim;
+	x->key = siphash_key_of(s->join.key);
+	x->base.job = s->join.job;
+	x->base.generation = (uint16_t)s->join.generation;
+	x->base.node = me;
+	x->base.epoch_src = 0x12345678;
+	x->seq = 1;
+	x->acked = 1;
+	x->heard = 1;
+	x->fd = inject_socket(x, me, n->address[me], ACP_PORT_DEFAULT);
+}
+
+/* ---- Frames out ---- */
+
+struct acp_frame inject_header(struct inject *x, uint8_t type)
+{
+	struct acp_frame f = x->base;
+
+	f.type = type;
+	if (type == ACP_FRAME_DATA)
+		f.seq = x->seq++;
+	f.ack = type == ACP_FRAME_HELLO ? 0 : x->heard;
+	return f;
+}
+
+void inject_sign(const struct inject *x, void *datagram, size_t tagged)
+{
+	struct acp_frame_hdr *h = datagram;
+
+	h->tag = 0;
+	h->tag = cpu_to_be64(siphash24(&x->key, datagram, tagged));
+}
+
+size_t inject_build(const struct inject *x, void *out, const struct acp_frame *f,
+		    const void *body, size_t length)
+{
+	struct acp_frame all = *f;
+
+	all.length = (u32)length;
+	acp_frame_encode(out, &all);
+	memcpy((char *)out + sizeof(struct acp_frame_hdr), body, length);
+	inject_sign(x, out, acp_frame_tagged(&all));
+	return sizeof(struct acp_frame_hdr) + length;
+}
+
+void inject_send(const struct inject *x, const void *datagram, size_t size)
+{
+	CHECK_EQ(send(x->fd, datagram, size, 0), size);
+}
+
+void inject_frame(const struct inject *x, const struct acp_frame *f, const void *body,
+		  size_t length)
+{
+	static char datagram[INJECT_MOST];
+
+	inject_send(x, datagram, inject_build(x, datagram, f, body, length));
+}
+
+size_t inject_message(void *out, const struct acp_msg *m, const void *payload)
+{
+	u32 head = acp_msg_head(m->type), size = acp_msg_size(m);
+
+	memset(out, 0, size);
+	acp_msg_encode(out, m);
+	if (payload)
+		memcpy((char *)out + head, payload, m->length);
+	return size;
+}
+
+uint64_t inject_data(struct inject *x, const void *body, size_t length)
+{
+	struct acp_frame f = inject_header(x, ACP_FRAME_DATA);
+
+	inject_frame(x, &f, body, length);
+	return f.seq;
+}
+
+uint64_t inject_put(struct inject *x, uint32_t origin, uint64_t ticket, uint64_t dst,
+		    const void *payload, uint32_t length)
+{
+	static char body[INJECT_MOST];
+	struct acp_frame f = inject_header(x, ACP_FRAME_DATA);
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .flags = ACP_MSG_LAST, .origin = origin,
+		.ticket = ticket, .dst = dst, .length = length,
+	};
+
+	if (length > ACP_FRAME_SHORT)
+		f.flags = ACP_FRAME_BULK;
+	inject_frame(x, &f, body, inject_message(body, &m, payload));
+	return f.seq;
+}
+
+/* ---- Frames in ---- */
+
+static bool readable(int fd, unsigned int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, (int)ms) > 0;
+}
+
+/* The tag is the victim's business, and right. */
+static void check_tag(struct inject *x, void *datagram, const struct acp_frame *f)
+{
+	struct acp_frame_hdr *h = datagram;
+
+	h->tag = 0;
+	CHECK(siphash24(&x->key, datagram, acp_frame_tagged(f)) == f->tag);
+}
+
+bool inject_receive(struct inject *x, struct acp_frame *f, void *body, unsigned int ms)
+{
+	static char datagram[INJECT_MOST];
+	ssize_t size;
+
+	if (!readable(x->fd, ms))
+		return false;
+	size = recv(x->fd, datagram, sizeof(datagram), 0);
+	if (size < 0)
+		FAIL("the network says: %s", strerror(errno));
+	CHECK((size_t)size >= sizeof(struct acp_frame_hdr));
+	CHECK_EQ(acp_frame_decode(f, (void *)datagram, (u32)size), ACP_FRAME_OK);
+	check_tag(x, datagram, f);
+	if (body)
+		memcpy(body, datagram + sizeof(struct acp_frame_hdr), f->length);
+	if (f->type != ACP_FRAME_HELLO && f->ack > x->acked)
+		x->acked = f->ack;
+	if (f->type == ACP_FRAME_DATA && f->seq == x->heard)
+		x->heard++;
+	return true;
+}
+
+void inject_ack(struct inject *x)
+{
+	struct acp_frame_ack map = { { 0 } };
+	struct acp_frame f = inject_header(x, ACP_FRAME_ACK);
+
+	inject_frame(x, &f, &map, sizeof(map));
+}
+
+void inject_handshake(struct inject *x)
+{
+	struct acp_frame f;
+
+	while (inject_receive(x, &f, &x->setup, PATIENCE))
+		if (f.type == ACP_FRAME_HELLO && f.flags & ACP_FRAME_ASK)
+			break;
+	CHECK_EQ(f.type, ACP_FRAME_HELLO);
+	CHECK_EQ(f.node, x->victim);
+	x->base.epoch_dst = f.epoch_src;
+	f = inject_header(x, ACP_FRAME_HELLO);
+	f.flags = ACP_FRAME_ASK;
+	inject_frame(x, &f, &x->setup, sizeof(x->setup));
+	do {
+		if (!inject_receive(x, &f, NULL, PATIENCE))
+			FAIL("no DATA after the HELLO");
+	} while (f.type != ACP_FRAME_DATA);
+	inject_ack(x);
+}
+
+void inject_applied(struct inject *x, uint64_t seq)
+{
+	uint64_t end = now_ns() + PATIENCE * MS;
+	struct acp_frame f;
+
+	while (x->acked <= seq) {
+		if (inject_receive(x, &f, NULL, 100) && f.type == ACP_FRAME_DATA)
+			inject_ack(x);
+		if (now_ns() > end)
+			FAIL("frame %llu is not acknowledged", (unsigned long long)seq);
+	}
+}
+
+int inject_done(struct inject *x, uint64_t ticket)
+{
+	static char body[INJECT_MOST];
+	uint64_t end = now_ns() + PATIENCE * MS;
+	struct acp_frame f;
+	struct acp_msg m;
+	u32 at, n;
+
+	while (now_ns() < end) {
+		if (!inject_receive(x, &f, body, 100) || f.type != ACP_FRAME_DATA)
+			continue;
+		inject_ack(x);
+		for (at = 0; at < f.length; at += n) {
+			n = acp_msg_decode(&m, body + at, f.length - at, f.length - at);
+			CHECK(n);
+			if (m.type == ACP_MSG_DONE && m.ticket == ticket)
+				return m.status;
+		}
+	}
+	FAIL("no DONE for ticket %llu", (unsigned long long)ticket);
+}
+
+void inject_silence(struct inject *x, unsigned int ms)
+{
+	struct acp_frame f;
+
+	if (inject_receive(x, &f, NULL, ms))
+		FAIL("the victim answers: frame type %u", f.type);
+}
