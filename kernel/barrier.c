@@ -131,6 +131,7 @@ int acp_barrier_wait(struct acp_context *ctx, bool final, u64 timeout_ns)
 		left = wait_event_interruptible_timeout(b->wait, over(ctx), ticks);
 		err = result(ctx, left);
 	}
+	/* What this call changed, before the next may enter: pairs with xchg() above. */
 	smp_store_release(&ctx->syncing, false);
 	return err;
 }

@@ -19,7 +19,7 @@
 #include <linux/xarray.h>
 #include "transport.h"
 
-#define ACP_INFLIGHT	256	/* commands taken from a ring and not complete, a power of two */
+#define ACP_INFLIGHT	256	/* commands taken, not complete; 2^n */
 
 struct acp_region;
 
@@ -41,7 +41,7 @@ struct acp_cmd {
 	u8 state;		/* enum acp_cmd_state; under the queue lock */
 	u8 status;
 	bool busy;		/* the transport still has the item; under the queue lock */
-	u8 expected;		/* ACP_EXPECT_: whom answers are awaited from; under the queue lock */
+	u8 expected;		/* ACP_EXPECT_: who owes an answer; under the queue lock */
 };
 
 struct acp_context {

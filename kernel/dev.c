@@ -172,6 +172,7 @@ static int ioctl_join(struct acp_file *file, void __user *arg)
 		}
 		/* Only now: another thread may use the file at once. */
 		if (!err)
+			/* The whole context, before it is found: pairs with own_context(). */
 			smp_store_release(&file->ctx, ctx);
 	}
 	mutex_unlock(&file->lock);
@@ -336,8 +337,10 @@ static const unsigned int numbers[] = {
 /* The context, if it is the caller's and its job still has a node. */
 static struct acp_context *own_context(struct acp_file *file)
 {
-	struct acp_context *ctx = smp_load_acquire(&file->ctx);
+	struct acp_context *ctx;
 
+	/* Pairs with ioctl_join(). */
+	ctx = smp_load_acquire(&file->ctx);
 	if (!ctx)
 		return ERR_PTR(-ENOTCONN);
 	if (ctx->mm != current->mm)

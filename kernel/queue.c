@@ -61,11 +61,13 @@ static void publish(struct acp_context *ctx)
 			ctx->last_failed = t;
 			acp_stat_inc(ctx->job->node, commands_failed);
 		}
+		/* Our reads of the command, before it is taken again: pairs with slot_free(). */
 		smp_store_release(&cmd->state, ACP_CMD_FREE);
 	}
 	WRITE_ONCE(ctx->cq->failed, ctx->failed);
 	WRITE_ONCE(ctx->completed, t - 1);
-	smp_store_release(&ctx->cq->completed, t - 1);		/* (C) */
+	/* (C): effects and status first; pairs with the user's (D) */
+	smp_store_release(&ctx->cq->completed, t - 1);
 }
 
 static void unexpect(struct acp_context *ctx, const struct acp_step *s, u8 expected)
@@ -111,6 +113,7 @@ bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 
 void acp_queue_item_back(struct acp_context *ctx, struct acp_cmd *cmd)
 {
+	/* The transport is through with the item: pairs with slot_free(). */
 	smp_store_release(&cmd->busy, false);
 	acp_context_put(ctx);
 }
@@ -243,6 +246,7 @@ static bool order_failed(struct acp_context *ctx, const struct acp_cmd *cmd)
 
 static void end(struct acp_context *ctx, struct acp_cmd *cmd, u8 status)
 {
+	/* The filled command, before it can be completed from elsewhere. */
 	smp_store_release(&cmd->state, ACP_CMD_STARTED);
 	acp_queue_complete(ctx, cmd->item.out.m.ticket, status);
 }
@@ -269,6 +273,7 @@ static bool try_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_b
 		acp_stat_inc(ctx->job->node, fenced);
 	}
 	acp_run_started(&ctx->run, ticket, &cmd->step);
+	/* The filled command, before it can be completed from elsewhere. */
 	smp_store_release(&cmd->state, ACP_CMD_STARTED);
 	acp_station_start(ctx, cmd, batch);
 	return true;
@@ -290,13 +295,19 @@ static bool slot_free(struct acp_context *ctx)
 {
 	struct acp_cmd *cmd = acp_context_cmd(ctx, ctx->taken + 1);
 
-	return smp_load_acquire(&cmd->state) == ACP_CMD_FREE && !smp_load_acquire(&cmd->busy);
+	/* Pair with publish() and acp_queue_item_back(). */
+	if (smp_load_acquire(&cmd->state) != ACP_CMD_FREE)
+		return false;
+	/* see above */
+	return !smp_load_acquire(&cmd->busy);
 }
 
 static u64 available(struct acp_context *ctx)
 {
-	u64 n = smp_load_acquire(&ctx->sq->tail) - ctx->taken;	/* (B) */
+	u64 n;
 
+	/* (B): the tail before the entry; pairs with the user's (A) */
+	n = smp_load_acquire(&ctx->sq->tail) - ctx->taken;
 	return n <= ctx->depth ? n : 0;
 }
 
@@ -323,6 +334,7 @@ static bool take(struct acp_context *ctx, struct acp_batch *batch)
 	if (status) {
 		end(ctx, cmd, status);
 	} else if (!try_start(ctx, cmd, batch)) {
+		/* The filled command first, as above. */
 		smp_store_release(&cmd->state, ACP_CMD_WAITING);
 		WRITE_ONCE(ctx->waiting, ctx->waiting + 1);
 	}

@@ -293,6 +293,7 @@ static bool invalidate(struct mmu_interval_notifier *n, const struct mmu_notifie
 		WRITE_ONCE(r->revoked, true);
 		break;
 	case MMU_NOTIFY_CLEAR:
+		/* The pages, after the word that they are there: pairs with attach(). */
 		if (smp_load_acquire(&r->ready))
 			schedule_work(&r->recheck);
 		break;
@@ -309,14 +310,15 @@ static const struct mmu_interval_notifier_ops notifier_ops = {
 /* Does the program see page i of the region at its place? */
 static bool same_page(struct acp_region *r, unsigned long i)
 {
+	unsigned long addr = r->start + (i << PAGE_SHIFT);
 	struct page *page;
 	long n;
 
-	n = get_user_pages_remote(r->mm, r->start + (i << PAGE_SHIFT), 1, FOLL_NOWAIT, &page,
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-				  NULL,
+	n = get_user_pages_remote(r->mm, addr, 1, FOLL_NOWAIT, &page, NULL, NULL);
+#else
+	n = get_user_pages_remote(r->mm, addr, 1, FOLL_NOWAIT, &page, NULL);
 #endif
-				  NULL);
 	if (n != 1)
 		return false;
 	put_page(page);
@@ -425,6 +427,7 @@ static int attach(struct acp_region *r)
 	if (err)
 		return err;
 	r->pinned = true;
+	/* The pages, before the word that they are there: pairs with invalidate(). */
 	smp_store_release(&r->ready, true);
 	if (mmu_interval_read_retry(&r->notifier, seq))
 		recheck(&r->recheck);

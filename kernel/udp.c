@@ -117,8 +117,9 @@ static struct dst_entry *peer_route(struct acp_peer *peer)
 	peer->dst = dst;
 	if (dst) {
 		peer->dst_cookie = route_cookie(peer, dst);
-		peer->mtu = clamp_t(u32, dst_mtu(dst), MTU_LEAST, MTU_MOST) - sizeof(struct udphdr) -
-			    (v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+		peer->mtu = clamp_t(u32, dst_mtu(dst), MTU_LEAST, MTU_MOST);
+		peer->mtu -= sizeof(struct udphdr) +
+			     (v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
 	}
 	return dst;
 }
@@ -286,30 +287,24 @@ static void build_ack(struct acp_peer *peer, struct sk_buff_head *out)
 	__skb_queue_tail(out, skb);
 }
 
+static void attach(struct sk_buff *skb, struct page *page, u32 offset, u32 size)
+{
+	get_page(page);
+	skb_fill_page_desc(skb, skb_shinfo(skb)->nr_frags, page, offset, size);
+	skb->len += size;
+	skb->data_len += size;
+	skb->truesize += size;
+}
+
 /* The payload stays in the pages it is in: they become fragments. */
 static void attach_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, u32 length)
 {
-	u32 pad = -length & 7;
-	int i = 0;
-
 	while (length) {
 		u32 n = min_t(u32, length, PAGE_SIZE - offset_in_page(offset));
-		struct page *page = acp_region_page(r, offset);
 
-		get_page(page);
-		skb_fill_page_desc(skb, i++, page, offset_in_page(offset), n);
-		skb->len += n;
-		skb->data_len += n;
-		skb->truesize += n;
+		attach(skb, acp_region_page(r, offset), offset_in_page(offset), n);
 		offset += n;
 		length -= n;
-	}
-	if (pad) {
-		get_page(ZERO_PAGE(0));
-		skb_fill_page_desc(skb, i, ZERO_PAGE(0), 0, pad);
-		skb->len += pad;
-		skb->data_len += pad;
-		skb->truesize += pad;
 	}
 }
 
@@ -353,6 +348,8 @@ static void put_bulk(struct acp_peer *peer, struct sk_buff *skb, struct acp_fram
 		f->flags |= ACP_FRAME_CRC;
 		f->crc = frags_crc(skb);
 	}
+	if (m->length & 7)
+		attach(skb, ZERO_PAGE(0), 0, -m->length & 7);
 }
 
 /* Append the piece of an item, or word that its source is gone. */
@@ -983,6 +980,20 @@ static bool source_ok(struct acp_job *job, struct acp_socket *socket, const stru
 	return skb->protocol == htons(ETH_P_IPV6) && !memcmp(&ipv6_hdr(skb)->saddr, addr, 16);
 }
 
+/* The checksum of a bulk frame's payload, which its message says the length of. */
+static bool payload_right(struct sk_buff *skb, const struct acp_frame *f, u32 tagged)
+{
+	const struct acp_msg_data *m;
+	u32 length;
+
+	if (!(f->flags & ACP_FRAME_CRC) || skb_linearize(skb))
+		return false;
+	m = (const void *)skb->data + sizeof(struct acp_frame_hdr);
+	length = be32_to_cpu(m->h.length);
+	return length <= skb->len - tagged &&
+	       ~__crc32c_le(~0u, skb->data + tagged, length) == f->crc;
+}
+
 /* Tag and checksum; makes the tagged part linear. */
 static bool authentic(struct acp_job *job, struct sk_buff *skb, const struct acp_frame *f)
 {
@@ -999,14 +1010,11 @@ static bool authentic(struct acp_job *job, struct sk_buff *skb, const struct acp
 		acp_stat_inc(job->node, drop_bad_mac);
 		return false;
 	}
-	if (job->integrity != ACP_INTEGRITY_CRC32C || !(f->flags & ACP_FRAME_BULK))
+	if (job->integrity != ACP_INTEGRITY_CRC32C || !(f->flags & ACP_FRAME_BULK) ||
+	    payload_right(skb, f, tagged))
 		return true;
-	if (!(f->flags & ACP_FRAME_CRC) || skb_linearize(skb) ||
-	    ~__crc32c_le(~0u, skb->data + tagged, skb->len - tagged) != f->crc) {
-		acp_stat_inc(job->node, drop_bad_crc);
-		return false;
-	}
-	return true;
+	acp_stat_inc(job->node, drop_bad_crc);
+	return false;
 }
 
 static void count_bad_header(struct acp_node *node, enum acp_frame_error error)

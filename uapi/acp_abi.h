@@ -103,7 +103,7 @@ struct acp_cq {
 	__u64 failed;		/* how many of them failed */
 	__u32 flags;		/* ACP_CQ_ */
 	__u32 reserved[11];
-	__u8  status[];		/* ACP_ST_ of ticket t at [t & (depth - 1)], valid for depth tickets */
+	__u8  status[];		/* ACP_ST_ of ticket t at [t & (depth - 1)], for depth tickets */
 };
 
 #define ACP_CQ_NEED_WAKEUP	1u	/* ring the doorbell after submitting */
@@ -129,7 +129,7 @@ enum acp_status {
 };
 
 /*
- * Rank -> node, run-length coded.  Rank first + i, i < count, is on node
+ * Rank -> node, run-length coded.  Rank first + i, i < count, has node number
  * node + (i / block) % nodes.  Runs are sorted, cover every rank once, and
  * leave no node without a rank.
  */
@@ -197,7 +197,7 @@ struct acp_join {
 #define ACP_ACCESS_READ		1u	/* other ranks may read */
 #define ACP_ACCESS_WRITE	2u	/* ... write */
 #define ACP_ACCESS_ATOMIC	4u	/* ... do atomics */
-#define ACP_ACCESS_RO		8u	/* pin for reading only: excludes WRITE and ATOMIC, and the owner's writes */
+#define ACP_ACCESS_RO		8u	/* pinned for reading: no WRITE, ATOMIC, owner's writes */
 #define ACP_ACCESS_ALL		(ACP_ACCESS_READ | ACP_ACCESS_WRITE | ACP_ACCESS_ATOMIC)
 
 /*

@@ -38,7 +38,7 @@
 #define ACP_FLOW_RTO_MIN	100000ULL	/* 100 us */
 #define ACP_FLOW_RTO_MAX	100000000ULL	/* 100 ms */
 #define ACP_FLOW_RTO_INIT	5000000ULL
-#define ACP_FLOW_ACK_DELAY	60000ULL	/* an acknowledgement nobody waits for; less than a time-out */
+#define ACP_FLOW_ACK_DELAY	60000ULL	/* for what nobody waits; less than a time-out */
 #define ACP_FLOW_ACK_EVERY	8	/* ... and so many frames together */
 
 enum acp_flow_state {
@@ -198,7 +198,8 @@ void acp_flow_expect(struct acp_flow *f, int n, u64 now);
 /* Nothing in flight, nothing owed, nothing waited for? */
 static inline bool acp_flow_idle(const struct acp_flow *f)
 {
-	return f->next == f->una && !f->ack_due && !f->ack_at && !f->expect && f->state != ACP_FLOW_OPENING;
+	return f->next == f->una && !f->ack_due && !f->ack_at && !f->expect &&
+	       f->state != ACP_FLOW_OPENING;
 }
 
 #endif /* ACP_FLOW_H */

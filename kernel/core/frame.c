@@ -25,9 +25,9 @@ static const struct {
 			   .status = true, .depends = true, .length = true },
 	[ACP_MSG_CMD] = { ACP_MSG_ORDERED, sizeof(struct acp_msg_cmd),
 			  .op = true, .depends = true },
-	[ACP_MSG_DONE] = { 0, sizeof(struct acp_msg_hdr), .status = true },
-	[ACP_MSG_BARRIER] = { ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN,
-			      sizeof(struct acp_msg_hdr) },
+	[ACP_MSG_DONE] = { .flags = 0, .head = sizeof(struct acp_msg_hdr), .status = true },
+	[ACP_MSG_BARRIER] = { .flags = ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN,
+			      .head = sizeof(struct acp_msg_hdr) },
 };
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))

@@ -32,7 +32,7 @@ enum acp_frame_type {
 #define ACP_FRAME_FENCE	1	/* DATA: apply only when all earlier frames were */
 #define ACP_FRAME_BULK	2	/* DATA: one message whose payload the tag does not cover */
 #define ACP_FRAME_CRC	4	/* BULK: crc32c of the payload is in "crc" */
-#define ACP_FRAME_ASK	8	/* HELLO: please answer; DATA, ACK: never */
+#define ACP_FRAME_ASK	8	/* HELLO: please answer */
 #define ACP_FRAME_LAZY	16	/* DATA: nobody waits for its acknowledgement, it may be late */
 
 struct acp_frame_hdr {
@@ -88,7 +88,7 @@ struct acp_msg_hdr {
 	__u8   flags;
 	__u8   op;		/* CMD: enum acp_op; else 0 */
 	__u8   status;		/* DONE, DATA with FAIL: enum acp_status; else 0 */
-	__be16 depends;		/* DATA, CMD in a FENCE frame: it fails if one of the origin's ... */
+	__be16 depends;		/* DATA, CMD behind a fence: it fails if one of the origin's ... */
 	__be16 upto;		/* ... commands ticket - depends .. ticket - upto failed; else 0 */
 	__be32 origin;		/* rank that issued the command */
 	__be32 length;		/* DATA: bytes of payload; else 0 */

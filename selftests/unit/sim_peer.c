@@ -661,7 +661,8 @@ void sim_node_init(struct sim *s, u32 node)
 		}
 	}
 	for (rank = node; rank < s->ranks; rank += s->nodes) {
-		s->rank[rank].tail = s->rank[rank].completed = 1;
+		s->rank[rank].tail = 1;
+		s->rank[rank].completed = 1;
 		s->rank[rank].run = (struct acp_run){ .first = 1, .last = 0 };
 	}
 }
@@ -689,7 +690,8 @@ void sim_reboot(struct sim *s, u32 node)
 
 		memset(memory, 0, s->memory);
 		s->rank[rank] = (struct sim_rank){ .memory = memory };
-		s->rank[rank].tail = s->rank[rank].completed = 1;
+		s->rank[rank].tail = 1;
+		s->rank[rank].completed = 1;
 		s->rank[rank].run = (struct acp_run){ .first = 1, .last = 0 };
 	}
 }

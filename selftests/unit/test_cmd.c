@@ -33,10 +33,12 @@ static struct acp_msg good_cmd(u8 op)
 	layout = acp_ga_layout(10);
 	m.dst = ga(1, 0, 64);
 	m.src = ga(9, 1, 128);
-	if (op == ACP_OP_COPY)
+	if (op == ACP_OP_COPY) {
 		m.size = 100;
-	else
-		m.a = m.b = ~0ULL;
+	} else {
+		m.a = ~0ULL;
+		m.b = ~0ULL;
+	}
 	return m;
 }
 
@@ -205,7 +207,8 @@ static void derive(struct model *c)
 	c->writes = 0;
 	if (s->plan == ACP_PLAN_LOCAL) {
 		c->write[c->writes++] = (struct act){ START, ORIGIN };
-		c->read_begin = c->read_end = (struct act){ START, ORIGIN };
+		c->read_begin = (struct act){ START, ORIGIN };
+		c->read_end = c->read_begin;
 	} else if (s->plan == ACP_PLAN_SEND) {
 		if (s->atomic)
 			c->write[c->writes++] = (struct act){ START, ORIGIN };
@@ -266,8 +269,10 @@ static struct acp_step random_step(void)
 	s.color = rnd() % 8 == 0;
 	s.dst_node = s.plan == ACP_PLAN_SEND ? s.node : rnd() % 3;
 	s.dst_color = s.plan == ACP_PLAN_SEND ? s.color : rnd() % 8 == 0;
-	if (s.plan == ACP_PLAN_LOCAL)
-		s.node = s.dst_node = ORIGIN;
+	if (s.plan == ACP_PLAN_LOCAL) {
+		s.node = ORIGIN;
+		s.dst_node = ORIGIN;
+	}
 	return s;
 }
 
@@ -405,7 +410,8 @@ TEST(order__pairs_that_must_wait)
 	struct acp_step fetch = step(ACP_PLAN_DELEGATE, true, 1, 0);
 	struct acp_step local = step(ACP_PLAN_LOCAL, false, 0, 0);
 
-	color.color = color.dst_color = 1;
+	color.color = 1;
+	color.dst_color = 1;
 	CHECK_EQ(pair(put, other), ACP_START_WAIT);
 	CHECK_EQ(pair(put, color), ACP_START_WAIT);
 	CHECK_EQ(pair(put, local), ACP_START_WAIT);

@@ -478,10 +478,9 @@ static u32 unhex(const char *hex, u8 *out)
 	u32 n;
 
 	for (n = 0; hex[2 * n]; n++) {
-		unsigned int byte;
+		char digits[3] = { hex[2 * n], hex[2 * n + 1] };
 
-		sscanf(hex + 2 * n, "%2x", &byte);
-		out[n] = byte;
+		out[n] = strtoul(digits, NULL, 16);
 	}
 	return n;
 }

@@ -15,6 +15,10 @@
 #include "test.h"
 
 static u64 base_seed = 1;
+#ifndef FRAMES
+#define FRAMES 1000000	/* the Makefile says otherwise */
+#endif
+
 static u64 frames_wanted = FRAMES;
 
 /* ---- the memory of a rank ---- */
@@ -336,6 +340,12 @@ static void do_chain(struct sim *s, u32 origin)
 	do_flag(s, origin, l, ticket);
 }
 
+static bool chain_fits(struct sim_rank *r)
+{
+	return !r->commands[(r->tail + 2) % SIM_DEPTH].busy &&
+	       !r->commands[(r->tail + 3) % SIM_DEPTH].busy;
+}
+
 static void submit_some(struct sim *s, void *what, u64 origin)
 {
 	struct test_job *t = test_of(s);
@@ -357,11 +367,10 @@ static void submit_some(struct sim *s, void *what, u64 origin)
 			do_copy(s, origin);
 		else if (kind < 75)
 			do_atomic(s, origin);
-		else if (s->rank[origin].commands[(r->tail + 2) % SIM_DEPTH].busy ||
-			 s->rank[origin].commands[(r->tail + 3) % SIM_DEPTH].busy)
-			break;
-		else
+		else if (chain_fits(r))
 			do_chain(s, origin);
+		else
+			tries = 8;
 	}
 	if (pick(s, 64) == 0)
 		t->window[origin] = 1 + pick(s, SIM_DEPTH / 2 - 4);
@@ -498,7 +507,8 @@ static void completed(struct sim *s, u32 origin, u64 ticket, u8 status)
 	if (owns_slot(w) && (status == ACP_ST_OK || !t->may_fail)) {
 		t->slot_busy[w->dst][w->slot] = false;
 		if (!known || (status != ACP_ST_OK && t->may_vanish))
-			memcpy(t->shadow[w->dst] + w->at, s->rank[w->dst].memory + w->at, w->length);
+			memcpy(t->shadow[w->dst] + w->at, s->rank[w->dst].memory + w->at,
+			       w->length);
 	}
 	submit_soon(s, origin);
 }
@@ -907,8 +917,10 @@ static void cut_node(struct sim *s, u32 node, bool cut)
 {
 	u32 i;
 
-	for (i = 0; i < s->nodes; i++)
-		s->cut[node][i] = s->cut[i][node] = cut;
+	for (i = 0; i < s->nodes; i++) {
+		s->cut[node][i] = cut;
+		s->cut[i][node] = cut;
+	}
 }
 
 static void cut_off(struct sim *s, void *what, u64 node)
@@ -1044,7 +1056,7 @@ TEST(sim__N1_goodput)
 {
 	u64 whole = goodput(0), one = goodput(PERCENT), ten = goodput(10 * PERCENT);
 
-	printf("# goodput: %llu MB/s, with 1 %% loss %llu (%llu %%), with 10 %% loss %llu (%llu %%)\n",
+	printf("# goodput: %llu MB/s, 1 %% loss: %llu (%llu %%), 10 %% loss: %llu (%llu %%)\n",
 	       (unsigned long long)whole, (unsigned long long)one,
 	       (unsigned long long)(100 * one / whole), (unsigned long long)ten,
 	       (unsigned long long)(100 * ten / whole));

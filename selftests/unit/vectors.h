@@ -54,7 +54,8 @@ static const struct vector vectors[] = {
 			"00000000000000000000000000000000",
 	}, {
 		.name = "DATA with BULK and CRC, 136 bytes",
-		.frame = { .type = ACP_FRAME_DATA, .flags = ACP_FRAME_BULK | ACP_FRAME_CRC, .job = 1,
+		.frame = { .type = ACP_FRAME_DATA, .flags = ACP_FRAME_BULK | ACP_FRAME_CRC,
+			   .job = 1,
 			   .generation = 2, .epoch_src = 0x11223344, .epoch_dst = 0x55667788,
 			   .seq = 3, .ack = 1 },
 		.msg = { .type = ACP_MSG_DATA, .flags = ACP_MSG_LAST, .ticket = 4, .length = 136,
