@@ -27,7 +27,7 @@ static const struct {
 	{ "barrier", PERF_BARRIER, "acp_sync of all ranks" },
 	{ "all", PERF_ALL, "the five above (default)" },
 	{ "udp", PERF_UDP, "no ACP: a UDP socket ping-pong between the same two ranks" },
-	{ "syscalls", PERF_SYSCALLS, "puts between two marks, to be run under strace (below)" },
+	{ "syscalls", PERF_SYSCALLS, "system calls that a long row of puts needs (below)" },
 };
 
 static const struct option long_options[] = {
@@ -299,10 +299,12 @@ static const char help_tail[] =
 "the UDP ping-pong (smaller is better); x memcpy = speed relative to memcpy of the same bytes\n"
 "to the same kind of memory, alternating with it (larger is better).\n"
 "\n"
-"acp_perf syscalls issues 100,000 puts (--iters) after a warm-up, and marks their begin and\n"
-"end by two getppid system calls each, so that\n"
+"acp_perf syscalls issues 100,000 puts (--iters) after a warm-up, and has the kernel count the\n"
+"system calls in between; for that, tracefs must be mounted (mount -t tracefs none\n"
+"/sys/kernel/tracing). It also marks the begin and the end by two getppid system calls each:\n"
 "    strace -f -o trace acp_perf syscalls\n"
-"shows between the second and the third getppid what the puts needed.\n"
+"shows them twice, first with nothing in between, then with the puts. But a process that strace\n"
+"slows down may ring too seldom to wake the poller, and then needs a system call for each.\n"
 "\n"
 "Exit status: 0, 1 for wrong data or a failed access, 2 for wrong arguments.\n";
 
