@@ -301,10 +301,11 @@ static const char help_tail[] =
 "\n"
 "acp_perf syscalls issues 100,000 puts (--iters) after a warm-up, and has the kernel count the\n"
 "system calls in between; for that, tracefs must be mounted (mount -t tracefs none\n"
-"/sys/kernel/tracing). It also marks the begin and the end by two getppid system calls each:\n"
+"/sys/kernel/tracing). It also marks their begin and end by two getppid system calls each:\n"
 "    strace -f -o trace acp_perf syscalls\n"
-"shows them twice, first with nothing in between, then with the puts. But a process that strace\n"
-"slows down may ring too seldom to wake the poller, and then needs a system call for each.\n"
+"The last four in the trace are those around the puts; the ones before belong to the warm-up.\n"
+"But a process that strace slows down may ring too seldom to wake the poller, and then needs\n"
+"a system call for each put.\n"
 "\n"
 "Exit status: 0, 1 for wrong data or a failed access, 2 for wrong arguments.\n";
 
