@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""Tests of a cluster in Python: results as KTAP, helpers to run things and to judge their output."""
+import os
+import re
+import sys
+import traceback
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+
+class Failure(Exception):
+    """A test failed; the text says why."""
+
+
+def check(condition, why):
+    if not condition:
+        raise Failure(why)
+
+
+def check_lines(text, *patterns):
+    """Each pattern matches a whole line of the text."""
+    for pattern in patterns:
+        check(re.search(f"^{pattern}$", text, re.M), f"no line like '{pattern}' in:\n{text}")
+
+
+def main(tests):
+    """Run functions, in order, and print how each ended; arguments of the program: parts of names."""
+    wanted = [t for t in tests if not sys.argv[1:] or any(a in t.__name__ for a in sys.argv[1:])]
+    failed = 0
+    print(f"KTAP version 1\n1..{len(wanted)}", flush=True)
+    for number, test in enumerate(wanted, 1):
+        try:
+            test()
+            print(f"ok {number} - {test.__name__}", flush=True)
+        except Exception as e:      # whatever it is: the others run nevertheless
+            failed += 1
+            text = str(e) if isinstance(e, Failure) else traceback.format_exc()
+            print("".join(f"# {line}\n" for line in text.splitlines()), end="")
+            print(f"not ok {number} - {test.__name__}", flush=True)
+    return 1 if failed else 0
