@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT
+/*
+ * K5, K6: the module is loaded and removed at bad moments, with bad
+ * parameters, under network namespaces that end, without IPv6.
+ */
+#include "isolated.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#include "rank.h"
+
+/* The module's file, as selftests/guest-run has it. */
+static int module_file(void)
+{
+	const char *build = getenv("ACP_BUILD");
+	struct utsname u;
+	char path[400];
+	int fd;
+
+	uname(&u);
+	snprintf(path, sizeof(path), "%s/%s/acp.ko", build ? build : "build", u.release);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		SKIP("%s: %s", path, strerror(errno));
+	return fd;
+}
+
+static int load(const char *parameters)
+{
+	int fd = module_file(), error;
+
+	error = syscall(SYS_finit_module, fd, parameters, 0) ? errno : 0;
+	close(fd);
+	return -error;
+}
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "acp", O_NONBLOCK) ? -errno : 0;
+}
+
+/* Files that were closed just now may be on their way still. */
+static void unload_soon(void)
+{
+	int i, error = 0;
+
+	for (i = 0; i < 500; i++) {
+		error = unload();
+		if (!error)
+			return;
+		sleep_ms(10);
+	}
+	FAIL("cannot unload: %s", strerror(-error));
+}
+
+static bool loaded(void)
+{
+	return access("/sys/module/acp", F_OK) == 0;
+}
+
+static void works(void)
+{
+	struct rank r;
+
+	rank_open_local(&r, 1);
+	fill(r.heap, 100, 1);
+	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 100), heap_ga(&r, 0), 100), ACP_ST_OK);
+	CHECK(filled(r.heap + 100, 100, 1));
+	rank_close(&r);
+}
+
+/* ---- K5 ---- */
+
+TEST(K5_unload_while_in_use)
+{
+	struct memory m;
+	struct rank r;
+	void *p;
+	int fd;
+
+	fd = device_open();
+	CHECK_EQ(unload(), -EWOULDBLOCK);
+	close(fd);
+	rank_open_local(&r, 1);
+	memory_open(&r, &m, PAGE);
+	CHECK_EQ(unload(), -EWOULDBLOCK);
+	p = r.heap;
+	close(r.fd);
+	CHECK_EQ(unload(), -EWOULDBLOCK);	/* the mappings are left */
+	CHECK_EQ(munmap(r.sq, r.join.sq_bytes), 0);
+	CHECK_EQ(munmap((void *)r.cq, r.join.cq_bytes), 0);
+	CHECK_EQ(munmap(r.starter, r.join.starter_size), 0);
+	CHECK_EQ(unload(), -EWOULDBLOCK);
+	CHECK_EQ(munmap(p, r.join.heap_size), 0);
+	unload_soon();
+	CHECK(!loaded());
+	CHECK(access(ACP_DEVICE, F_OK) != 0);
+	CHECK_EQ(load(""), 0);
+	works();
+}
+
+TEST(K5_load_twice)
+{
+	CHECK_EQ(load(""), -EEXIST);
+	works();
+}
+
+TEST(K5_load_unload_many_times)
+{
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		unload_soon();
+		CHECK_EQ(load(""), 0);
+	}
+	works();
+}
+
+TEST(K5_bad_parameters)
+{
+	static const char *const bad[] = {
+		"enable=perhaps", "enable=2x", "poll_us=many", "poll_us=-1", "poll_us=99999999999",
+		"poll_us=",
+	};
+	size_t i;
+
+	unload_soon();
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int error = load(bad[i]);
+
+		if (!error)
+			FAIL("loaded with %s", bad[i]);
+		CHECK(!loaded());
+		CHECK(access(ACP_DEVICE, F_OK) != 0);
+	}
+	CHECK_EQ(load("enable=0"), 0);
+	CHECK_EQ(access(ACP_DEVICE, F_OK), 0);
+	unload_soon();
+	CHECK_EQ(load("poll_us=0"), 0);
+	works();
+	unload_soon();
+	CHECK_EQ(load(""), 0);
+	works();
+}
+
+/* ---- Nodes in this process's own namespaces ---- */
+
+static int here(void)
+{
+	int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static void run(const char *command)
+{
+	if (system(command))
+		FAIL("%s: failed", command);
+}
+
+/*
+ * Two new namespaces, joined by a cable; a rank on each, "generation" telling
+ * runs apart.  The caller stays in the second one.
+ */
+static void two_nodes(struct rank *r, uint32_t generation)
+{
+	static const char *const addresses[] = { "10.8.0.1", "10.8.0.2", NULL };
+	int first, home = here();
+	char command[200];
+	struct setup s;
+
+	CHECK_EQ(unshare(CLONE_NEWNET), 0);
+	first = here();
+	CHECK_EQ(setns(home, CLONE_NEWNET), 0);
+	CHECK_EQ(unshare(CLONE_NEWNET), 0);
+	snprintf(command, sizeof(command),
+		 "ip link add eth0 type veth peer name eth0 netns /proc/%d/fd/%d", getpid(), first);
+	run(command);
+	run("ip addr add 10.8.0.2/24 dev eth0 && ip link set eth0 up");
+	setup_nodes(&s, 1, 2, 2, addresses);
+	s.join.generation = generation;
+	rank_open(&r[1], &s);
+	home = here();
+	CHECK_EQ(setns(first, CLONE_NEWNET), 0);
+	run("ip addr add 10.8.0.1/24 dev eth0 && ip link set eth0 up");
+	setup_nodes(&s, 0, 2, 2, addresses);
+	s.join.generation = generation;
+	rank_open(&r[0], &s);
+	CHECK_EQ(setns(home, CLONE_NEWNET), 0);
+	close(first);
+	close(home);
+}
+
+/* Traffic both ways that never ends by itself; a byte to "ready" when it flows. */
+static void endless_traffic(uint32_t generation, int ready)
+{
+	struct rank r[2];
+	struct memory m[2];
+
+	two_nodes(r, generation);
+	memory_open(&r[0], &m[0], 1 << 20);
+	memory_open(&r[1], &m[1], 1 << 20);
+	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&m[1], 0), memory_ga(&m[0], 0), 100), ACP_ST_OK);
+	CHECK_EQ(write(ready, "", 1), 1);
+	for (;;) {
+		rank_copy(&r[0], memory_ga(&m[1], 0), memory_ga(&m[0], 0), 100000, 0);
+		rank_copy(&r[1], heap_ga(&r[1], 0), memory_ga(&m[0], 0), 50000, 0);
+		rank_atomic(&r[1], ACP_OP_ADD8, heap_ga(&r[1], 0), heap_ga(&r[0], 0), 1, 0, 0);
+	}
+}
+
+/* A process with endless traffic, killed in the middle of it. */
+static void kill_in_traffic(uint32_t generation)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	CHECK_EQ(pipe(ready), 0);
+	child = fork();
+	if (!child) {
+		endless_traffic(generation, ready[1]);
+		_exit(0);
+	}
+	CHECK_EQ(read(ready[0], &byte, 1), 1);
+	sleep_ms(generation * 7 % 40);
+	CHECK_EQ(kill(child, SIGKILL), 0);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+TEST_LONG(K5_unload_right_after_close_in_traffic, 100)
+{
+	uint32_t i, rounds = test_short() ? 4 : 12;
+
+	for (i = 1; i <= rounds; i++) {
+		kill_in_traffic(i);
+		unload_soon();
+		CHECK_EQ(load(""), 0);
+	}
+	works();
+}
+
+TEST(K5_namespace_ends_with_its_job)
+{
+	uint32_t i, rounds = test_short() ? 3 : 8;
+
+	for (i = 1; i <= rounds; i++)
+		kill_in_traffic(i);
+	sleep_ms(500);
+	works();
+}
+
+/* The process has left the namespace, only the open file is of it. */
+TEST(K5_namespace_without_processes)
+{
+	int home = here();
+	struct rank r[2];
+
+	two_nodes(r, 1);
+	CHECK_EQ(setns(home, CLONE_NEWNET), 0);
+	sleep_ms(300);
+	fill(r[0].heap, 1000, 3);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 1000), ACP_ST_OK);
+	CHECK(filled(r[1].heap, 1000, 3));
+	rank_close(&r[0]);
+	rank_close(&r[1]);
+	works();
+}
+
+/* The namespace goes while its job lingers, and the module at once. */
+TEST(K5_unload_while_namespaces_end)
+{
+	uint32_t i, rounds = test_short() ? 3 : 8;
+
+	for (i = 1; i <= rounds; i++) {
+		struct rank r[2];
+		int home = here();
+
+		two_nodes(r, i);
+		rank_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 60000, 0);
+		CHECK_EQ(setns(home, CLONE_NEWNET), 0);
+		rank_close(&r[0]);
+		rank_close(&r[1]);
+		unload_soon();
+		CHECK_EQ(load(""), 0);
+		close(home);
+	}
+	works();
+}
+
+/* New namespaces appear and go while the module comes and goes. */
+TEST(K5_load_unload_and_namespaces)
+{
+	pid_t child = fork();
+	uint64_t end = now_ns() + 3000 * MS;
+
+	if (!child) {
+		while (now_ns() < end)
+			CHECK_EQ(unshare(CLONE_NEWNET), 0);
+		_exit(0);
+	}
+	while (now_ns() < end) {
+		unload_soon();
+		CHECK_EQ(load(""), 0);
+	}
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	works();
+}
+
+static void open_and_join(uint64_t end)
+{
+	while (now_ns() < end) {
+		int fd = open(ACP_DEVICE, O_RDWR | O_CLOEXEC);
+		struct setup s;
+
+		if (fd < 0)
+			continue;
+		setup_local(&s, 0, 1);
+		if (ioctl(fd, ACP_IOC_JOIN, &s.join) == 0)
+			ioctl(fd, ACP_IOC_DOORBELL);
+		close(fd);
+	}
+	_exit(0);
+}
+
+/* Somebody always opens the device as it comes and goes. */
+TEST(K5_load_unload_and_open)
+{
+	uint64_t end = now_ns() + 4000 * MS;
+	pid_t child[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		child[i] = fork();
+		if (!child[i])
+			open_and_join(end);
+	}
+	while (now_ns() < end)
+		if (unload() == 0)
+			CHECK_EQ(load(""), 0);
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(waitpid(child[i], NULL, 0), child[i]);
+	unload_soon();
+	CHECK_EQ(load(""), 0);
+	works();
+}
+
+/* ---- K6 ---- */
+
+TEST(K6_without_ipv6_addresses)
+{
+	static const char *const six[] = { "::1", NULL };
+	struct setup s;
+	struct rank r;
+
+	CHECK_EQ(unshare(CLONE_NEWNET), 0);
+	run("echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6");
+	run("ip link set lo up");
+	setup_nodes(&s, 0, 1, 1, six);
+	CHECK_EQ(setup_join(&s), -EADDRNOTAVAIL);
+	works();
+	run("echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6");
+	run("echo 0 >/proc/sys/net/ipv6/conf/lo/disable_ipv6");
+	run("ip addr replace ::1/128 dev lo");
+	rank_open(&r, &s);
+}
+
+/* An address that comes and goes: none at first, then there, then gone under the job. */
+TEST(K6_address_comes_and_goes)
+{
+	static const char *const address[] = { "10.77.0.1", NULL };
+	struct setup s;
+	struct rank r;
+
+	CHECK_EQ(unshare(CLONE_NEWNET), 0);
+	run("ip link set lo up");
+	setup_nodes(&s, 0, 1, 1, address);
+	CHECK_EQ(setup_join(&s), -EADDRNOTAVAIL);
+	run("ip addr add 10.77.0.1/32 dev lo");
+	rank_open(&r, &s);
+	run("ip addr del 10.77.0.1/32 dev lo");
+	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 8), heap_ga(&r, 0), 8), ACP_ST_OK);
+	rank_close(&r);
+}
+
+/* The tests after these want the module, whatever became of it here. */
+TEST(loaded_at_the_end)
+{
+	if (loaded())
+		unload_soon();
+	CHECK_EQ(load(""), 0);
+	works();
+}
