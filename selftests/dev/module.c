@@ -11,7 +11,7 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#include "rank.h"
+#include "../net/nodes.h"
 
 /* The module's file, as selftests/guest-run has it. */
 static int module_file(void)
@@ -147,62 +147,25 @@ TEST(K5_bad_parameters)
 	works();
 }
 
-/* ---- Nodes in this process's own namespaces ---- */
+/* ---- Namespaces that end ---- */
 
-static int here(void)
+/* A rank on each of two nodes, in namespaces that only its file holds from now on. */
+static void two_nodes(struct nodes *n, struct rank *r)
 {
-	int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-
-	CHECK(fd >= 0);
-	return fd;
-}
-
-static void run(const char *command)
-{
-	if (system(command))
-		FAIL("%s: failed", command);
-}
-
-/*
- * Two new namespaces, joined by a cable; a rank on each, "generation" telling
- * runs apart.  The caller stays in the second one.
- */
-static void two_nodes(struct rank *r, uint32_t generation)
-{
-	static const char *const addresses[] = { "10.8.0.1", "10.8.0.2", NULL };
-	int first, home = here();
-	char command[200];
-	struct setup s;
-
-	CHECK_EQ(unshare(CLONE_NEWNET), 0);
-	first = here();
-	CHECK_EQ(setns(home, CLONE_NEWNET), 0);
-	CHECK_EQ(unshare(CLONE_NEWNET), 0);
-	snprintf(command, sizeof(command),
-		 "ip link add eth0 type veth peer name eth0 netns /proc/%d/fd/%d", getpid(), first);
-	run(command);
-	run("ip addr add 10.8.0.2/24 dev eth0 && ip link set eth0 up");
-	setup_nodes(&s, 1, 2, 2, addresses);
-	s.join.generation = generation;
-	rank_open(&r[1], &s);
-	home = here();
-	CHECK_EQ(setns(first, CLONE_NEWNET), 0);
-	run("ip addr add 10.8.0.1/24 dev eth0 && ip link set eth0 up");
-	setup_nodes(&s, 0, 2, 2, addresses);
-	s.join.generation = generation;
-	rank_open(&r[0], &s);
-	CHECK_EQ(setns(home, CLONE_NEWNET), 0);
-	close(first);
-	close(home);
+	nodes_open(n, 2, 1, false);
+	nodes_ranks(n, r, 2);
+	close(n->node[0]);
+	close(n->node[1]);
 }
 
 /* Traffic both ways that never ends by itself; a byte to "ready" when it flows. */
-static void endless_traffic(uint32_t generation, int ready)
+static void endless_traffic(int ready)
 {
-	struct rank r[2];
 	struct memory m[2];
+	struct rank r[2];
+	struct nodes n;
 
-	two_nodes(r, generation);
+	two_nodes(&n, r);
 	memory_open(&r[0], &m[0], 1 << 20);
 	memory_open(&r[1], &m[1], 1 << 20);
 	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&m[1], 0), memory_ga(&m[0], 0), 100), ACP_ST_OK);
@@ -214,8 +177,8 @@ static void endless_traffic(uint32_t generation, int ready)
 	}
 }
 
-/* A process with endless traffic, killed in the middle of it. */
-static void kill_in_traffic(uint32_t generation)
+/* A process with endless traffic, killed some milliseconds after it began. */
+static void kill_in_traffic(unsigned int ms)
 {
 	int ready[2];
 	pid_t child;
@@ -223,12 +186,10 @@ static void kill_in_traffic(uint32_t generation)
 
 	CHECK_EQ(pipe(ready), 0);
 	child = fork();
-	if (!child) {
-		endless_traffic(generation, ready[1]);
-		_exit(0);
-	}
+	if (!child)
+		endless_traffic(ready[1]);
 	CHECK_EQ(read(ready[0], &byte, 1), 1);
-	sleep_ms(generation * 7 % 40);
+	sleep_ms(ms);
 	CHECK_EQ(kill(child, SIGKILL), 0);
 	CHECK_EQ(waitpid(child, NULL, 0), child);
 	close(ready[0]);
@@ -240,7 +201,7 @@ TEST_LONG(K5_unload_right_after_close_in_traffic, 100)
 	uint32_t i, rounds = test_short() ? 4 : 12;
 
 	for (i = 1; i <= rounds; i++) {
-		kill_in_traffic(i);
+		kill_in_traffic(i * 7 % 40);
 		unload_soon();
 		CHECK_EQ(load(""), 0);
 	}
@@ -252,20 +213,18 @@ TEST(K5_namespace_ends_with_its_job)
 	uint32_t i, rounds = test_short() ? 3 : 8;
 
 	for (i = 1; i <= rounds; i++)
-		kill_in_traffic(i);
+		kill_in_traffic(i * 7 % 40);
 	sleep_ms(500);
 	works();
 }
 
-/* The process has left the namespace, only the open file is of it. */
+/* The namespaces are held by nothing but the open files. */
 TEST(K5_namespace_without_processes)
 {
-	int home = here();
 	struct rank r[2];
+	struct nodes n;
 
-	two_nodes(r, 1);
-	CHECK_EQ(setns(home, CLONE_NEWNET), 0);
-	sleep_ms(300);
+	two_nodes(&n, r);
 	fill(r[0].heap, 1000, 3);
 	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 1000), ACP_ST_OK);
 	CHECK(filled(r[1].heap, 1000, 3));
@@ -274,23 +233,22 @@ TEST(K5_namespace_without_processes)
 	works();
 }
 
-/* The namespace goes while its job lingers, and the module at once. */
+/* The namespaces go while their jobs linger, and the module at once. */
 TEST(K5_unload_while_namespaces_end)
 {
 	uint32_t i, rounds = test_short() ? 3 : 8;
 
 	for (i = 1; i <= rounds; i++) {
 		struct rank r[2];
-		int home = here();
+		struct nodes n;
 
-		two_nodes(r, i);
+		two_nodes(&n, r);
 		rank_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 60000, 0);
-		CHECK_EQ(setns(home, CLONE_NEWNET), 0);
 		rank_close(&r[0]);
 		rank_close(&r[1]);
+		close(n.hub);
 		unload_soon();
 		CHECK_EQ(load(""), 0);
-		close(home);
 	}
 	works();
 }
@@ -353,6 +311,12 @@ TEST(K5_load_unload_and_open)
 }
 
 /* ---- K6 ---- */
+
+static void run(const char *command)
+{
+	if (system(command))
+		FAIL("%s: failed", command);
+}
 
 TEST(K6_without_ipv6_addresses)
 {
