@@ -38,7 +38,6 @@ static void context_free_rcu(struct rcu_head *rcu)
 {
 	struct acp_context *ctx = container_of(rcu, struct acp_context, rcu);
 
-	xa_destroy(&ctx->regions);
 	acp_job_put(ctx->job);
 	mmdrop(ctx->mm);
 	acp_queue_destroy(ctx);

@@ -545,5 +545,6 @@ void acp_region_remove_all(struct acp_context *ctx)
 	mutex_lock(&ctx->reg_lock);
 	xa_for_each(&ctx->regions, stag, r)
 		remove(ctx, r);
+	xa_destroy(&ctx->regions);
 	mutex_unlock(&ctx->reg_lock);
 }
