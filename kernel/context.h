@@ -38,6 +38,7 @@ struct acp_cmd {
 	struct acp_item item;	/* item.out.m: the command itself */
 	u64 order, seen;
 	struct acp_step step;
+	u32 life[2];		/* of the flows that answers are expected on, by ACP_EXPECT_ - 1 */
 	u8 state;		/* enum acp_cmd_state; under the queue lock */
 	u8 status;
 	bool busy;		/* the transport still has the item; under the queue lock */
@@ -69,7 +70,7 @@ struct acp_context {
 	spinlock_t lock;	/* bh; guards the states of commands, and publishing */
 	u64 completed;		/* our own copy of cq->completed */
 	u64 failed;
-	u64 last_failed;	/* ticket */
+	u64 last_failed;	/* ticket, the highest */
 	struct acp_cmd *cmds;	/* [ACP_INFLIGHT], by ticket */
 	wait_queue_head_t wait;
 	u64 armed;		/* ticket poll() waits for; ~0: none */

@@ -79,6 +79,7 @@ struct acp_peer {
 	u32 dst_cookie;
 	u32 mtu;			/* bytes of a datagram's payload */
 	bool retry;			/* memory was short: try again soon */
+	bool wanted;			/* somebody waits for the flow to open */
 	bool dead;
 	u64 used;			/* ns, when last busy */
 
@@ -113,8 +114,23 @@ static inline void acp_peer_kick(struct acp_peer *peer)
 	tasklet_schedule(&peer->work);
 }
 
-/* Count answers awaited from the peer beyond acknowledgements. */
-void acp_peer_expect(struct acp_peer *peer, int n);
+/*
+ * Count answers awaited from the peer beyond acknowledgements.  Each is
+ * awaited in one life of the flow: when that ends, it does not come.
+ */
+u32 acp_peer_expect(struct acp_peer *peer);
+void acp_peer_unexpect(struct acp_peer *peer, u32 life);
+
+static inline u32 acp_peer_life(const struct acp_peer *peer)
+{
+	return READ_ONCE(peer->flow.epoch);
+}
+
+/*
+ * Is the flow open?  If not it is being opened, in the life *life (0: not
+ * asked before).  True with *status set: that life has ended.
+ */
+bool acp_peer_ready(struct acp_peer *peer, u32 *life, u8 *status);
 
 /* A pending arrival of this life of the flow has had its effect. */
 void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch);

@@ -58,54 +58,66 @@ static void publish(struct acp_context *ctx)
 		WRITE_ONCE(ctx->cq->status[t & (ctx->depth - 1)], cmd->status);
 		if (cmd->status) {
 			ctx->failed++;
-			ctx->last_failed = t;
 			acp_stat_inc(ctx->job->node, commands_failed);
 		}
+		/* The status first: pairs with has_failed(). */
+		smp_store_release(&ctx->completed, t);
 		/* Our reads of the command, before it is taken again: pairs with slot_free(). */
 		smp_store_release(&cmd->state, ACP_CMD_FREE);
 	}
 	WRITE_ONCE(ctx->cq->failed, ctx->failed);
-	WRITE_ONCE(ctx->completed, t - 1);
 	/* (C): effects and status first; pairs with the user's (D) */
 	smp_store_release(&ctx->cq->completed, t - 1);
 }
 
-static void unexpect(struct acp_context *ctx, const struct acp_step *s, u8 expected)
+static void unexpect(struct acp_context *ctx, const struct acp_step *s, const u32 *life,
+		     u8 expected)
 {
 	struct acp_peer *peer;
 
 	if (expected & ACP_EXPECT_SOURCE) {
 		peer = acp_peer_find(ctx->job, s->node, s->color);
 		if (peer)
-			acp_peer_expect(peer, -1);
+			acp_peer_unexpect(peer, life[ACP_EXPECT_SOURCE - 1]);
 	}
 	if (expected & ACP_EXPECT_RESULT) {
 		peer = acp_peer_find(ctx->job, s->dst_node, s->dst_color);
 		if (peer)
-			acp_peer_expect(peer, -1);
+			acp_peer_unexpect(peer, life[ACP_EXPECT_RESULT - 1]);
 	}
+}
+
+/* Then the slot is filled: pairs with the releases of try_start() and end(). */
+static bool is_started(const struct acp_cmd *cmd)
+{
+	return smp_load_acquire(&cmd->state) == ACP_CMD_STARTED;
 }
 
 bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 {
 	struct acp_cmd *cmd = acp_context_cmd(ctx, ticket);
 	struct acp_step step;
+	u32 life[2];
 	u8 expected;
 
 	spin_lock_bh(&ctx->lock);
-	if (cmd->item.out.m.ticket != ticket || cmd->state != ACP_CMD_STARTED) {
+	if (!is_started(cmd) || READ_ONCE(cmd->item.out.m.ticket) != ticket) {
 		spin_unlock_bh(&ctx->lock);
 		return false;
 	}
 	step = cmd->step;
+	memcpy(life, cmd->life, sizeof(life));
 	expected = cmd->expected;
 	cmd->expected = 0;
 	cmd->status = status;
-	cmd->state = ACP_CMD_ENDED;
+	if (status && ctx->last_failed < ticket)
+		WRITE_ONCE(ctx->last_failed, ticket);
+	/* The status first: pairs with acp_queue_failed(). */
+	smp_store_release(&cmd->state, ACP_CMD_ENDED);
 	publish(ctx);
 	spin_unlock_bh(&ctx->lock);
 	if (expected)
-		unexpect(ctx, &step, expected);
+		unexpect(ctx, &step, life, expected);
 	if (wq_has_sleeper(&ctx->wait))
 		wake_up_all(&ctx->wait);
 	return true;
@@ -118,7 +130,7 @@ void acp_queue_item_back(struct acp_context *ctx, struct acp_cmd *cmd)
 	acp_context_put(ctx);
 }
 
-void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u8 status)
+void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u32 life, u8 status)
 {
 	u32 i;
 
@@ -128,11 +140,14 @@ void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u8 status)
 		u64 ticket;
 
 		spin_lock_bh(&ctx->lock);
-		ticket = cmd->item.out.m.ticket;
-		if (cmd->state == ACP_CMD_STARTED && cmd->expected) {
-			if (cmd->step.node == node && cmd->step.color == color)
+		ticket = 0;
+		if (is_started(cmd) && cmd->expected) {
+			ticket = cmd->item.out.m.ticket;
+			if (cmd->step.node == node && cmd->step.color == color &&
+			    cmd->life[ACP_EXPECT_SOURCE - 1] != life)
 				hit |= ACP_EXPECT_SOURCE;
-			if (cmd->step.dst_node == node && cmd->step.dst_color == color)
+			if (cmd->step.dst_node == node && cmd->step.dst_color == color &&
+			    cmd->life[ACP_EXPECT_RESULT - 1] != life)
 				hit |= ACP_EXPECT_RESULT;
 			hit &= cmd->expected;
 			cmd->expected &= ~hit;
@@ -184,15 +199,9 @@ static u8 check_entry(struct acp_context *ctx, const struct acp_sqe *e, u64 tick
 static void set_step(struct acp_job *job, struct acp_cmd *cmd)
 {
 	const struct acp_msg *m = &cmd->item.out.m;
-	struct acp_step *s = &cmd->step;
-	u32 src_node = acp_job_ga_node(job, m->src);
 
-	s->dst_node = acp_job_ga_node(job, m->dst);
-	s->dst_color = acp_ga_color(&job->ga, m->dst);
-	s->atomic = m->op != ACP_OP_COPY;
-	s->plan = acp_cmd_plan(job->me, src_node, s->dst_node);
-	s->node = s->plan == ACP_PLAN_SEND ? s->dst_node : src_node;
-	s->color = s->plan == ACP_PLAN_SEND ? s->dst_color : acp_ga_color(&job->ga, m->src);
+	acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
+		     acp_job_ga_node(job, m->dst));
 }
 
 /* Make the command out of the entry; its status if it cannot be one. */
@@ -205,6 +214,7 @@ static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 	read_entry(ctx, ticket, &e);
 	memset(&cmd->item.out, 0, sizeof(cmd->item.out));
 	memset(&cmd->step, 0, sizeof(cmd->step));
+	memset(cmd->life, 0, sizeof(cmd->life));
 	m->op = e.op;
 	m->origin = ctx->rank;
 	m->ticket = ticket;
@@ -226,22 +236,39 @@ static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 	return status;
 }
 
-/* Did a command that this one waited for fail?  Only those still on record count. */
-static bool order_failed(struct acp_context *ctx, const struct acp_cmd *cmd)
+/* One that ended, published or not. */
+static bool has_failed(struct acp_context *ctx, u64 ticket)
 {
-	u64 to = min(cmd->order, ctx->completed), from;
+	struct acp_cmd *cmd = acp_context_cmd(ctx, ticket);
 
-	if (!cmd->order || !READ_ONCE(ctx->failed))
-		return false;
-	from = min(cmd->seen, cmd->order - 1) + 1;
-	if (ctx->completed - from >= ctx->depth - 1)
-		from = ctx->completed > ctx->depth - 2 ? ctx->completed - (ctx->depth - 2) : 1;
+	/* Pairs with acp_queue_complete(). */
+	if (smp_load_acquire(&cmd->state) == ACP_CMD_ENDED &&
+	    READ_ONCE(cmd->item.out.m.ticket) == ticket)
+		return READ_ONCE(cmd->status);
+	/* Pairs with publish(): what is not there any more is on record here. */
+	return smp_load_acquire(&ctx->completed) >= ticket &&
+	       READ_ONCE(ctx->cq->status[ticket & (ctx->depth - 1)]);
+}
+
+bool acp_queue_failed(struct acp_context *ctx, u64 from, u64 to)
+{
+	u64 completed = READ_ONCE(ctx->completed), kept = ctx->depth - 1;
+
+	if (completed > kept)
+		from = max(from, completed - kept + 1);
+	to = min(to, READ_ONCE(ctx->taken));
 	if (READ_ONCE(ctx->last_failed) < from)
 		return false;
 	for (; from <= to; from++)
-		if (READ_ONCE(ctx->cq->status[from & (ctx->depth - 1)]))
+		if (has_failed(ctx, from))
 			return true;
 	return false;
+}
+
+/* Did a command that this one waits for fail?  Only those still on record count. */
+static bool order_failed(struct acp_context *ctx, const struct acp_cmd *cmd)
+{
+	return cmd->seen < cmd->order && acp_queue_failed(ctx, cmd->seen + 1, cmd->order);
 }
 
 static void end(struct acp_context *ctx, struct acp_cmd *cmd, u8 status)
@@ -257,18 +284,23 @@ static bool try_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_b
 	u64 completed = READ_ONCE(ctx->completed), ticket = cmd->item.out.m.ticket;
 	enum acp_start how = acp_run_ask(&ctx->run, completed, cmd->order, &cmd->step);
 	struct acp_msg *m = &cmd->item.out.m;
+	u8 status = ACP_ST_OK;
 
 	if (how == ACP_START_WAIT)
 		return false;
-	if (order_failed(ctx, cmd)) {
-		end(ctx, cmd, ACP_ST_ORDER);
+	if (order_failed(ctx, cmd))
+		status = ACP_ST_ORDER;
+	else if (cmd->step.third && !acp_station_ready(ctx->job, cmd, &status))
+		return false;
+	if (status) {
+		end(ctx, cmd, status);
 		return true;
 	}
 	if (how == ACP_START_FENCED) {
 		cmd->item.out.fence = true;
 		m->depends = ticket - completed - 1;
 		m->upto = ticket - cmd->order;
-		if (cmd->step.plan == ACP_PLAN_DELEGATE)
+		if (cmd->step.home)
 			m->flags |= ACP_MSG_ORDERED;
 		acp_stat_inc(ctx->job->node, fenced);
 	}

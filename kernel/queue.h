@@ -31,8 +31,14 @@ bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status);
 /* The transport gave a command's item back. */
 void acp_queue_item_back(struct acp_context *ctx, struct acp_cmd *cmd);
 
-/* End the commands that wait for a peer that is lost. */
-void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u8 status);
+/*
+ * Did a command of from .. to fail, as far as is known?  All of them were
+ * taken.  Only those still on record, as many as the queue is deep, count.
+ */
+bool acp_queue_failed(struct acp_context *ctx, u64 from, u64 to);
+
+/* End the commands that wait for a peer whose flow has a new life. */
+void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u32 life, u8 status);
 
 /* The job ended: flag it, wake everybody. */
 void acp_queue_abort(struct acp_context *ctx);

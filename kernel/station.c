@@ -225,35 +225,67 @@ static u8 make_data(struct acp_job *job, struct acp_out *out)
 	return ACP_ST_OK;
 }
 
-/* Answers are awaited of whoever executes, and of whoever gets the result. */
-static bool expect(struct acp_job *job, struct acp_cmd *cmd, struct acp_peer *peer)
+static u8 no_peer(struct acp_job *job)
+{
+	return READ_ONCE(job->dead) ? ACP_ST_ABORT : ACP_ST_NOMEM;
+}
+
+bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
+{
+	struct acp_peer *third = acp_peer_get(job, cmd->step.dst_node, cmd->step.dst_color);
+
+	if (third)
+		return acp_peer_ready(third, &cmd->life[ACP_EXPECT_RESULT - 1], status);
+	*status = no_peer(job);
+	return true;
+}
+
+/* The life in which an answer is expected; as long as it lasts, the answer will come. */
+static u8 expect_of(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer, u8 who)
+{
+	u32 life = acp_peer_expect(peer);
+
+	spin_lock_bh(&ctx->lock);
+	cmd->life[who - 1] = life;
+	cmd->expected |= who;
+	spin_unlock_bh(&ctx->lock);
+	smp_mb();	/* pairs with that in acp_station_lost(): it finds us, or we see the new life */
+	return acp_peer_life(peer) == life ? ACP_ST_OK : ACP_ST_PEER;
+}
+
+/* Answers are awaited of whoever executes, and of a third node that gets the result. */
+static u8 expect(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer)
 {
 	const struct acp_step *s = &cmd->step;
-	struct acp_peer *third = NULL;
+	u32 life = cmd->life[ACP_EXPECT_RESULT - 1];
+	struct acp_peer *third;
+	u8 status = expect_of(ctx, cmd, peer, ACP_EXPECT_SOURCE);
 
-	cmd->expected = ACP_EXPECT_SOURCE;
-	if (s->dst_node != job->me && (s->dst_node != s->node || s->dst_color != s->color)) {
-		third = acp_peer_get(job, s->dst_node, s->dst_color);
-		if (!third)
-			return false;
-		cmd->expected |= ACP_EXPECT_RESULT;
-		acp_peer_expect(third, 1);
-	}
-	acp_peer_expect(peer, 1);
-	return true;
+	if (status || !s->third)
+		return status;
+	third = acp_peer_find(ctx->job, s->dst_node, s->dst_color);
+	if (!third)
+		return ACP_ST_ABORT;
+	status = expect_of(ctx, cmd, third, ACP_EXPECT_RESULT);
+	return cmd->life[ACP_EXPECT_RESULT - 1] == life ? status : ACP_ST_PEER;
 }
 
 static u8 prepare_remote(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer)
 {
 	if (!peer)
-		return READ_ONCE(ctx->job->dead) ? ACP_ST_ABORT : ACP_ST_NOMEM;
+		return no_peer(ctx->job);
 	if (cmd->step.plan == ACP_PLAN_SEND)
 		return make_data(ctx->job, &cmd->item.out);
 	cmd->item.out.m.type = ACP_MSG_CMD;
-	if (expect(ctx->job, cmd, peer))
-		return ACP_ST_OK;
-	cmd->expected = 0;
-	return ACP_ST_NOMEM;
+	return expect(ctx, cmd, peer);
+}
+
+bool acp_station_due(const struct acp_item *item)
+{
+	const struct acp_msg *m = &item->out.m;
+
+	return !m->depends || !item->context ||
+	       !acp_queue_failed(item->context, m->ticket - m->depends, m->ticket - m->upto);
 }
 
 void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_batch *batch)
@@ -311,7 +343,7 @@ struct frame {
 	struct list_head spare;		/* items reserved for its messages */
 	u32 count;			/* messages */
 	bool pending;
-	bool refused;			/* its only message could not be answered */
+	bool refused;			/* for want of memory to tell how it ended */
 };
 
 /* The peer that a frame came from is looked at when it was applied, anyway. */
@@ -392,6 +424,24 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 	answer(f, f->peer, item, m, status);
 }
 
+/* Did a command fail that this message must not come after? */
+static bool depends_failed(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_context *ctx;
+	bool failed;
+
+	if (!m->depends)
+		return false;
+	if (acp_job_node_of(f->job, m->origin) != f->job->me)
+		return acp_peer_depends(f->peer, m);
+	rcu_read_lock();
+	ctx = xa_load(&f->job->ranks, m->origin);
+	failed = ctx && acp_queue_failed(ctx, m->ticket - min_t(u16, m->depends, ACP_INFLIGHT),
+					 m->ticket - m->upto);
+	rcu_read_unlock();
+	return failed;
+}
+
 static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
 {
 	struct acp_job *job = f->job;
@@ -400,7 +450,7 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_b
 
 	if (m->flags & ACP_MSG_FAIL)
 		return m->status;
-	if (m->depends && acp_peer_depends(f->peer, m))
+	if (depends_failed(f, m))
 		return ACP_ST_ORDER;
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
@@ -435,7 +485,7 @@ static void end_data(struct frame *f, const struct acp_msg *m, u8 status)
 		if (status)
 			answer_failure(f, m, status);
 	} else {
-		to = acp_peer_get(job, origin, f->peer->color);
+		to = acp_peer_find(job, origin, f->peer->color);
 		if (to)
 			answer(f, to, take_spare(f), m, status);
 	}
@@ -457,11 +507,12 @@ static bool take_data(struct frame *f, const struct acp_msg *m, const struct sk_
 static u8 check_cmd(struct frame *f, const struct acp_msg *m)
 {
 	struct acp_job *job = f->job;
-	u8 status = acp_cmd_check(&job->ga, job->colors, m);
+	u8 status = m->flags & ACP_MSG_FAIL ? m->status :
+					      acp_cmd_check(&job->ga, job->colors, m);
 
 	if (!status && acp_job_ga_node(job, m->src) != job->me)
 		status = ACP_ST_RANK;
-	if (!status && m->depends && acp_peer_depends(f->peer, m))
+	if (!status && depends_failed(f, m))
 		status = ACP_ST_ORDER;
 	return status;
 }
@@ -513,9 +564,11 @@ static void take_cmd(struct frame *f, const struct acp_msg *m)
 	item = take_spare(f);
 	item->out.m = *m;
 	item->out.m.flags = 0;
-	item->out.m.depends = 0;
-	item->out.m.upto = 0;
 	item->out.fence = m->flags & ACP_MSG_ORDERED;
+	if (!item->out.fence) {
+		item->out.m.depends = 0;
+		item->out.m.upto = 0;
+	}
 	status = make_data(job, &item->out);
 	if (status) {
 		list_add(&item->link, &f->spare);
@@ -543,6 +596,15 @@ static bool message_ok(struct frame *f, const struct acp_msg *m)
 	return true;
 }
 
+/* A third node that waits for the end of this command: can it be told? */
+static bool origin_reachable(struct frame *f, const struct acp_msg *m)
+{
+	u32 node = acp_job_node_of(f->job, m->origin);
+
+	return node == f->job->me || node == f->peer->node ||
+	       acp_peer_get(f->job, node, f->peer->color);
+}
+
 /* Is every message well formed?  How many items may they need? */
 static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
 {
@@ -558,6 +620,8 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 			return -1;
 		needs += m.type == ACP_MSG_CMD ||
 			 (m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST));
+		f->refused |= m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST) &&
+			      !origin_reachable(f, &m);
 	}
 	/* A put that is alone needs an answer only if it fails, without effect. */
 	if (f->count == 1 && m.type == ACP_MSG_DATA && m.origin < f->job->ga.nprocs &&
@@ -615,7 +679,7 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 		acp_stat_inc(f.job->node, drop_busy);
 		return ACP_REFUSED;
 	}
-	if (!reserve(&f, needs)) {
+	if (f.refused || !reserve(&f, needs)) {
 		acp_stat_inc(f.job->node, drop_nomem);
 		verdict = ACP_REFUSED;
 	} else if (!apply(&f, skb, length, tagged)) {
@@ -679,12 +743,14 @@ void acp_station_done(struct acp_item *item)
 
 void acp_station_lost(struct acp_peer *peer, u8 status)
 {
+	u32 life = acp_peer_life(peer);
 	struct acp_job *job = peer->job;
 	struct acp_context *ctx;
 
+	smp_mb();	/* pairs with that in expect_of() */
 	rcu_read_lock();
 	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
-		acp_queue_lost(ctx, peer->node, peer->color, status);
+		acp_queue_lost(ctx, peer->node, peer->color, life, status);
 	rcu_read_unlock();
 	acp_barrier_break(job);
 }

@@ -18,6 +18,13 @@ struct acp_batch {
 
 void acp_batch_flush(struct acp_batch *batch);
 
+/*
+ * May a command start whose result goes to a third node?  Only an open flow
+ * tells when that node begins anew: the first time, it is opened, and
+ * acp_station_idle() asks again.  *status: what it ends with instead.  BH off.
+ */
+bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status);
+
 /* Start a command that was checked and may start.  BH off. */
 void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_batch *batch);
 

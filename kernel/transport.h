@@ -3,8 +3,8 @@
  * A transport moves messages to peers, reliably and in no order; the station
  * gives it items and is told what arrived and what became of them.
  *
- * The two calls upward, acp_station_arrived() and acp_station_done(), come
- * in softirq context or with bottom halves off, without any lock held.
+ * The calls upward come in softirq context or with bottom halves off, without
+ * any lock held unless said.
  */
 #ifndef ACP_TRANSPORT_H
 #define ACP_TRANSPORT_H
@@ -56,6 +56,12 @@ enum acp_arrived {
  */
 enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 				     struct sk_buff *skb, u32 length, u32 tagged);
+
+/*
+ * The first message of an item is cut.  False: it must not have its effect
+ * any more, it is sent as failed (ACP_ST_ORDER).  Under the peer's lock.
+ */
+bool acp_station_due(const struct acp_item *item);
 
 /* An item was delivered (status ACP_ST_OK), or will never be. */
 void acp_station_done(struct acp_item *item);

@@ -412,6 +412,8 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 	if (!size) {
 		s->piece = item;
 		s->offset = item->out.cut;
+		if (!s->offset && !acp_station_due(item))
+			acp_out_fail(&item->out, ACP_ST_ORDER);
 		acp_out_next(&item->out, payload_most(peer), &m, &fence);
 		s->length = m.length;
 		item->frames++;
@@ -420,6 +422,8 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 		return;
 	}
 	do {
+		if (!acp_station_due(item))
+			acp_out_fail(&item->out, ACP_ST_ORDER);
 		acp_out_next(&item->out, ACP_FRAME_SHORT, &m, &fence);
 		item->frames++;
 		list_move_tail(&item->link, &s->items);
@@ -573,6 +577,7 @@ static void drop_all(struct acp_peer *peer, u8 status)
 		memset(peer->fails, 0, sizeof(*peer->fails));
 	peer->dropped_status = status;
 	peer->lost = true;
+	peer->wanted = false;
 	tasklet_schedule(&peer->work);
 }
 
@@ -667,8 +672,10 @@ static void pass(struct acp_peer *peer, struct sk_buff_head *out)
 	if (peer->dead)
 		return;
 	tick(peer, out, now);
+	if (peer->flow.state == ACP_FLOW_OPEN)
+		peer->wanted = false;
 	if (peer->flow.state == ACP_FLOW_CLOSED &&
-	    (!acp_peer_idle(peer) || peer->flow.expect)) {
+	    (peer->wanted || !acp_peer_idle(peer))) {
 		struct acp_frame f = {};
 
 		acp_flow_open(&peer->flow, now);
@@ -704,14 +711,46 @@ void acp_peer_flush(struct acp_peer *peer)
 	xmit_all(peer, &out);
 }
 
-void acp_peer_expect(struct acp_peer *peer, int n)
+u32 acp_peer_expect(struct acp_peer *peer)
+{
+	u32 life;
+
+	spin_lock_bh(&peer->lock);
+	acp_flow_expect(&peer->flow, 1, acp_now());
+	if (peer->flow.expect == 1 && list_empty(&peer->pending))
+		tasklet_schedule(&peer->work);
+	life = peer->flow.epoch;
+	spin_unlock_bh(&peer->lock);
+	return life;
+}
+
+void acp_peer_unexpect(struct acp_peer *peer, u32 life)
 {
 	spin_lock_bh(&peer->lock);
-	if (n > 0 || peer->flow.expect)
-		acp_flow_expect(&peer->flow, n, acp_now());
-	if (n > 0 && peer->flow.expect == 1 && list_empty(&peer->pending))
-		tasklet_schedule(&peer->work);
+	if (peer->flow.epoch == life && peer->flow.expect)
+		acp_flow_expect(&peer->flow, -1, acp_now());
 	spin_unlock_bh(&peer->lock);
+}
+
+bool acp_peer_ready(struct acp_peer *peer, u32 *life, u8 *status)
+{
+	bool known = true;
+
+	spin_lock_bh(&peer->lock);
+	if (peer->dead) {
+		*status = ACP_ST_ABORT;
+	} else if (*life && *life != peer->flow.epoch) {
+		*status = peer->dropped_status;
+	} else {
+		*life = peer->flow.epoch;
+		known = peer->flow.state == ACP_FLOW_OPEN;
+		if (!known && !peer->wanted) {
+			peer->wanted = true;
+			tasklet_schedule(&peer->work);
+		}
+	}
+	spin_unlock_bh(&peer->lock);
+	return known;
 }
 
 static void report_dropped(struct acp_peer *peer, struct list_head *dropped, u8 status)
@@ -1061,7 +1100,9 @@ static struct acp_peer *frame_peer(struct acp_job *job, const struct acp_frame *
 
 	if (f->type == ACP_FRAME_HELLO) {
 		peer = acp_peer_get(job, f->node, f->color);
-		if (!peer)
+		if (!peer && READ_ONCE(job->dead))
+			acp_stat_inc(job->node, drop_no_job);
+		else if (!peer)
 			acp_stat_inc(job->node, drop_nomem);
 		return peer;
 	}

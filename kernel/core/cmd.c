@@ -52,6 +52,19 @@ u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg
 	return ACP_ST_OK;
 }
 
+void acp_step_set(struct acp_step *s, const struct acp_ga_layout *l, const struct acp_msg *m,
+		  u32 me, u32 src_node, u32 dst_node)
+{
+	s->plan = acp_cmd_plan(me, src_node, dst_node);
+	s->atomic = m->op != ACP_OP_COPY;
+	s->home = s->plan == ACP_PLAN_DELEGATE && dst_node == me;
+	s->third = s->plan == ACP_PLAN_DELEGATE && dst_node != me && dst_node != src_node;
+	s->dst_node = dst_node;
+	s->dst_color = acp_ga_color(l, m->dst);
+	s->node = s->plan == ACP_PLAN_SEND ? dst_node : src_node;
+	s->color = s->plan == ACP_PLAN_SEND ? s->dst_color : acp_ga_color(l, m->src);
+}
+
 /* ---- when ---- */
 
 static bool same_flow(const struct acp_run *r, const struct acp_step *s)
@@ -59,28 +72,17 @@ static bool same_flow(const struct acp_run *r, const struct acp_step *s)
 	return s->plan != ACP_PLAN_LOCAL && s->node == r->node && s->color == r->color;
 }
 
-static bool same_result(const struct acp_run *r, const struct acp_step *s)
-{
-	return s->dst_node == r->dst_node && s->dst_color == r->dst_color;
-}
-
-/* Does its result go on from the peer, by another flow? */
-static bool travels(const struct acp_step *s)
-{
-	return s->plan == ACP_PLAN_DELEGATE && s->dst_node != s->node;
-}
-
 /*
  * Would a fence put everything that s does after everything in the run?
  * Puts act at the peer before later frames are applied; an atomic on memory
- * here would act at once.  Results travel on from the peer: only another
+ * here would act at once.  Results come home behind the peer: only another
  * result on the same way stays behind them, not what an atomic does there.
  */
 static bool orderable(const struct acp_run *r, const struct acp_step *s)
 {
 	if (!same_flow(r, s) || (s->plan == ACP_PLAN_SEND && s->atomic))
 		return false;
-	return !r->results || (travels(s) && !s->atomic && same_result(r, s));
+	return !r->results || (s->home && !s->atomic && s->dst_color == r->dst_color);
 }
 
 enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
@@ -96,13 +98,18 @@ enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
 /* Can later commands be put after both the run and s by one fence? */
 static bool joins(const struct acp_run *r, const struct acp_step *s)
 {
-	return same_flow(r, s) && (!r->results || !travels(s) || same_result(r, s));
+	return same_flow(r, s) && (!r->results || !s->home || s->dst_color == r->dst_color);
 }
 
 void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s)
 {
 	bool follows = r->first <= r->last && ticket == r->last + 1;
 
+	if (s->third) {
+		r->first = ticket + 1;
+		r->last = ticket;
+		return;
+	}
 	if (s->plan == ACP_PLAN_LOCAL) {
 		r->first = follows ? r->first : ticket + 1;
 		r->last = ticket;
@@ -115,9 +122,8 @@ void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s)
 		r->results = false;
 	}
 	r->last = ticket;
-	if (travels(s)) {
+	if (s->home) {
 		r->results = true;
-		r->dst_node = s->dst_node;
 		r->dst_color = s->dst_color;
 	}
 }
@@ -128,6 +134,10 @@ static void piece(const struct acp_out *o, u64 offset, u32 length, struct acp_ms
 {
 	*m = o->m;
 	*fence = o->fence;
+	if (o->failed) {
+		m->flags |= ACP_MSG_FAIL;
+		m->status = o->failed;
+	}
 	if (m->type != ACP_MSG_DATA)
 		return;
 	m->dst += offset;
@@ -138,11 +148,8 @@ static void piece(const struct acp_out *o, u64 offset, u32 length, struct acp_ms
 		m->flags |= ACP_MSG_LAST;
 		*fence |= offset > 0;
 	}
-	if (o->failed) {
-		m->flags |= ACP_MSG_FAIL;
-		m->status = o->failed;
+	if (o->failed)
 		m->length = 0;
-	}
 }
 
 void acp_out_next(struct acp_out *o, u32 payload, struct acp_msg *m, bool *fence)

@@ -57,19 +57,27 @@ static inline enum acp_plan acp_cmd_plan(u32 me, u32 src_node, u32 dst_node)
 struct acp_step {
 	u8 plan;		/* enum acp_plan */
 	bool atomic;
+	bool home;		/* DELEGATE: the result comes here, on dst_color */
+	bool third;		/* DELEGATE: the result goes to dst_node, neither here nor node */
 	u8 color, dst_color;
 	u32 node, dst_node;	/* SEND, DELEGATE: the flow's peer; result */
 };
 
+/* The step of a command; nodes of its source and destination are the caller's to find. */
+void acp_step_set(struct acp_step *s, const struct acp_ga_layout *l, const struct acp_msg *m,
+		  u32 me, u32 src_node, u32 dst_node);
+
 /*
  * The run: commands first .. last of one origin, consecutive, all started,
  * all on one flow in such a way that a fence orders the next one after them.
+ * A result on its way to a third node is out of reach of any fence: what is
+ * ordered after it waits.
  */
 struct acp_run {
 	u64 first, last;	/* tickets; empty: first > last */
-	u32 node, dst_node;
+	u32 node;
 	u8 color, dst_color;
-	bool results;		/* results travel from the peer to dst_node */
+	bool results;		/* results come home from the peer, on dst_color */
 };
 
 enum acp_start {
@@ -91,7 +99,7 @@ struct acp_out {
 	bool fence;		/* every frame of it is fenced */
 	bool inline_data;	/* DATA: the 4 or 8 bytes to send are in m.a */
 	bool finished;		/* the last message was cut */
-	u8 failed;		/* the source failed so: no more data */
+	u8 failed;		/* the source, or what it waited for, failed so: no more data */
 };
 
 /* Does it go out as one message of at most "payload" bytes of data? */

@@ -23,8 +23,8 @@ static const struct {
 } msg_rules[] = {
 	[ACP_MSG_DATA] = { ACP_MSG_LAST | ACP_MSG_FAIL, sizeof(struct acp_msg_data),
 			   .status = true, .depends = true, .length = true },
-	[ACP_MSG_CMD] = { ACP_MSG_ORDERED, sizeof(struct acp_msg_cmd),
-			  .op = true, .depends = true },
+	[ACP_MSG_CMD] = { ACP_MSG_ORDERED | ACP_MSG_FAIL, sizeof(struct acp_msg_cmd),
+			  .op = true, .status = true, .depends = true },
 	[ACP_MSG_DONE] = { .flags = 0, .head = sizeof(struct acp_msg_hdr), .status = true },
 	[ACP_MSG_BARRIER] = { .flags = ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN,
 			      .head = sizeof(struct acp_msg_hdr) },
@@ -158,7 +158,9 @@ static bool well_formed(const struct acp_msg *m)
 		return false;
 	if (m->length && !msg_rules[m->type].length)
 		return false;
-	if (m->type == ACP_MSG_DATA && (!fail != !m->status || (fail && m->length)))
+	if (m->type != ACP_MSG_DONE && !fail != !m->status)
+		return false;
+	if (fail && m->length)
 		return false;
 	return true;
 }

@@ -77,7 +77,7 @@ enum acp_msg_type {
 
 /* acp_msg_hdr.flags */
 #define ACP_MSG_LAST	1	/* DATA: the command's last piece; now its status is known */
-#define ACP_MSG_FAIL	2	/* DATA: no payload, the source failed with "status" */
+#define ACP_MSG_FAIL	2	/* DATA, CMD: nothing to do, it failed with "status" at the sender */
 #define ACP_MSG_ORDERED	4	/* CMD: its DATA must not overtake earlier frames */
 #define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
 #define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
@@ -87,7 +87,7 @@ struct acp_msg_hdr {
 	__u8   type;		/* enum acp_msg_type */
 	__u8   flags;
 	__u8   op;		/* CMD: enum acp_op; else 0 */
-	__u8   status;		/* DONE, DATA with FAIL: enum acp_status; else 0 */
+	__u8   status;		/* DONE, and with FAIL: enum acp_status; else 0 */
 	__be16 depends;		/* DATA, CMD behind a fence: it fails if one of the origin's ... */
 	__be16 upto;		/* ... commands ticket - depends .. ticket - upto failed; else 0 */
 	__be32 origin;		/* rank that issued the command */

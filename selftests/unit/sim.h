@@ -231,6 +231,7 @@ bool sim_station_admits(struct sim *s, struct sim_peer *p, const struct sim_pack
 void sim_station_apply(struct sim *s, struct sim_arrival *a);
 
 /* An item was delivered (status 0) or never will be. */
+void sim_station_due(struct sim *s, struct sim_item *item);
 void sim_station_done(struct sim *s, struct sim_item *item);
 
 /* The flow is open now. */

@@ -159,6 +159,7 @@ static void load_messages(struct sim *s, struct sim_list *from, struct sim_sent 
 
 		if (at + size > s->mtu || (count && item->out.fence && sim_random(s) % 2))
 			break;
+		sim_station_due(s, item);
 		acp_out_next(&item->out, ACP_FRAME_SHORT, &m, &fence);
 		SIM_CHECK(s, item->out.finished);
 		list_add(&items, list_take(from));
@@ -175,10 +176,12 @@ static void load_piece(struct sim *s, struct sim_peer *p, struct sim_sent *t)
 	struct sim_item *item = p->pending.first;
 	struct acp_msg m;
 
-	if (!source_of(s, &item->out.m))
-		acp_out_fail(&item->out, ACP_ST_STAG);
 	t->piece = item;
 	t->offset = item->out.cut;
+	if (!t->offset)
+		sim_station_due(s, item);
+	if (!item->out.failed && !source_of(s, &item->out.m))
+		acp_out_fail(&item->out, ACP_ST_STAG);
 	acp_out_next(&item->out, most_payload(s), &m, &t->fence);
 	t->length = m.length;
 	item->frames++;

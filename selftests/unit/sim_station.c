@@ -131,7 +131,7 @@ static void expect(struct sim *s, struct sim_command *c)
 	u32 me = sim_node_of(s, c->rank), i;
 
 	c->expects[0] = sim_peer(s, me, c->step.node, c->step.color);
-	if (c->step.dst_node != me)
+	if (c->step.third)
 		c->expects[1] = sim_peer(s, me, c->step.dst_node, c->step.dst_color);
 	for (i = 0; i < 2; i++) {
 		if (!c->expects[i])
@@ -152,6 +152,13 @@ static void stop_expecting(struct sim *s, struct sim_command *c)
 		if (p && p->life == c->expects_life[i])
 			sim_peer_expect(s, p, -1);
 	}
+}
+
+/* Before its first message is sent: may it still have its effect? */
+void sim_station_due(struct sim *s, struct sim_item *item)
+{
+	if (item->command && item->out.m.depends && order_failed(s, item->command))
+		acp_out_fail(&item->out, ACP_ST_ORDER);
 }
 
 static void start(struct sim *s, struct sim_command *c, bool fenced)
@@ -176,7 +183,7 @@ static void start(struct sim *s, struct sim_command *c, bool fenced)
 		status = make_data(s, me, out);
 	} else {
 		out->m.type = ACP_MSG_CMD;
-		out->m.flags = fenced ? ACP_MSG_ORDERED : 0;
+		out->m.flags = fenced && c->step.home ? ACP_MSG_ORDERED : 0;
 		expect(s, c);
 	}
 	if (status) {
@@ -196,7 +203,7 @@ static bool third_is_open(struct sim *s, struct sim_command *c)
 	u32 me = sim_node_of(s, c->rank);
 	struct sim_peer *p;
 
-	if (c->step.plan != ACP_PLAN_DELEGATE || c->step.dst_node == me)
+	if (!c->step.third)
 		return true;
 	p = sim_peer(s, me, c->step.dst_node, c->step.dst_color);
 	c->opens = sim_peer_open(s, p) ? NULL : p;
@@ -274,7 +281,6 @@ u64 sim_submit(struct sim *s, u32 rank, const struct acp_msg *m, u64 order)
 	struct sim_rank *r = &s->rank[rank];
 	u64 ticket = ++r->tail;
 	struct sim_command *c = &r->commands[ticket % SIM_DEPTH];
-	struct acp_step *step = &c->step;
 	u32 me = sim_node_of(s, rank);
 
 	memset(c, 0, sizeof(*c));
@@ -292,16 +298,8 @@ u64 sim_submit(struct sim *s, u32 rank, const struct acp_msg *m, u64 order)
 		return ticket;
 	}
 	c->state = SIM_WAITING;
-	step->dst_node = sim_node_of(s, acp_ga_rank(&s->ga, m->dst));
-	step->dst_color = acp_ga_color(&s->ga, m->dst);
-	step->node = sim_node_of(s, acp_ga_rank(&s->ga, m->src));
-	step->color = acp_ga_color(&s->ga, m->src);
-	step->plan = acp_cmd_plan(me, step->node, step->dst_node);
-	step->atomic = m->op != ACP_OP_COPY;
-	if (step->plan == ACP_PLAN_SEND) {
-		step->node = step->dst_node;
-		step->color = step->dst_color;
-	}
+	acp_step_set(&c->step, &s->ga, m, me, sim_node_of(s, acp_ga_rank(&s->ga, m->src)),
+		     sim_node_of(s, acp_ga_rank(&s->ga, m->dst)));
 	drain(s, rank);
 	return ticket;
 }
@@ -394,7 +392,7 @@ static void take_cmd(struct sim *s, struct sim_arrival *a, const struct acp_msg 
 	struct sim_peer *p = a->peer;
 	u32 me = p->me->id, dst;
 	struct sim_item *item;
-	u8 status = acp_cmd_check(&s->ga, s->colors, m);
+	u8 status = m->flags & ACP_MSG_FAIL ? m->status : acp_cmd_check(&s->ga, s->colors, m);
 
 	if (!status && depends_failed(s, p, m))
 		status = ACP_ST_ORDER;
@@ -415,6 +413,10 @@ static void take_cmd(struct sim *s, struct sim_arrival *a, const struct acp_msg 
 	item->out.m = *m;
 	item->out.m.flags = 0;
 	item->out.fence = m->flags & ACP_MSG_ORDERED;
+	if (!item->out.fence) {
+		item->out.m.depends = 0;
+		item->out.m.upto = 0;
+	}
 	status = make_data(s, me, &item->out);
 	if (status) {
 		item_free(s, item);

@@ -89,7 +89,8 @@ static struct acp_msg random_msg(void)
 			m.length = rnd() % 1400;
 		break;
 	case ACP_MSG_CMD:
-		m.flags = rnd() & ACP_MSG_ORDERED;
+		m.flags = rnd() & (ACP_MSG_ORDERED | ACP_MSG_FAIL);
+		m.status = m.flags & ACP_MSG_FAIL ? 1 + rnd() % (ACP_ST_END - 1) : 0;
 		m.op = 1 + rnd() % (ACP_OP_END - 1);
 		m.src = rnd();
 		m.size = rnd();
@@ -376,7 +377,8 @@ TEST(msg__N6_type)
 
 TEST(msg__N6_flags)
 {
-	static const u8 known[] = { 0, ACP_MSG_LAST | ACP_MSG_FAIL, ACP_MSG_ORDERED, 0,
+	static const u8 known[] = { 0, ACP_MSG_LAST | ACP_MSG_FAIL,
+				    ACP_MSG_ORDERED | ACP_MSG_FAIL, 0,
 				    ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN };
 	u32 type, flags;
 
@@ -384,7 +386,7 @@ TEST(msg__N6_flags)
 		for (flags = 0; flags < 256; flags++) {
 			struct acp_msg in = { .type = type, .flags = flags }, out;
 
-			if (type == ACP_MSG_DATA && (flags & ACP_MSG_FAIL))
+			if (type <= ACP_MSG_CMD && (flags & ACP_MSG_FAIL))
 				in.status = ACP_ST_STAG;
 			CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, !(flags & ~known[type]));
 		}
