@@ -7,6 +7,7 @@ and the directories asked for are mounted at their usual paths.
 """
 import lzma
 import os
+import re
 import shlex
 import shutil
 import struct
@@ -16,6 +17,7 @@ import zlib
 TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 BOOT_MODULES = ["virtio_pci", "9p", "9pnet_virtio", "overlay", "virtio_net"]
 MSIZE = 524288
+SPLAT_LINES = 60
 
 # First process, in the initramfs: mount the root and go there.
 INIT = r"""#!/bin/busybox sh
@@ -228,6 +230,11 @@ def _cpu(opts):
     return ["-accel", "tcg,thread=multi", "-smp", str(opts.smp)]
 
 
+def monitor_path(work, me):
+    """Socket of the guest's QEMU monitor."""
+    return f"{work}/g{me}.monitor"
+
+
 def qemu_command(work, out, kernel, initrd, me, opts):
     """Command line of guest me: console to a file, the command's output to stdout."""
     append = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check nokaslr"
@@ -245,4 +252,18 @@ def qemu_command(work, out, kernel, initrd, me, opts):
                  "-device", f"virtio-9p-pci,fsdev=share{i},mount_tag=share{i}"]
     if not opts.reboot:
         args.append("-no-reboot")
+    if opts.monitor:
+        args += ["-monitor", f"unix:{monitor_path(work, me)},server=on,wait=off"]
     return args + _nics(work, me, opts)
+
+
+def splat(console):
+    """The kernel's complaint in a console's log, or nothing."""
+    with open(os.path.join(TOP, "scripts/splats")) as f:
+        pattern = re.compile("|".join(line.strip() for line in f if not line.startswith("#")))
+    with open(console, errors="replace") as f:
+        lines = f.read().splitlines()
+    for i, line in enumerate(lines):
+        if pattern.search(line):
+            return "\n".join(lines[i:i + SPLAT_LINES])
+    return ""
