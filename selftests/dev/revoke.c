@@ -2,11 +2,14 @@
 /*
  * M3: memory is taken away while others write to it.  Once the call that
  * takes it away has returned, no byte of it changes any more.
+ * M6: memory that is not there, and nobody brings it.
  */
 #include "isolated.h"
 
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "rank.h"
@@ -302,6 +305,77 @@ TEST(M3_compaction_and_reclaim_do_no_harm)
 	CHECK_EQ(rank_unregister(&r[0], big.reg.key, NULL), 0);
 }
 
+static long long read_number(const char *path)
+{
+	long long value = -1;
+	FILE *f = fopen(path, "r");
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%lld", &value) != 1)
+		value = -1;
+	fclose(f);
+	return value;
+}
+
+#define KSM	"/sys/kernel/mm/ksm/"
+
+/* Wait until a number of KSM's is so large. */
+static void merged(const char *path, long long wanted)
+{
+	uint64_t end = now_ns() + 30000 * MS;
+
+	while (read_number(path) < wanted)
+		if (now_ns() > end)
+			FAIL("%s is %lld, not %lld", path, read_number(path), wanted);
+}
+
+/* Pages that look alike become one, but not those that others write to. */
+TEST(M3_same_page_merging)
+{
+	char *twins = pages(32 * PAGE, PROT_READ | PROT_WRITE);
+
+	if (access(KSM "run", W_OK))
+		SKIP("no merging of pages");
+	begin_still();
+	memset(twins, 1, 32 * PAGE);
+	memset(m.addr, 1, m.size);
+	write_file(KSM "pages_to_scan", "1000");
+	write_file(KSM "run", "1");
+	CHECK_EQ(madvise(twins, 32 * PAGE, MADV_MERGEABLE), 0);
+	merged(KSM "pages_sharing", 31);
+	CHECK_EQ(madvise(m.addr, m.size, MADV_MERGEABLE), 0);
+	merged(KSM "full_scans", read_number(KSM "full_scans") + 4);
+	CHECK_EQ(write_to(2 * PAGE), ACP_ST_OK);
+	CHECK(filled(m.addr + 2 * PAGE, 100, 1));
+	CHECK_EQ(m.addr[PAGE], 1);
+	CHECK_EQ(twins[2 * PAGE], 1);
+	write_file(KSM "run", "2");
+}
+
+/* With swap: what is not registered goes out, what is stays where others write. */
+TEST(M3_swap)
+{
+	char *other = pages(4 << 20, PROT_READ | PROT_WRITE);
+	struct memory big;
+
+	if (system("{ swapon --noheadings --show | grep -q . || { modprobe zram && "
+		   "echo 64M >/sys/block/zram0/disksize && mkswap /dev/zram0 && "
+		   "swapon /dev/zram0; }; } >/dev/null 2>&1"))
+		SKIP("no swap");
+	begin_still();
+	memory_open(&r[0], &big, 4 << 20);
+	fill(big.addr, big.size, 5);
+	fill(other, 4 << 20, 6);
+	CHECK_EQ(madvise(big.addr, big.size, MADV_PAGEOUT), 0);
+	CHECK_EQ(madvise(other, 4 << 20, MADV_PAGEOUT), 0);
+	CHECK(status_kib("VmSwap") > 1024);
+	CHECK_EQ(rank_do_copy(&r[1], memory_ga(&big, 2 << 20), heap_ga(&r[1], 0), 100), ACP_ST_OK);
+	CHECK(filled(big.addr, 2 << 20, 5));
+	CHECK(filled(big.addr + (2 << 20), 100, 1));
+	CHECK(filled(other, 4 << 20, 6));
+}
+
 TEST(M3_mprotect_and_back)
 {
 	begin_still();
@@ -310,6 +384,68 @@ TEST(M3_mprotect_and_back)
 	CHECK_EQ(mprotect(m.addr, m.size, PROT_READ | PROT_WRITE), 0);
 	if (write_to(0) == ACP_ST_OK)
 		CHECK(filled(m.addr, 100, 1));
+	CHECK_EQ(rank_unregister(&r[0], m.reg.key, NULL), 0);
+}
+
+/* ---- M6: pages that nobody brings ---- */
+
+/* From now on a descriptor would have to provide pages that are missing; it never does. */
+static void never_provide(void *p, size_t size)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { (uintptr_t)p, size }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0)
+		SKIP("no userfaultfd: %s", strerror(errno));
+	CHECK_EQ(ioctl(fd, UFFDIO_API, &api), 0);
+	CHECK_EQ(ioctl(fd, UFFDIO_REGISTER, &range), 0);
+}
+
+/* Refused, or who registers it waits; the others go on, and it can be killed. */
+TEST(M6_registering_what_never_comes)
+{
+	int ready[2], status = 0;
+	struct setup s;
+	pid_t child;
+	char byte;
+
+	CHECK_EQ(pipe(ready), 0);
+	setup_local(&s, 1, 2);
+	rank_open(&r[1], &s);
+	setup_local(&s, 0, 2);
+	s.join.job = r[1].join.job;
+	child = fork();
+	if (!child) {
+		rank_open(&r[0], &s);
+		m.addr = pages(PAGE, PROT_READ | PROT_WRITE);
+		never_provide(m.addr, PAGE);
+		CHECK_EQ(write(ready[1], "", 1), 1);
+		CHECK(rank_register(&r[0], &m, m.addr, PAGE, ACP_ACCESS_ALL) != 0);
+		pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		_exit(0);	/* the child has said why */
+	sleep_ms(300);
+	CHECK_EQ(rank_do_copy(&r[1], rank_ga(&r[1], 0, ACP_STAG_HEAP, 0), heap_ga(&r[1], 0), 100),
+		 ACP_ST_OK);
+	CHECK_EQ(kill(child, SIGKILL), 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(rank_do_copy(&r[1], rank_ga(&r[1], 0, ACP_STAG_HEAP, 0), heap_ga(&r[1], 0), 100),
+		 ACP_ST_RANK);
+}
+
+/* Registered, then dropped, and never there again: who writes gets an answer. */
+TEST(M6_page_never_comes_back)
+{
+	begin_still();
+	never_provide(m.addr, m.size);
+	CHECK_EQ(write_to(0), ACP_ST_OK);
+	CHECK_EQ(madvise(m.addr, m.size, MADV_DONTNEED), 0);
+	refused_soon(0);
 	CHECK_EQ(rank_unregister(&r[0], m.reg.key, NULL), 0);
 }
 
