@@ -5,53 +5,128 @@
 #include "node.h"
 #include "queue.h"
 
-static u32 parent(const struct acp_job *job)
+#define ABOVE	0	/* neighbours: the node above, then the children */
+
+static u32 neighbour(const struct acp_job *job, u32 i)
 {
-	return (job->me - 1) / ACP_BARRIER_ARITY;
+	if (i == ABOVE)
+		return (job->me - 1) / ACP_BARRIER_ARITY;
+	return job->me * ACP_BARRIER_ARITY + i;
 }
 
-static void tell(struct acp_job *job, u32 node, u8 flags, u64 number)
+/* From the first neighbour, which the root has not, to the last. */
+static u32 first(const struct acp_job *job)
+{
+	return job->me ? ABOVE : ABOVE + 1;
+}
+
+static u32 last(const struct acp_job *job)
+{
+	return ABOVE + job->barrier.children;
+}
+
+/* ---- awaiting neighbours, under the lock ---- */
+
+/* A message of the neighbour will come, or we hear that its node is lost. */
+static void expect(struct acp_job *job, u32 i)
+{
+	struct acp_peer *peer = acp_peer_get(job, neighbour(job, i), 0);
+
+	if (peer && !job->barrier.life[i])
+		job->barrier.life[i] = acp_peer_expect(peer);
+}
+
+static void unexpect(struct acp_job *job, u32 i)
+{
+	struct acp_peer *peer = acp_peer_find(job, neighbour(job, i), 0);
+
+	if (peer && job->barrier.life[i])
+		acp_peer_unexpect(peer, job->barrier.life[i]);
+	job->barrier.life[i] = 0;
+}
+
+static void expect_missing(struct acp_job *job)
+{
+	u32 i;
+
+	for (i = ABOVE + 1; i <= last(job); i++)
+		if (!(job->barrier.below & BIT(i)))
+			expect(job, i);
+}
+
+static void unexpect_all(struct acp_job *job)
+{
+	u32 i;
+
+	for (i = first(job); i <= last(job); i++)
+		unexpect(job, i);
+}
+
+/* ---- telling neighbours ---- */
+
+static bool tell(struct acp_job *job, u32 i, u8 flags, u64 number)
 {
 	struct acp_item *item;
 	struct acp_peer *peer;
 
 	local_bh_disable();
-	peer = acp_peer_get(job, node, 0);
+	peer = acp_peer_get(job, neighbour(job, i), 0);
 	item = peer ? kzalloc(sizeof(*item), GFP_ATOMIC | __GFP_NOWARN) : NULL;
 	if (item) {
 		item->out.m.type = ACP_MSG_BARRIER;
 		item->out.m.flags = flags;
 		item->out.m.origin = job->me;
 		item->out.m.ticket = number;
-		acp_peer_send(peer, item);
+		acp_peer_send(peer, item, 0);
 		acp_peer_kick(peer);
-	} else {
-		acp_stat_inc(job->node, drop_nomem);
-		WRITE_ONCE(job->barrier.broken, true);
-		wake_up_all(&job->barrier.wait);
 	}
 	local_bh_enable();
+	return item;
 }
 
-static void tell_children(struct acp_job *job, u8 flags, u64 number)
+/* The end of all barriers: who cannot be told now is told later. */
+static void tell_all(struct acp_job *job, u8 flag)
 {
+	struct acp_barrier *b = &job->barrier;
 	u32 i;
 
-	for (i = 0; i < job->barrier.children; i++)
-		tell(job, job->me * ACP_BARRIER_ARITY + 1 + i, flags, number);
+	for (i = first(job); i <= last(job); i++) {
+		if (tell(job, i, flag, 0))
+			continue;
+		acp_stat_inc(job->node, drop_nomem);
+		spin_lock_bh(&b->lock);
+		b->owed[i] |= flag;
+		spin_unlock_bh(&b->lock);
+	}
 }
 
-static void tell_all(struct acp_job *job, u8 flags)
+void acp_barrier_tend(struct acp_job *job)
 {
-	if (job->me)
-		tell(job, parent(job), flags, 0);
-	tell_children(job, flags, 0);
+	static const u8 flags[] = { ACP_MSG_BROKEN, ACP_MSG_ABORT };
+	struct acp_barrier *b = &job->barrier;
+	u32 i, k;
+
+	for (i = first(job); i <= last(job); i++) {
+		for (k = 0; k < ARRAY_SIZE(flags); k++) {
+			if (!(READ_ONCE(b->owed[i]) & flags[k]) || !tell(job, i, flags[k], 0))
+				continue;
+			spin_lock_bh(&b->lock);
+			b->owed[i] &= ~flags[k];
+			spin_unlock_bh(&b->lock);
+		}
+	}
 }
 
 static void release(struct acp_job *job, u64 number)
 {
-	tell_children(job, ACP_MSG_RELEASE, number);
+	bool told = true;
+	u32 i;
+
+	for (i = ABOVE + 1; i <= last(job); i++)
+		told &= tell(job, i, ACP_MSG_RELEASE, number);
 	wake_up_all(&job->barrier.wait);
+	if (!told)
+		acp_barrier_break(job);
 }
 
 /* All of this node and below are here?  Then up, or (root) down.  Drops the lock. */
@@ -60,7 +135,9 @@ static void check_and_unlock(struct acp_barrier *b, struct acp_job *job)
 {
 	u64 number = b->released + 1;
 
-	if (b->local < b->expected || b->below < b->children) {
+	if (b->local < b->expected || hweight8(b->below) < b->children) {
+		if (b->local == b->expected && !b->broken)
+			expect_missing(job);
 		spin_unlock_bh(&b->lock);
 		return;
 	}
@@ -68,11 +145,13 @@ static void check_and_unlock(struct acp_barrier *b, struct acp_job *job)
 	b->below = 0;
 	if (!job->me)
 		WRITE_ONCE(b->released, number);
+	else if (!b->broken)
+		expect(job, ABOVE);
 	spin_unlock_bh(&b->lock);
-	if (job->me)
-		tell(job, parent(job), 0, number);
-	else
+	if (!job->me)
 		release(job, number);
+	else if (!tell(job, ABOVE, 0, number))
+		acp_barrier_break(job);
 }
 
 static void arrive(struct acp_context *ctx)
@@ -118,9 +197,9 @@ int acp_barrier_wait(struct acp_context *ctx, bool final, u64 timeout_ns)
 
 	if (xchg(&ctx->syncing, true))
 		return -EBUSY;
-	if (READ_ONCE(ctx->job->aborted)) {
+	if (!ctx->sync_want && READ_ONCE(ctx->job->aborted)) {
 		err = -ECANCELED;
-	} else if (READ_ONCE(b->broken)) {
+	} else if (!ctx->sync_want && READ_ONCE(b->broken)) {
 		err = -EPIPE;
 	} else {
 		ctx->final = final;
@@ -139,13 +218,15 @@ int acp_barrier_wait(struct acp_context *ctx, bool final, u64 timeout_ns)
 void acp_barrier_break(struct acp_job *job)
 {
 	struct acp_barrier *b = &job->barrier;
-	bool first;
+	bool before;
 
 	spin_lock_bh(&b->lock);
-	first = !b->broken;
+	before = b->broken;
 	WRITE_ONCE(b->broken, true);
+	if (!before)
+		unexpect_all(job);
 	spin_unlock_bh(&b->lock);
-	if (!first)
+	if (before)
 		return;
 	tell_all(job, ACP_MSG_BROKEN);
 	wake_up_all(&b->wait);
@@ -158,6 +239,9 @@ void acp_barrier_abort(struct acp_job *job, bool tell)
 
 	if (xchg(&job->aborted, true))
 		return;
+	spin_lock_bh(&job->barrier.lock);
+	unexpect_all(job);
+	spin_unlock_bh(&job->barrier.lock);
 	if (tell)
 		tell_all(job, ACP_MSG_ABORT);
 	wake_up_all(&job->barrier.wait);
@@ -176,6 +260,7 @@ void acp_barrier_leave(struct acp_context *ctx)
 void acp_barrier_arrived(struct acp_job *job, const struct acp_msg *m)
 {
 	struct acp_barrier *b = &job->barrier;
+	u32 i = m->origin - job->me * ACP_BARRIER_ARITY;
 
 	if (m->flags & ACP_MSG_ABORT) {
 		acp_barrier_abort(job, true);
@@ -186,17 +271,21 @@ void acp_barrier_arrived(struct acp_job *job, const struct acp_msg *m)
 		return;
 	}
 	spin_lock_bh(&b->lock);
-	if (m->ticket != b->released + 1) {
+	if (m->ticket != b->released + 1 ||
+	    (m->flags & ACP_MSG_RELEASE ? !job->me || m->origin != neighbour(job, ABOVE) :
+					  !i || i > last(job) || (b->below & BIT(i)))) {
 		spin_unlock_bh(&b->lock);
 		acp_stat_inc(job->node, drop_bad_msg);
 		return;
 	}
 	if (m->flags & ACP_MSG_RELEASE) {
 		WRITE_ONCE(b->released, m->ticket);
+		unexpect(job, ABOVE);
 		spin_unlock_bh(&b->lock);
 		release(job, m->ticket);
 		return;
 	}
-	b->below++;
+	b->below |= BIT(i);
+	unexpect(job, i);
 	check_and_unlock(b, job);
 }

@@ -3,6 +3,7 @@
  * The barrier of a job: each node waits for its ranks and for the nodes below
  * it in a tree, then tells the node above; the root's release comes back
  * down.  Nobody is woken until the end.  Memory: a few counters a node.
+ * Who waits for a neighbour's message asks its node whether it lives.
  */
 #ifndef ACP_BARRIER_H
 #define ACP_BARRIER_H
@@ -21,6 +22,9 @@ void acp_barrier_leave(struct acp_context *ctx);
 
 /* A node is lost: none will complete any more. */
 void acp_barrier_break(struct acp_job *job);
+
+/* Now and then: tell neighbours what could not be told for want of memory. */
+void acp_barrier_tend(struct acp_job *job);
 
 /* The job ends here, and (tell) on all nodes. */
 void acp_barrier_abort(struct acp_job *job, bool tell);

@@ -222,7 +222,7 @@ static void ring(struct acp_context *ctx)
 
 	do {
 		local_bh_disable();
-		more = acp_queue_drain(ctx);
+		more = acp_queue_drain(ctx, ACP_DRAIN_CALLER);
 		local_bh_enable();
 		cond_resched();
 	} while (more && !signal_pending(current) && READ_ONCE(ctx->sq->tail) != ctx->taken &&

@@ -36,8 +36,11 @@ struct acp_barrier {
 	u32 expected;		/* ranks of this node */
 	u32 local;		/* of these, arrived */
 	u32 children;		/* nodes below this one */
-	u32 below;		/* of these, arrived */
+	u8 below;		/* of these, arrived: a bit each */
 	bool broken;		/* a rank left: none will complete */
+	/* by neighbour: the node above, then the children */
+	u32 life[ACP_BARRIER_ARITY + 1];	/* of the flow its message is expected on; 0: not */
+	u8 owed[ACP_BARRIER_ARITY + 1];	/* ACP_MSG_ flags that it must be told yet */
 };
 
 struct acp_job {
@@ -74,6 +77,12 @@ struct acp_job {
 	struct delayed_work tend;	/* holds a reference */
 	struct rcu_head rcu;
 };
+
+/* How long a node may take to answer for the first time: once all have met, as any other time. */
+static inline u64 acp_job_open_limit(const struct acp_job *job)
+{
+	return READ_ONCE(job->barrier.released) ? job->limit : job->open_limit;
+}
 
 /* Key of a job in its node's table. */
 static inline unsigned long acp_job_index(u32 id, u16 generation)

@@ -61,7 +61,7 @@ static struct acp_peer *peer_new(struct acp_job *job, u32 node, u32 color)
 	INIT_LIST_HEAD(&peer->dropped);
 	__skb_queue_head_init(&peer->held);
 	draw_epochs(epochs);
-	acp_flow_init(&peer->flow, epochs[0], epochs[1], job->limit, job->open_limit);
+	acp_flow_init(&peer->flow, epochs[0], epochs[1], job->limit, acp_job_open_limit(job));
 	acp_udp_peer_init(peer);
 	return peer;
 }
@@ -169,6 +169,7 @@ static void tend(struct work_struct *work)
 	if (!job->dead && !job->members && lingered(job)) {
 		job_destroy(job);
 	} else if (!job->dead) {
+		acp_barrier_tend(job);
 		if (job->members)
 			reclaim(job);
 		again = queue_delayed_work(tenders, &job->tend,

@@ -72,6 +72,7 @@ struct acp_peer {
 	struct list_head answers;	/* DONEs that hold an arrival: see ACP_FLOW_ANSWERS */
 	struct sk_buff_head held;	/* fenced frames that came too early */
 	struct acp_fails *fails;	/* NULL: none ever failed */
+	u64 blind;			/* as in acp_fails, when there was no memory for it */
 	struct list_head dropped;	/* items of a flow that failed */
 	u8 dropped_status;
 	bool lost;			/* acp_station_lost() is due */
@@ -105,8 +106,10 @@ void acp_peer_destroy_all(struct acp_job *job);
 /*
  * Queue an item; it goes out with acp_peer_flush(), now, or acp_peer_kick(),
  * at the end of this softirq pass, together with acknowledgements.  BH off.
+ * Returns the life of the flow; an item that must go out in the life "life"
+ * (0: any) or not at all is dropped in another.
  */
-void acp_peer_send(struct acp_peer *peer, struct acp_item *item);
+u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life);
 void acp_peer_flush(struct acp_peer *peer);
 
 static inline void acp_peer_kick(struct acp_peer *peer)
@@ -120,6 +123,12 @@ static inline void acp_peer_kick(struct acp_peer *peer)
  */
 u32 acp_peer_expect(struct acp_peer *peer);
 void acp_peer_unexpect(struct acp_peer *peer, u32 life);
+
+/* How many are awaited. */
+static inline u32 acp_peer_awaited(const struct acp_peer *peer)
+{
+	return READ_ONCE(peer->flow.expect);
+}
 
 static inline u32 acp_peer_life(const struct acp_peer *peer)
 {

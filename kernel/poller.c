@@ -26,7 +26,7 @@ static bool look(struct acp_node *node)
 		if (!acp_queue_ready(ctx))
 			continue;
 		local_bh_disable();
-		busy |= acp_queue_drain(ctx);
+		busy |= acp_queue_drain(ctx, ACP_DRAIN_CALLER);
 		local_bh_enable();
 		busy |= READ_ONCE(ctx->taken) != before;
 	}

@@ -9,8 +9,6 @@
 #include "queue.h"
 #include "station.h"
 
-#define BUDGET 256	/* entries taken in one go */
-
 /* ---- making ---- */
 
 int acp_queue_create(struct acp_context *ctx, u32 depth)
@@ -164,6 +162,16 @@ void acp_queue_abort(struct acp_context *ctx)
 	wake_up_all(&ctx->wait);
 }
 
+/* A tail that makes no sense is no entry. */
+static u64 available(struct acp_context *ctx)
+{
+	u64 n;
+
+	/* (B): the tail before the entry; pairs with the user's (A) */
+	n = smp_load_acquire(&ctx->sq->tail) - READ_ONCE(ctx->taken);
+	return n <= ctx->depth ? n : 0;
+}
+
 bool acp_queue_need_wakeup(struct acp_context *ctx, bool set)
 {
 	u32 flags = READ_ONCE(ctx->job->aborted) ? ACP_CQ_ABORTED : 0;
@@ -172,7 +180,10 @@ bool acp_queue_need_wakeup(struct acp_context *ctx, bool set)
 		flags |= ACP_CQ_NEED_WAKEUP;
 	WRITE_ONCE(ctx->cq->flags, flags);
 	smp_mb();	/* pairs with the user's fence between tail and flags */
-	return !set || READ_ONCE(ctx->starved) || READ_ONCE(ctx->sq->tail) == ctx->taken;
+	/* Somebody may have ended the job since the first look. */
+	if (READ_ONCE(ctx->job->aborted))
+		WRITE_ONCE(ctx->cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
+	return !set || READ_ONCE(ctx->starved) || !available(ctx);
 }
 
 /* ---- taking ---- */
@@ -290,7 +301,7 @@ static bool try_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_b
 		return false;
 	if (order_failed(ctx, cmd))
 		status = ACP_ST_ORDER;
-	else if (cmd->step.third && !acp_station_ready(ctx->job, cmd, &status))
+	else if (cmd->step.plan == ACP_PLAN_DELEGATE && !acp_station_ready(ctx->job, cmd, &status))
 		return false;
 	if (status) {
 		end(ctx, cmd, status);
@@ -334,15 +345,6 @@ static bool slot_free(struct acp_context *ctx)
 	return !smp_load_acquire(&cmd->busy);
 }
 
-static u64 available(struct acp_context *ctx)
-{
-	u64 n;
-
-	/* (B): the tail before the entry; pairs with the user's (A) */
-	n = smp_load_acquire(&ctx->sq->tail) - ctx->taken;
-	return n <= ctx->depth ? n : 0;
-}
-
 /* Take one entry.  False: there is none, or no room for it. */
 static bool take(struct acp_context *ctx, struct acp_batch *batch)
 {
@@ -382,10 +384,10 @@ static bool can_go_on(struct acp_context *ctx, u64 completed)
 	return available(ctx) && slot_free(ctx);
 }
 
-bool acp_queue_drain(struct acp_context *ctx)
+bool acp_queue_drain(struct acp_context *ctx, int budget)
 {
 	struct acp_batch batch = {};
-	int budget = BUDGET, asked;
+	int asked;
 	u64 completed;
 
 	if (atomic_inc_return(&ctx->drain) != 1)
@@ -405,7 +407,8 @@ bool acp_queue_drain(struct acp_context *ctx)
 	} while (budget > 0 && atomic_sub_return(asked, &ctx->drain));
 	if (budget > 0)
 		return false;
-	atomic_set(&ctx->drain, 0);
+	/* In full order: who comes from here on drains, or we see what it brought. */
+	atomic_xchg(&ctx->drain, 0);
 	return acp_queue_ready(ctx);
 }
 
@@ -413,6 +416,5 @@ bool acp_queue_ready(struct acp_context *ctx)
 {
 	if (READ_ONCE(ctx->closed))
 		return false;
-	return READ_ONCE(ctx->waiting) || READ_ONCE(ctx->starved) ||
-	       READ_ONCE(ctx->sq->tail) != READ_ONCE(ctx->taken);
+	return READ_ONCE(ctx->waiting) || READ_ONCE(ctx->starved) || available(ctx);
 }

@@ -16,8 +16,11 @@
 int acp_queue_create(struct acp_context *ctx, u32 depth);
 void acp_queue_destroy(struct acp_context *ctx);
 
-/* Take and start what is there, within a budget.  BH off.  True: more is left. */
-bool acp_queue_drain(struct acp_context *ctx);
+#define ACP_DRAIN_CALLER	256	/* entries, on the time of a thread */
+#define ACP_DRAIN_SOFTIRQ	32	/* ... and in softirq; the poller does the rest */
+
+/* Take and start at most "budget" entries.  BH off.  True: more is left. */
+bool acp_queue_drain(struct acp_context *ctx, int budget);
 
 /* Is there something in the ring that nobody has taken, or may start now? */
 bool acp_queue_ready(struct acp_context *ctx);

@@ -8,9 +8,7 @@
 #include "region.h"
 #include "station.h"
 
-#define LOCAL_INLINE	16384		/* bytes copied at once; more goes to the worker */
 #define LOCAL_STEP	65536		/* bytes the worker copies before it looks up */
-#define DELEGATED_MAX	1024		/* commands under way for one peer */
 
 static struct workqueue_struct *worker;
 static struct kmem_cache *items;
@@ -27,12 +25,17 @@ static void item_free(struct acp_item *item)
 	kmem_cache_free(items, item);
 }
 
-static void batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_item *item)
+/* Fenced behind the run so far: in the same life of the flow, or not at all. */
+static void batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
+		       struct acp_run *run)
 {
+	u32 life;
+
 	if (batch->peer && batch->peer != peer)
 		acp_peer_flush(batch->peer);
 	batch->peer = peer;
-	acp_peer_send(peer, item);
+	life = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->life : 0);
+	acp_run_sent(run, cmd->item.out.m.ticket, life);
 }
 
 void acp_batch_flush(struct acp_batch *batch)
@@ -114,7 +117,7 @@ static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 
 static bool local_is_long(const struct acp_msg *m)
 {
-	return m->op == ACP_OP_COPY && m->size > LOCAL_INLINE;
+	return m->op == ACP_OP_COPY && m->size > ACP_COPY_LONG;
 }
 
 /* A long copy on its way through the worker. */
@@ -232,8 +235,14 @@ static u8 no_peer(struct acp_job *job)
 
 bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
 {
-	struct acp_peer *third = acp_peer_get(job, cmd->step.dst_node, cmd->step.dst_color);
+	const struct acp_step *s = &cmd->step;
+	struct acp_peer *peer = acp_peer_find(job, s->node, s->color), *third;
 
+	if (peer && acp_peer_awaited(peer) >= ACP_DELEGATED)
+		return false;
+	if (!s->third)
+		return true;
+	third = acp_peer_get(job, s->dst_node, s->dst_color);
 	if (third)
 		return acp_peer_ready(third, &cmd->life[ACP_EXPECT_RESULT - 1], status);
 	*status = no_peer(job);
@@ -306,7 +315,7 @@ void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_
 	cmd->item.context = ctx;
 	acp_context_get(ctx);
 	cmd->busy = true;
-	batch_send(batch, peer, &cmd->item);
+	batch_send(batch, peer, cmd, &ctx->run);
 }
 
 /* ---- what arrives ---- */
@@ -357,12 +366,12 @@ static void kick(struct frame *f, struct acp_peer *peer)
 static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item,
 		   const struct acp_msg *m, u8 status)
 {
-	memset(&item->out, 0, sizeof(item->out));
+	item->out = (struct acp_out){};
 	item->out.m.type = ACP_MSG_DONE;
 	item->out.m.origin = m->origin;
 	item->out.m.ticket = m->ticket;
 	item->out.m.status = status;
-	acp_peer_send(peer, item);
+	acp_peer_send(peer, item, 0);
 	kick(f, peer);
 }
 
@@ -521,21 +530,21 @@ static u8 check_cmd(struct frame *f, const struct acp_msg *m)
 static void take_local(struct frame *f, const struct acp_msg *m)
 {
 	struct acp_item *item;
-	u8 status;
+	u8 status = ACP_ST_OK;
 
-	if (local_is_long(m)) {
-		item = take_spare(f);
-		hold_arrival(f, item);
-		if (long_copy_start(f->job, m, item, f->peer))
-			return;
-		answer(f, f->peer, item, m, ACP_ST_NOMEM);
+	if (!local_is_long(m))
+		status = local_now(f->job, m);
+	if (status) {
+		answer_failure(f, m, status);
 		return;
 	}
-	status = local_now(f->job, m);
-	if (status)
-		answer_failure(f, m, status);
-	else
-		answer(f, f->peer, take_spare(f), m, ACP_ST_OK);
+	item = take_spare(f);
+	item->requester = f->peer;
+	atomic_inc(&f->peer->delegated);
+	if (!local_is_long(m))
+		answer(f, f->peer, item, m, ACP_ST_OK);
+	else if (!long_copy_start(f->job, m, item, f->peer))
+		answer(f, f->peer, item, m, ACP_ST_NOMEM);
 }
 
 static void take_cmd(struct frame *f, const struct acp_msg *m)
@@ -577,7 +586,7 @@ static void take_cmd(struct frame *f, const struct acp_msg *m)
 	}
 	item->requester = f->peer;
 	atomic_inc(&f->peer->delegated);
-	acp_peer_send(to, item);
+	acp_peer_send(to, item, 0);
 	kick(f, to);
 }
 
@@ -605,8 +614,8 @@ static bool origin_reachable(struct frame *f, const struct acp_msg *m)
 	       acp_peer_get(f->job, node, f->peer->color);
 }
 
-/* Is every message well formed?  How many items may they need? */
-static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
+/* Is every message well formed?  How many items may they need, how many are commands? */
+static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged, u32 *cmds)
 {
 	struct acp_msg m;
 	u32 at, n;
@@ -618,6 +627,7 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 		n = acp_msg_decode(&m, skb->data + at, length - at, tagged - at);
 		if (!n || !message_ok(f, &m))
 			return -1;
+		*cmds += m.type == ACP_MSG_CMD;
 		needs += m.type == ACP_MSG_CMD ||
 			 (m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST));
 		f->refused |= m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST) &&
@@ -669,13 +679,15 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 				     struct sk_buff *skb, u32 length, u32 tagged)
 {
 	struct frame f = { .peer = peer, .job = peer->job, .seq = seq, .epoch = epoch };
-	int needs = survey(&f, skb, length, tagged);
+	u32 cmds = 0;
+	int needs = survey(&f, skb, length, tagged, &cmds);
 	enum acp_arrived verdict = ACP_APPLIED;
 
 	INIT_LIST_HEAD(&f.spare);
 	if (needs < 0)
 		return ACP_MALFORMED;
-	if (atomic_read(&peer->delegated) + needs > DELEGATED_MAX) {
+	/* Peers keep to ACP_DELEGATED, but may think that one has ended a bit before we do. */
+	if (cmds && atomic_read(&peer->delegated) + cmds > 2 * ACP_DELEGATED) {
 		acp_stat_inc(f.job->node, drop_busy);
 		return ACP_REFUSED;
 	}
@@ -720,7 +732,7 @@ static bool report(struct acp_item *item)
 		return false;
 	atomic_dec(&requester->delegated);
 	item->requester = NULL;
-	if (!item->status || READ_ONCE(requester->job->dead))
+	if (!item->status || m.type == ACP_MSG_DONE || READ_ONCE(requester->job->dead))
 		return false;
 	answer(NULL, requester, item, &m, item->status);
 	return true;
@@ -762,7 +774,7 @@ void acp_station_idle(struct acp_job *job)
 	smp_mb();	/* states of commands before the flags of their queue */
 	rcu_read_lock();
 	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
-		if (acp_queue_ready(ctx) && acp_queue_drain(ctx))
+		if (acp_queue_ready(ctx) && acp_queue_drain(ctx, ACP_DRAIN_SOFTIRQ))
 			acp_poller_kick(job->node);
 	rcu_read_unlock();
 }

@@ -272,19 +272,20 @@ static void build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_bu
 	__skb_queue_tail(out, skb);
 }
 
-static void build_ack(struct acp_peer *peer, struct sk_buff_head *out)
+static bool build_ack(struct acp_peer *peer, struct sk_buff_head *out)
 {
 	struct sk_buff *skb = frame_skb(peer, sizeof(struct acp_frame_hdr) +
 					sizeof(struct acp_frame_ack));
 	struct acp_frame f = { .type = ACP_FRAME_ACK };
 
 	if (!skb)
-		return;
+		return false;
 	acp_flow_fill_map(&peer->flow, skb_put(skb, sizeof(struct acp_frame_ack)));
 	acp_flow_fill(&peer->flow, &f);
 	finish(peer, skb, &f);
 	acp_stat_inc(peer->job->node, tx_acks);
 	__skb_queue_tail(out, skb);
+	return true;
 }
 
 static void attach(struct sk_buff *skb, struct page *page, u32 offset, u32 size)
@@ -575,6 +576,7 @@ static void drop_all(struct acp_peer *peer, u8 status)
 	__skb_queue_purge(&peer->held);
 	if (peer->fails)
 		memset(peer->fails, 0, sizeof(*peer->fails));
+	peer->blind = 0;
 	peer->dropped_status = status;
 	peer->lost = true;
 	peer->wanted = false;
@@ -597,7 +599,7 @@ static void flow_failed(struct acp_peer *peer, u8 status)
 
 	drop_all(peer, status);
 	acp_flow_init(&peer->flow, epoch, new_epoch(epoch), peer->job->limit,
-		      peer->job->open_limit);
+		      acp_job_open_limit(peer->job));
 	acp_stat_inc(peer->job->node, flows_failed);
 }
 
@@ -637,11 +639,13 @@ static void give_back_slots(struct acp_peer *peer)
 {
 	kfree(peer->slots);
 	kfree(peer->sent);
-	kfree(peer->fails);
 	peer->slots = NULL;
 	peer->sent = NULL;
-	peer->fails = NULL;
 	peer->flow.slots = NULL;
+	if (!peer->fails || peer->fails->count || peer->fails->blind >= peer->flow.rcv)
+		return;
+	kfree(peer->fails);
+	peer->fails = NULL;
 }
 
 static void tick(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
@@ -684,20 +688,27 @@ static void pass(struct acp_peer *peer, struct sk_buff_head *out)
 	}
 	peer->retry = !transmit(peer, out, now);
 	if (peer->flow.ack_due && peer->flow.state == ACP_FLOW_OPEN)
-		build_ack(peer, out);
+		peer->retry |= !build_ack(peer, out);
 	arm(peer, now);
 }
 
-void acp_peer_send(struct acp_peer *peer, struct acp_item *item)
+u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life)
 {
+	u32 epoch;
+
 	spin_lock_bh(&peer->lock);
+	epoch = peer->flow.epoch;
 	if (peer->dead) {
 		list_add_tail(&item->link, &peer->dropped);
 		peer->dropped_status = ACP_ST_ABORT;
+	} else if (life && life != epoch) {
+		list_add_tail(&item->link, &peer->dropped);
+		tasklet_schedule(&peer->work);
 	} else {
 		list_add_tail(&item->link, item->arrival ? &peer->answers : &peer->pending);
 	}
 	spin_unlock_bh(&peer->lock);
+	return epoch;
 }
 
 void acp_peer_flush(struct acp_peer *peer)
@@ -878,7 +889,9 @@ static void work(struct tasklet_struct *t)
 
 	__skb_queue_head_init(&out);
 	spin_lock_bh(&peer->lock);
-	release_held(peer);
+	/* Not once acp_station_flush() has waited for what this may start. */
+	if (!READ_ONCE(peer->job->dead))
+		release_held(peer);
 	pass(peer, &out);
 	list_splice_init(&peer->dropped, &dropped);
 	status = peer->dropped_status;
@@ -1128,6 +1141,8 @@ static int received(struct sock *sk, struct sk_buff *skb)
 	__skb_pull(skb, sizeof(struct udphdr));
 	if (pskb_may_pull(skb, sizeof(struct acp_frame_hdr)))
 		error = acp_frame_decode(&f, (struct acp_frame_hdr *)skb->data, skb->len);
+	if (!error && f.length > MTU_MOST)
+		error = ACP_FRAME_BAD_LEN;	/* nobody sends it: no memory for strangers */
 	if (error) {
 		count_bad_header(socket->node, error);
 		goto drop;
@@ -1172,8 +1187,12 @@ bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64
 	spin_lock_bh(&peer->lock);
 	if (!peer->fails)
 		peer->fails = kzalloc(sizeof(*peer->fails), GFP_ATOMIC | __GFP_NOWARN);
-	if (peer->fails)
+	if (peer->fails) {
 		ok = acp_fails_add(peer->fails, origin, ticket, status, until);
+	} else if (until) {
+		peer->blind = max(peer->blind, until);
+		ok = true;
+	}
 	spin_unlock_bh(&peer->lock);
 	return ok;
 }
@@ -1195,11 +1214,12 @@ bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m)
 {
 	bool found = false;
 
-	if (!READ_ONCE(peer->fails))
+	if (!READ_ONCE(peer->fails) && !READ_ONCE(peer->blind))
 		return false;
 	spin_lock_bh(&peer->lock);
 	if (peer->fails)
 		found = acp_fails_depends(peer->fails, m, peer->flow.rcv);
+	found |= peer->flow.rcv <= peer->blind;
 	spin_unlock_bh(&peer->lock);
 	return found;
 }

@@ -59,6 +59,7 @@ void acp_step_set(struct acp_step *s, const struct acp_ga_layout *l, const struc
 	s->atomic = m->op != ACP_OP_COPY;
 	s->home = s->plan == ACP_PLAN_DELEGATE && dst_node == me;
 	s->third = s->plan == ACP_PLAN_DELEGATE && dst_node != me && dst_node != src_node;
+	s->later = s->third || (src_node == dst_node && !s->atomic && m->size > ACP_COPY_LONG);
 	s->dst_node = dst_node;
 	s->dst_color = acp_ga_color(l, m->dst);
 	s->node = s->plan == ACP_PLAN_SEND ? dst_node : src_node;
@@ -105,7 +106,7 @@ void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s)
 {
 	bool follows = r->first <= r->last && ticket == r->last + 1;
 
-	if (s->third) {
+	if (s->later) {
 		r->first = ticket + 1;
 		r->last = ticket;
 		return;
@@ -126,6 +127,13 @@ void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s)
 		r->results = true;
 		r->dst_color = s->dst_color;
 	}
+}
+
+void acp_run_sent(struct acp_run *r, u64 ticket, u32 life)
+{
+	if (r->life != life && r->first < ticket)
+		r->first = ticket;
+	r->life = life;
 }
 
 /* ---- what goes out ---- */

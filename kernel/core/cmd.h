@@ -51,6 +51,9 @@ static inline enum acp_plan acp_cmd_plan(u32 me, u32 src_node, u32 dst_node)
 	return dst_node == me ? ACP_PLAN_LOCAL : ACP_PLAN_SEND;
 }
 
+#define ACP_COPY_LONG	16384	/* a copy within a node of more bytes is not done at once */
+#define ACP_DELEGATED	1024	/* commands that the nodes of a flow ask of each other at once */
+
 /* ---- when: order at the remote side ---- */
 
 /* What a command is for the order: the flow it uses and where its result goes. */
@@ -59,6 +62,7 @@ struct acp_step {
 	bool atomic;
 	bool home;		/* DELEGATE: the result comes here, on dst_color */
 	bool third;		/* DELEGATE: the result goes to dst_node, neither here nor node */
+	bool later;		/* it ends at a time that no fence of ours can wait for */
 	u8 color, dst_color;
 	u32 node, dst_node;	/* SEND, DELEGATE: the flow's peer; result */
 };
@@ -70,11 +74,12 @@ void acp_step_set(struct acp_step *s, const struct acp_ga_layout *l, const struc
 /*
  * The run: commands first .. last of one origin, consecutive, all started,
  * all on one flow in such a way that a fence orders the next one after them.
- * A result on its way to a third node is out of reach of any fence: what is
- * ordered after it waits.
+ * A result on its way to a third node is out of reach of any fence, and so is
+ * a long copy within a node: what is ordered after them waits.
  */
 struct acp_run {
 	u64 first, last;	/* tickets; empty: first > last */
+	u32 life;		/* of the flow, that all of them were sent in */
 	u32 node;
 	u8 color, dst_color;
 	bool results;		/* results come home from the peer, on dst_color */
@@ -89,6 +94,9 @@ enum acp_start {
 enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
 			   const struct acp_step *s);
 void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s);
+
+/* ... and was sent in this life of the flow: a fence reaches no earlier one. */
+void acp_run_sent(struct acp_run *r, u64 ticket, u32 life);
 
 /* ---- what goes out ---- */
 

@@ -367,7 +367,7 @@ enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence)
 	if (seq - f->rcv >= WINDOW)
 		return ACP_FLOW_FUTURE;
 	if (test(f->accepted, seq)) {
-		f->ack_due |= test(f->applied, seq);
+		f->ack_due = true;	/* though not applied: a sign of life */
 		return ACP_FLOW_DUPLICATE;
 	}
 	if (fence && seq != f->rcv)
@@ -467,7 +467,7 @@ u64 acp_flow_deadline(const struct acp_flow *f)
 
 static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
 {
-	if (now - f->heard > f->limit)
+	if (f->probing && now - f->heard > f->limit)
 		return ACP_FLOW_FAILED;
 	f->rearm = now;
 	f->probing = true;
@@ -476,8 +476,10 @@ static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
 
 enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 {
-	if (f->ack_at && now >= f->ack_at)
+	if (f->ack_at && now >= f->ack_at) {
 		f->ack_due = true;
+		f->ack_at = 0;
+	}
 	if (now < repeat_at(f))
 		return ACP_FLOW_QUIET;
 	if (f->state == ACP_FLOW_OPENING) {

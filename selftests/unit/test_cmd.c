@@ -202,13 +202,13 @@ struct model {
 static void derive(struct model *c)
 {
 	const struct acp_step *s = &c->s;
-	enum point result = s->dst_node == s->node ? FRAME : RESULT;
+	enum point result = s->dst_node == s->node && !s->later ? FRAME : RESULT;
 
 	c->writes = 0;
 	if (s->plan == ACP_PLAN_LOCAL) {
-		c->write[c->writes++] = (struct act){ START, ORIGIN };
+		c->write[c->writes++] = (struct act){ s->later ? RESULT : START, ORIGIN };
 		c->read_begin = (struct act){ START, ORIGIN };
-		c->read_end = c->read_begin;
+		c->read_end = c->write[0];
 	} else if (s->plan == ACP_PLAN_SEND) {
 		if (s->atomic)
 			c->write[c->writes++] = (struct act){ START, ORIGIN };
@@ -274,6 +274,8 @@ static struct acp_step random_step(void)
 	}
 	s.home = s.plan == ACP_PLAN_DELEGATE && s.dst_node == ORIGIN;
 	s.third = s.plan == ACP_PLAN_DELEGATE && !s.home && s.dst_node != s.node;
+	s.later = s.third || (s.dst_node == s.node && s.plan != ACP_PLAN_SEND && !s.atomic &&
+			      rnd() % 4 == 0);
 	return s;
 }
 
@@ -316,7 +318,7 @@ static void try_start(struct queue *q, u64 t)
 	}
 	c->started = true;
 	c->fenced = how == ACP_START_FENCED;
-	c->complete = c->s.plan == ACP_PLAN_LOCAL;
+	c->complete = c->s.plan == ACP_PLAN_LOCAL && !c->s.later;
 	acp_run_started(&q->run, t, &c->s);
 	advance(q);
 }
@@ -372,6 +374,8 @@ static struct acp_step step(u8 plan, bool atomic, u32 node, u32 dst_node)
 				  .dst_node = dst_node,
 				  .home = plan == ACP_PLAN_DELEGATE && dst_node == ORIGIN,
 				  .third = plan == ACP_PLAN_DELEGATE && dst_node != ORIGIN &&
+					   dst_node != node,
+				  .later = plan == ACP_PLAN_DELEGATE && dst_node != ORIGIN &&
 					   dst_node != node };
 }
 
@@ -427,6 +431,40 @@ TEST(order__pairs_that_must_wait)
 	CHECK_EQ(pair(third, get), ACP_START_WAIT);
 	CHECK_EQ(pair(get, fetch), ACP_START_WAIT);
 	CHECK_EQ(pair(fetch, fetch), ACP_START_WAIT);
+}
+
+/* put, long copy here, put of what was copied: nothing but completion orders the last. */
+TEST(order__nothing_is_fenced_behind_a_long_copy)
+{
+	struct acp_run r = { .first = 1, .last = 0 };
+	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
+	struct acp_step copy = step(ACP_PLAN_LOCAL, false, 0, 0);
+
+	copy.later = true;
+	acp_run_started(&r, 2, &put);
+	acp_run_started(&r, 3, &copy);
+	CHECK_EQ(acp_run_ask(&r, 1, 3, &put), ACP_START_WAIT);
+	CHECK_EQ(acp_run_ask(&r, 2, 3, &put), ACP_START_WAIT);
+	CHECK_EQ(acp_run_ask(&r, 3, 3, &put), ACP_START_NOW);
+	copy = step(ACP_PLAN_DELEGATE, false, 1, 1);
+	copy.later = true;
+	CHECK_EQ(pair(copy, put), ACP_START_WAIT);
+}
+
+TEST(order__no_fence_reaches_an_earlier_life_of_the_flow)
+{
+	struct acp_run r = { .first = 1, .last = 0 };
+	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
+
+	acp_run_started(&r, 2, &put);
+	acp_run_sent(&r, 2, 7);
+	acp_run_started(&r, 3, &put);
+	acp_run_sent(&r, 3, 7);
+	CHECK_EQ(acp_run_ask(&r, 1, 3, &put), ACP_START_FENCED);
+	acp_run_started(&r, 4, &put);
+	acp_run_sent(&r, 4, 8);
+	CHECK_EQ(acp_run_ask(&r, 1, 4, &put), ACP_START_WAIT);
+	CHECK_EQ(acp_run_ask(&r, 3, 4, &put), ACP_START_FENCED);
 }
 
 TEST(order__what_is_complete_needs_no_fence)

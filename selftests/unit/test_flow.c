@@ -148,8 +148,10 @@ TEST(accept__duplicate)
 
 	pair_init(&a, &b);
 	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
-	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_DUPLICATE);
 	CHECK(!b.f.ack_due);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_DUPLICATE);
+	CHECK(b.f.ack_due);	/* a sign of life, while it is being applied */
+	ack_of(&b);
 	acp_flow_applied(&b.f, 1);
 	CHECK(b.f.ack_due);
 	ack_of(&b);
@@ -671,6 +673,39 @@ TEST(tick__silent_peer_is_probed_and_fails)
 	}
 	CHECK(asked >= 3);
 	CHECK(now - begin > LIMIT && now - begin < 2 * LIMIT);
+}
+
+/* However short the limit is, a peer is asked before it is given up. */
+TEST(tick__no_peer_fails_without_being_asked)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	a.f.limit = 20000000;
+	acp_flow_expect(&a.f, 1, now);
+	now = acp_flow_deadline(&a.f);
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_ASK);
+	now = acp_flow_deadline(&a.f);
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_FAILED);
+}
+
+/* A late acknowledgement that cannot be sent: no deadline stays in the past. */
+TEST(tick__N17_late_acknowledgement_without_a_route)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(take(&b, 1, false), ACP_FLOW_NEW);
+	ack_of(&b);
+	CHECK_EQ(acp_flow_accept(&b.f, 2, false), ACP_FLOW_NEW);
+	acp_flow_applied(&b.f, 2);
+	b.f.ack_due = false;
+	acp_flow_ack_later(&b.f, now);
+	CHECK(acp_flow_deadline(&b.f) != ~0ULL);
+	now = acp_flow_deadline(&b.f);
+	CHECK_EQ(acp_flow_tick(&b.f, now), ACP_FLOW_QUIET);
+	CHECK(b.f.ack_due);
+	CHECK_EQ(acp_flow_deadline(&b.f), ~0ULL);
 }
 
 TEST(tick__probed_peer_that_answers_does_not_fail)
