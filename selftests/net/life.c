@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The life of a rank with libacp, four of them on two nodes: joining and
+ * leaving again and again, other numbers, the end of the job by one of them,
+ * forks, and set-ups that do not fit.
+ */
+#include "../dev/isolated.h"
+
+#include <pthread.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "members.h"
+
+#define RANKS		4
+#define PER_NODE	2
+#define ENDED		255	/* exit status of acp_abort() and of those it ends */
+
+/* Offsets in starter memory. */
+enum { HERE = 0, OWN = 8, COUNTER = 16, FORMER = 64 };
+
+static struct members m;
+static int pipes[2], gate[2];	/* between processes of a test */
+
+/* ---- What ranks do ---- */
+
+/* Each gives its right neighbour its number. */
+static void greet(void)
+{
+	int me = acp_rank(), procs = acp_procs();
+
+	*member_word(OWN) = 100 + (uint64_t)me;
+	CHECK_EQ(member_status(acp_copy(member_at((me + 1) % procs, HERE), member_at(me, OWN), 8,
+					ACP_HANDLE_NULL)), 0);
+	CHECK_EQ(acp_sync(), 0);
+	CHECK_EQ(*member_word(HERE), 100 + (me + procs - 1) % procs);
+	CHECK_EQ(acp_sync(), 0);
+}
+
+static void check_outside(void)
+{
+	CHECK_EQ(acp_rank(), -1);
+	CHECK_EQ(acp_procs(), -1);
+	CHECK_EQ(acp_colors(), -1);
+	CHECK_EQ(acp_sync(), -1);
+	CHECK_EQ(acp_finalize(), -1);
+	CHECK_EQ(acp_reset(0), -1);
+	CHECK_EQ(acp_query_starter_ga(0), ACP_GA_NULL);
+	CHECK_EQ(acp_register_memory(pipes, sizeof(pipes), 0), ACP_ATKEY_NULL);
+	CHECK_EQ(acp_copy(64, 128, 8, ACP_HANDLE_NULL), ACP_HANDLE_NULL);
+	CHECK_EQ(acp_add8(64, 128, 8, ACP_HANDLE_NULL), ACP_HANDLE_NULL);
+	CHECK_EQ(acp_inquire(4), 0);
+	acp_complete(4);
+}
+
+static void leave(void)
+{
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+/* A status that tells of a rank that is not there. */
+static bool is_gone(int status)
+{
+	return status == ACPX_ERANK || status == ACPX_ESTAG;
+}
+
+/* ---- Joining and leaving ---- */
+
+static void again_and_again(void)
+{
+	int i;
+
+	check_outside();
+	for (i = 0; i < 10; i++) {
+		member_init();
+		CHECK_EQ(acp_init(NULL, NULL), -1);
+		CHECK_EQ(*member_word(OWN), 0);
+		greet();
+		leave();
+		check_outside();
+	}
+}
+
+TEST(P6_init_and_finalize_again_and_again)
+{
+	members_run(RANKS, PER_NODE, again_and_again);
+}
+
+static void other_sizes(void)
+{
+	setenv("ACP_STARTER_SIZE", "20000", 1);
+	member_init();
+	CHECK_EQ(acpx_starter_size(), 20000);
+	greet();
+	leave();
+	setenv("ACP_STARTER_SIZE", "1M", 1);
+	setenv("ACP_HEAP_SIZE", "2M", 1);
+	member_init();
+	CHECK_EQ(acpx_starter_size(), 1 << 20);
+	CHECK_EQ(acpx_heap_size(), 2 << 20);
+	CHECK_EQ(member_status(acp_copy(acpx_query_heap_ga((acp_rank() + 2) % RANKS) + (2 << 20) - 8,
+					member_at(acp_rank(), (1 << 20) - 8), 8, ACP_HANDLE_NULL)), 0);
+	greet();
+	leave();
+}
+
+TEST(P6_other_sizes_the_second_time)
+{
+	members_run(RANKS, PER_NODE, other_sizes);
+}
+
+/* ---- Other numbers ---- */
+
+/* The new number of a rank in round "round": reversed, turned, the same, swapped in pairs. */
+static int new_number(int me, int procs, int round)
+{
+	switch (round) {
+	case 0:
+		return procs - 1 - me;
+	case 1:
+		return (me + 1) % procs;
+	case 2:
+		return me;
+	default:
+		return (me ^ 1) < procs ? me ^ 1 : me;
+	}
+}
+
+static void reset(void)
+{
+	int round, next, me;
+
+	member_init();
+	for (round = 0; round < 4; round++) {
+		me = acp_rank();
+		next = new_number(me, RANKS, round);
+		*member_word(HERE) = 7;
+		CHECK_EQ(acp_reset(next), 0);
+		CHECK_EQ(acp_rank(), next);
+		CHECK_EQ(*member_word(HERE), 0);
+		CHECK_EQ(acp_sync(), 0);
+		greet();
+	}
+	leave();
+}
+
+TEST(P6_reset_to_permutations)
+{
+	members_run(RANKS, PER_NODE, reset);
+}
+
+/* The job goes on as before. */
+static void no_permutation(void)
+{
+	int me;
+
+	member_init();
+	me = acp_rank();
+	greet();
+	CHECK_EQ(acp_reset(me ? me : 1), -1);
+	CHECK_EQ(acp_reset(me == RANKS - 1 ? RANKS : me), -1);
+	CHECK_EQ(acp_reset(me ? me : -1), -1);
+	CHECK_EQ(acp_rank(), me);
+	CHECK_EQ(*member_word(OWN), 100 + me);
+	greet();
+	leave();
+}
+
+TEST(P6_reset_refuses_what_is_no_permutation)
+{
+	members_run(RANKS, PER_NODE, no_permutation);
+}
+
+/* What was issued before takes effect; what was registered is void after it. */
+static void reset_in_traffic(void)
+{
+	static char block[100000];
+	acp_atkey_t key;
+	acp_ga_t ga;
+	int i, me;
+
+	member_init();
+	me = acp_rank();
+	key = acp_register_memory(block, sizeof(block), 0);
+	ga = acp_query_ga(key, block);
+	CHECK(ga != ACP_GA_NULL);
+	for (i = 0; i < 100; i++) {
+		acp_copy(member_at((me + 2) % RANKS, 1000), ga, 9000, ACP_HANDLE_NULL);
+		acp_add8(member_at(me, FORMER), member_at(0, COUNTER), 1, ACP_HANDLE_NULL);
+	}
+	CHECK_EQ(acp_reset(RANKS - 1 - me), 0);
+	CHECK_EQ(acp_query_ga(key, block), ACP_GA_NULL);
+	CHECK_EQ(acp_unregister_memory(key), -1);
+	greet();
+	leave();
+}
+
+TEST(P6_reset_during_traffic)
+{
+	members_run(RANKS, PER_NODE, reset_in_traffic);
+}
+
+/* ---- The end of the job by one of them ---- */
+
+static void one_aborts(void)
+{
+	acp_handle_t h;
+
+	member_init();
+	if (acp_rank() == RANKS - 1)
+		acp_abort("that is enough");
+	CHECK_ERRNO(acp_sync(), ECANCELED);
+	h = acp_copy(member_at((acp_rank() + 2) % RANKS, HERE), member_at(acp_rank(), OWN), 8,
+		     ACP_HANDLE_NULL);
+	CHECK_EQ(member_status(h), ACPX_EABORT);
+	CHECK_ERRNO(acp_sync(), ECANCELED);
+	CHECK_EQ(acp_finalize(), -1);
+	check_outside();
+}
+
+TEST(P6_abort_is_seen_by_all)
+{
+	int r;
+
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, one_aborts);
+	for (r = 0; r < RANKS - 1; r++)
+		CHECK_EQ(members_wait(&m, r), 0);
+	CHECK_EQ(members_wait(&m, r), ENDED);
+	CHECK(members_said(&m, r, "that is enough"));
+}
+
+/* The others are in a barrier, in an access without end, and between accesses. */
+static void one_aborts_all(void)
+{
+	CHECK_EQ(acp_init(NULL, NULL), 0);
+	switch (acp_rank()) {
+	case 0:
+		sleep_ms(300);
+		acp_abort(NULL);
+		break;
+	case 1:
+		acp_sync();
+		break;
+	default:
+		for (;;)
+			acp_complete(acp_copy(member_at(0, HERE), member_at(acp_rank(), OWN), 8,
+					      ACP_HANDLE_NULL));
+	}
+	FAIL("went on after the end of the job");
+}
+
+TEST(P6_abort_ends_all_by_default)
+{
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, one_aborts_all);
+	members_expect(&m, ENDED);
+}
+
+static void one_fails(void)
+{
+	CHECK_EQ(acp_init(NULL, NULL), 0);
+	if (acp_rank() == 1)
+		acp_complete(acp_copy(member_at(3, 1 << 20), member_at(1, HERE), 8, ACP_HANDLE_NULL));
+	acp_sync();
+	FAIL("went on after a failed access");
+}
+
+TEST(P6_failed_access_ends_all_by_default)
+{
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, one_fails);
+	members_expect(&m, ENDED);
+	CHECK(members_said(&m, 1, "acp_copy failed: reaches beyond the registered memory"));
+}
+
+/* One leaves without acp_finalize, by exit() or killed: no barrier, no access to it, all else. */
+static void without_farewell(void (*leave_so)(void))
+{
+	int me, left = 2;
+
+	member_init();
+	me = acp_rank();
+	greet();
+	if (me == left)
+		leave_so();
+	CHECK_ERRNO(acp_sync(), EPIPE);
+	CHECK(is_gone(member_status(acp_copy(member_at(left, HERE), member_at(me, OWN), 8,
+					     ACP_HANDLE_NULL))));
+	CHECK(is_gone(member_status(acp_add8(member_at(me, FORMER), member_at(left, HERE), 8,
+					     ACP_HANDLE_NULL))));
+	CHECK_EQ(member_status(acp_add8(member_at(me, FORMER), member_at(me, COUNTER), 1,
+					ACP_HANDLE_NULL)), 0);
+	CHECK_EQ(acp_finalize(), -1);
+	check_outside();
+}
+
+static void exit_at_once(void)
+{
+	exit(0);
+}
+
+static void be_killed(void)
+{
+	raise(SIGKILL);
+}
+
+static void one_exits(void)
+{
+	without_farewell(exit_at_once);
+}
+
+static void one_is_killed(void)
+{
+	without_farewell(be_killed);
+}
+
+TEST(P1_exit_without_finalize)
+{
+	members_run(RANKS, PER_NODE, one_exits);
+}
+
+TEST(P1_killed_rank)
+{
+	int r;
+
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, one_is_killed);
+	for (r = 0; r < RANKS; r++)
+		CHECK_EQ(members_wait(&m, r), r == 2 ? DIED - SIGKILL : 0);
+}
+
+/* ---- Forks ---- */
+
+static void check_child(void)
+{
+	check_outside();
+	CHECK_EQ(acp_init(NULL, NULL), -1);
+}
+
+static void wait_child(pid_t child)
+{
+	int status;
+
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+}
+
+/* A child that forks, too; parents and traffic do not notice. */
+static void forks(void)
+{
+	pid_t child;
+
+	member_init();
+	greet();
+	child = fork();
+	if (!child) {
+		check_child();
+		child = fork();
+		if (child)
+			wait_child(child);
+		check_child();
+		exit(0);
+	}
+	greet();
+	wait_child(child);
+	greet();
+	leave();
+}
+
+TEST(P4_child_is_no_rank)
+{
+	members_run(RANKS, PER_NODE, forks);
+}
+
+static void runs_programs(void)
+{
+	pid_t child;
+
+	member_init();
+	CHECK_EQ(system("exit 3"), 3 << 8);
+	greet();
+	child = vfork();
+	if (!child) {
+		execlp("true", "true", NULL);
+		_exit(1);
+	}
+	wait_child(child);
+	greet();
+	leave();
+}
+
+TEST(P4_vfork_and_exec)
+{
+	members_run(RANKS, PER_NODE, runs_programs);
+}
+
+/* The parent ends; its child lives on, until the pipe is closed, and holds no rank. */
+static void leaves_child(void)
+{
+	char c;
+
+	member_init();
+	greet();
+	if (!fork()) {
+		close(pipes[1]);
+		CHECK_EQ(read(pipes[0], &c, 1), 0);
+		check_child();
+		_exit(0);
+	}
+	leave();
+}
+
+static void meet_and_leave(void)
+{
+	member_init();
+	greet();
+	leave();
+}
+
+TEST(P4_parent_ends_first)
+{
+	CHECK(!pipe(pipes));
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, leaves_child);
+	members_expect(&m, 0);
+	members_start_all(&m, meet_and_leave);
+	members_expect(&m, 0);
+	close(pipes[1]);
+}
+
+/* ---- Set-ups that do not fit ---- */
+
+/* The job, which has met, does not notice. */
+static void waits_for_the_test(void)
+{
+	char c;
+
+	member_init();
+	greet();
+	CHECK_EQ(write(pipes[1], "", 1), 1);
+	CHECK_EQ(read(gate[0], &c, 1), 1);
+	greet();
+	leave();
+}
+
+static void init_fails(void)
+{
+	CHECK_EQ(acp_init(NULL, NULL), -1);
+	check_outside();
+}
+
+TEST(P7_rank_is_taken)
+{
+	struct members second;
+	char c;
+	int r;
+
+	CHECK(!pipe(pipes) && !pipe(gate));
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, waits_for_the_test);
+	for (r = 0; r < RANKS; r++)
+		CHECK_EQ(read(pipes[0], &c, 1), 1);
+	second = m;
+	members_start(&second, 1, init_fails);
+	CHECK_EQ(members_wait(&second, 1), 0);
+	CHECK(members_said(&second, 1, "has this rank on this node already"));
+	for (r = 0; r < RANKS; r++)
+		CHECK_EQ(write(gate[1], "", 1), 1);
+	members_expect(&m, 0);
+}
+
+/* Node 1 believes in a fifth rank, which would be there. */
+TEST(P7_wrong_number_of_ranks)
+{
+	int r;
+
+	setenv("ACP_INIT_TIMEOUT", "5000", 1);
+	members_open(&m, RANKS, PER_NODE);
+	for (r = 0; r < RANKS; r++) {
+		setenv("ACP_NPROCS", r < PER_NODE ? "4" : "5", 1);
+		setenv("ACP_PLACEMENT", r < PER_NODE ? "block" : "0+2@0,2+3@1", 1);
+		members_start(&m, r, init_fails);
+	}
+	members_expect(&m, 0);
+}
+
+/* Two that share a node disagree: the second one hears of it. */
+TEST(P7_wrong_number_of_ranks_on_the_same_node)
+{
+	setenv("ACP_INIT_TIMEOUT", "2000", 1);
+	members_open(&m, RANKS, PER_NODE);
+	members_start(&m, 0, init_fails);
+	sleep_ms(500);
+	setenv("ACP_NPROCS", "5", 1);
+	setenv("ACP_PLACEMENT", "0+2@0,2+3@1", 1);
+	members_start(&m, 1, init_fails);
+	CHECK_EQ(members_wait(&m, 1), 0);
+	CHECK(members_said(&m, 1, "the ranks of job 1 on this node disagree"));
+	CHECK_EQ(members_wait(&m, 0), 0);
+}
+
+/* ---- Threads and signals ---- */
+
+#define THREADS		8
+#define ADDS		300
+
+static void *add(void *arg)
+{
+	size_t former = FORMER + 8 * (size_t)(uintptr_t)arg;
+	acp_handle_t h = (acp_handle_t)ACP_HANDLE_NULL;
+	int i;
+
+	for (i = 0; i < ADDS; i++) {
+		h = acp_add8(member_at(acp_rank(), former),
+			     member_at((acp_rank() + i) % RANKS, COUNTER), 1,
+			     i % 5 ? (acp_handle_t)ACP_HANDLE_NULL : h);
+		if (i % 16 == 0) {
+			CHECK_EQ(member_status(h), 0);
+			CHECK_EQ(acp_inquire(h), 0);
+		}
+	}
+	CHECK_EQ(member_status(h), 0);
+	return NULL;
+}
+
+static void storm(void)
+{
+	pthread_t thread[THREADS];
+	uint64_t sum = 0;
+	uintptr_t i;
+
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&thread[i], NULL, add, (void *)i));
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(thread[i], NULL));
+	CHECK_EQ(acp_sync(), 0);
+	for (i = 0; i < RANKS; i++) {
+		CHECK_EQ(member_status(acp_copy(member_at(acp_rank(), HERE),
+						member_at((int)i, COUNTER), 8,
+						ACP_HANDLE_NULL)), 0);
+		sum += *member_word(HERE);
+	}
+	CHECK_EQ(sum, RANKS * THREADS * ADDS);
+	CHECK_EQ(acp_sync(), 0);
+}
+
+static void threads(void)
+{
+	member_init();
+	storm();
+	leave();
+}
+
+TEST(P8_threads)
+{
+	members_run(RANKS, PER_NODE, threads);
+}
+
+static void ignore(int number)
+{
+	(void)number;
+}
+
+/* No call may end early or fail because of them. */
+static void signals(void)
+{
+	const struct sigaction action = { .sa_handler = ignore };
+	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, never = { 0 };
+
+	member_init();
+	CHECK(!sigaction(SIGALRM, &action, NULL));
+	CHECK(!setitimer(ITIMER_REAL, &often, NULL));
+	if (!acp_rank())
+		sleep_ms(300);
+	greet();
+	storm();
+	CHECK(!setitimer(ITIMER_REAL, &never, NULL));
+	leave();
+}
+
+TEST(P8_signals_in_every_wait)
+{
+	members_run(RANKS, PER_NODE, signals);
+}
