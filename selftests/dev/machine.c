@@ -117,7 +117,7 @@ static int ioctl_32(int fd, unsigned int call, void *argument)
 	return result;
 }
 
-/* Structures are the same for both; only mmap() is beyond a 32-bit program, its offset is too large. */
+/* Structures are the same for both; but mmap() wants offsets that a 32-bit program cannot say. */
 TEST(K7_calls_of_32_bit_programs)
 {
 	struct {

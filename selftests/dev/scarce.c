@@ -44,7 +44,7 @@ static void begin(void)
 	CHECK(fail_nth >= 0);
 }
 
-/* The n-th from now on fails of the kernel's allocations and accesses to user memory in this thread. */
+/* Let the n-th fail of this thread's allocations and accesses to user memory in the kernel. */
 static void arm(int n)
 {
 	char text[16];
