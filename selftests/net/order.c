@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Order over nodes: a command that waits for others acts after them, at
+ * whatever node, and not at all if one of them failed, wherever that was.
+ */
+#include "../dev/isolated.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "nodes.h"
+
+#define WAIT	(60000 * MS)
+#define LONG	(1UL << 20)
+
+static struct nodes n;
+static struct rank r[3];
+
+static void begin(uint32_t count)
+{
+	struct setup s;
+	uint32_t i;
+
+	nodes_open(&n, count, 1, false);
+	for (i = 0; i < count; i++) {
+		nodes_setup(&n, &s, i, count);
+		s.join.heap_size = 4 * LONG;
+		nodes_join(&n, &r[i], &s);
+	}
+	/* Flows are open, or a first message in each would wait for that. */
+	for (i = 1; i < count; i++)
+		CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[i], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+}
+
+static volatile uint64_t *word(struct rank *rank, unsigned int i)
+{
+	return (volatile uint64_t *)rank->heap + i;
+}
+
+static uint64_t at(struct rank *rank, unsigned int i)
+{
+	return heap_ga(rank, 8 * i);
+}
+
+/* No rank has such a region. */
+static uint64_t nowhere(struct rank *rank)
+{
+	return rank_ga(&r[0], rank->join.rank, ACP_STAG_USER + 7, 0);
+}
+
+static uint64_t put(struct rank *rank, uint64_t dst, uint64_t src, uint64_t size, uint64_t order)
+{
+	struct acp_sqe e = { .op = ACP_OP_COPY, .dst = dst, .src = src, .size = size,
+			     .order = order };
+
+	return rank_push(rank, &e);
+}
+
+/* The flag, ordered after "order", must fail and must not be there, now or later. */
+static void flag_fails(uint64_t failing, uint8_t status, uint64_t flag, volatile uint64_t *where)
+{
+	rank_wait(&r[0], flag, WAIT);
+	CHECK_EQ(r[0].cq->status[failing & (r[0].join.depth - 1)], status);
+	CHECK_EQ(r[0].cq->status[flag & (r[0].join.depth - 1)], ACP_ST_ORDER);
+	sleep_ms(20);
+	CHECK_EQ(*where, 0);
+}
+
+static void ring(void)
+{
+	ioctl(r[0].fd, ACP_IOC_DOORBELL);
+}
+
+TEST(A5_failure_at_the_origin_before_earlier_ones_end)
+{
+	uint64_t bad, flag;
+
+	begin(2);
+	*word(&r[0], 1) = 1;
+	put(&r[0], at(&r[1], 100), at(&r[0], 0), LONG, 0);
+	bad = put(&r[0], at(&r[1], 1), nowhere(&r[0]), 8, 0);
+	flag = put(&r[0], at(&r[1], 2), at(&r[0], 1), 8, bad);
+	ring();
+	flag_fails(bad, ACP_ST_STAG, flag, word(&r[1], 2));
+}
+
+TEST(A5_failure_far_ahead_of_the_dependent)
+{
+	uint64_t bad, flag;
+
+	begin(2);
+	*word(&r[0], 1) = 1;
+	bad = put(&r[0], nowhere(&r[1]), at(&r[0], 1), 8, 0);
+	put(&r[0], at(&r[1], 100), at(&r[0], 0), LONG, 0);
+	flag = put(&r[0], at(&r[1], 2), at(&r[0], 1), 8, bad + 1);
+	ring();
+	flag_fails(bad, ACP_ST_STAG, flag, word(&r[1], 2));
+}
+
+TEST(A5_failure_of_a_long_copy_within_another_node)
+{
+	uint64_t bad, flag;
+
+	begin(2);
+	*word(&r[0], 1) = 1;
+	bad = put(&r[0], nowhere(&r[1]), at(&r[1], 1000), 100000, 0);
+	flag = put(&r[0], at(&r[1], 2), at(&r[0], 1), 8, bad);
+	ring();
+	flag_fails(bad, ACP_ST_STAG, flag, word(&r[1], 2));
+}
+
+TEST(A5_failure_at_a_third_node)
+{
+	uint64_t bad, flag;
+
+	begin(3);
+	*word(&r[1], 1) = 1;
+	bad = put(&r[0], nowhere(&r[2]), at(&r[1], 1), 8, 0);
+	flag = put(&r[0], at(&r[2], 2), at(&r[1], 1), 8, bad);
+	ring();
+	flag_fails(bad, ACP_ST_STAG, flag, word(&r[2], 2));
+}
+
+TEST(A5_failure_where_a_result_comes_home)
+{
+	uint64_t bad, flag;
+
+	begin(2);
+	*word(&r[1], 1) = 1;
+	bad = put(&r[0], nowhere(&r[0]), at(&r[1], 1), 8, 0);
+	flag = put(&r[0], at(&r[0], 2), at(&r[1], 1), 8, bad);
+	ring();
+	flag_fails(bad, ACP_ST_STAG, flag, word(&r[0], 2));
+}
+
+/* Put, gather here by a long copy, put what was gathered. */
+TEST(N3_put_of_what_a_long_copy_here_gathers)
+{
+	uint64_t last = 0;
+	unsigned int i;
+
+	begin(2);
+	for (i = 1; i <= 20; i++) {
+		fill(r[0].heap, LONG, i);
+		put(&r[0], at(&r[1], 0), heap_ga(&r[0], 3 * LONG), 8, 0);
+		last = put(&r[0], heap_ga(&r[0], LONG), heap_ga(&r[0], 0), LONG, 0);
+		last = put(&r[0], heap_ga(&r[1], LONG), heap_ga(&r[0], LONG), LONG, last);
+		ring();
+		CHECK_EQ(rank_wait(&r[0], last, WAIT), ACP_ST_OK);
+		CHECK(filled(r[1].heap + LONG, LONG, i));
+	}
+}
+
+/* What the origin asks of node 1 goes through node 2's memory in the order asked for. */
+TEST(N3_chain_through_three_nodes)
+{
+	uint64_t last = 0;
+	unsigned int i;
+
+	begin(3);
+	nodes_impair_all(&n, "loss 2% delay 1ms 1ms");
+	for (i = 1; i <= 50; i++) {
+		*word(&r[0], 1) = i;
+		last = put(&r[0], at(&r[1], 2), at(&r[0], 1), 8, 0);
+		last = put(&r[0], at(&r[2], 3), at(&r[1], 2), 8, last);
+		last = put(&r[0], at(&r[1], 4), at(&r[2], 3), 8, last);
+		last = put(&r[0], at(&r[0], 5), at(&r[1], 4), 8, last);
+		ring();
+		CHECK_EQ(rank_wait(&r[0], last, WAIT), ACP_ST_OK);
+		CHECK_EQ(*word(&r[0], 5), i);
+	}
+}
+
+/* More gets under way, in both directions, than a node answers at once. */
+TEST(A2_gets_in_both_directions_beyond_the_limit)
+{
+	static struct rank many[2][8];
+	unsigned int i, k, side;
+	struct setup s;
+
+	nodes_open(&n, 2, 1, false);
+	for (i = 0; i < 16; i++) {
+		nodes_setup(&n, &s, i, 16);
+		s.join.heap_size = LONG / 4;
+		nodes_join(&n, &many[i / 8][i % 8], &s);
+	}
+	for (k = 0; k < 512; k++) {
+		for (i = 0; i < 16; i++) {
+			struct rank *me = &many[i / 8][i % 8], *other = &many[1 - i / 8][i % 8];
+
+			put(me, heap_ga(me, 16384 + 256 * k), heap_ga(other, 8 * k), 200, 0);
+		}
+	}
+	for (i = 0; i < 16; i++)
+		ioctl(many[i / 8][i % 8].fd, ACP_IOC_DOORBELL);
+	for (side = 0; side < 2; side++)
+		for (i = 0; i < 8; i++)
+			CHECK_EQ(rank_wait(&many[side][i], many[side][i].last, WAIT), ACP_ST_OK);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	CHECK_EQ(nodes_counters(&n, "drop_busy"), 0);
+}
+
+static void *sync_rank(void *arg)
+{
+	struct acp_sync s = { .size = sizeof(s), .timeout_ns = WAIT };
+	struct rank *rank = arg;
+
+	return (void *)(long)(ioctl(rank->fd, ACP_IOC_SYNC, &s) ? errno : 0);
+}
+
+/* Two wait in the barrier for the third, whose node is gone: they hear of it in time. */
+TEST(P1_barrier_notices_a_node_that_is_gone)
+{
+	pthread_t thread[2];
+	uint64_t start;
+	struct setup s;
+	uint32_t i;
+	void *err;
+
+	nodes_open(&n, 3, 1, false);
+	for (i = 0; i < 3; i++) {
+		nodes_setup(&n, &s, i, 3);
+		s.join.timeout_ms = 1500;
+		s.join.open_timeout_ms = 1500;
+		nodes_join(&n, &r[i], &s);
+	}
+	nodes_run(&n, 2, "ip link set eth0 down");
+	start = now_ns();
+	for (i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, sync_rank, &r[i]);
+	for (i = 0; i < 2; i++) {
+		pthread_join(thread[i], &err);
+		CHECK_EQ((long)err, EPIPE);
+	}
+	CHECK(now_ns() - start < 20000 * MS);
+}
