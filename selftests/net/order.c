@@ -10,7 +10,7 @@
 
 #include "nodes.h"
 
-#define WAIT	(60000 * MS)
+#define WAIT	(30000 * MS)
 #define LONG	(1UL << 20)
 
 static struct nodes n;
@@ -182,6 +182,7 @@ TEST(A2_gets_in_both_directions_beyond_the_limit)
 	for (i = 0; i < 16; i++) {
 		nodes_setup(&n, &s, i, 16);
 		s.join.heap_size = LONG / 4;
+		s.join.depth = 1024;
 		nodes_join(&n, &many[i / 8][i % 8], &s);
 	}
 	for (k = 0; k < 512; k++) {
