@@ -177,14 +177,14 @@ class Machine:
 class Machines(list):
     """Some guests on the same networks."""
 
-    def __init__(self, count, cards=1, memory="256M"):
+    def __init__(self, count, cards=1):
         super().__init__(Machine(self, me) for me in range(1, count + 1))
         kernel = os.environ.get("ACP_KERNEL", "6.1")
         self.release, _, self.image = guest.resolve_kernel(kernel)
         build = os.environ.get("ACP_BUILD", os.path.join(ktap.TOP, "build"))
         self.module = os.path.join(build, self.release, "acp.ko")
         ktap.check(os.path.exists(self.module), f"no {self.module}: scripts/build-module {kernel}")
-        self.cards, self.memory = cards, memory
+        self.cards, self.memory = cards, "1G" if kernel == "debug" else "256M"
         self.net = ("239.255.%d.%d" % (random.randrange(256), random.randrange(1, 255)), random.randrange(20000, 60000))
 
     def __enter__(self):
