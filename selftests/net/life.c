@@ -88,6 +88,8 @@ TEST(P6_init_and_finalize_again_and_again)
 
 static void other_sizes(void)
 {
+	acp_ga_t there, here;
+
 	setenv("ACP_STARTER_SIZE", "20000", 1);
 	member_init();
 	CHECK_EQ(acpx_starter_size(), 20000);
@@ -98,8 +100,9 @@ static void other_sizes(void)
 	member_init();
 	CHECK_EQ(acpx_starter_size(), 1 << 20);
 	CHECK_EQ(acpx_heap_size(), 2 << 20);
-	CHECK_EQ(member_status(acp_copy(acpx_query_heap_ga((acp_rank() + 2) % RANKS) + (2 << 20) - 8,
-					member_at(acp_rank(), (1 << 20) - 8), 8, ACP_HANDLE_NULL)), 0);
+	there = acpx_query_heap_ga((acp_rank() + 2) % RANKS) + (2 << 20) - 8;
+	here = member_at(acp_rank(), (1 << 20) - 8);
+	CHECK_EQ(member_status(acp_copy(there, here, 8, ACP_HANDLE_NULL)), 0);
 	greet();
 	leave();
 }
@@ -261,7 +264,8 @@ static void one_fails(void)
 {
 	CHECK_EQ(acp_init(NULL, NULL), 0);
 	if (acp_rank() == 1)
-		acp_complete(acp_copy(member_at(3, 1 << 20), member_at(1, HERE), 8, ACP_HANDLE_NULL));
+		acp_complete(acp_copy(member_at(3, 1 << 20), member_at(1, HERE), 8,
+				      ACP_HANDLE_NULL));
 	acp_sync();
 	FAIL("went on after a failed access");
 }
