@@ -88,6 +88,7 @@ struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color)
 static void peer_free(struct acp_peer *peer)
 {
 	dst_release(peer->dst);
+	kfree_skb(peer->spare);
 	kvfree(peer->slots);
 	kvfree(peer->sent);
 	kfree(peer->fails);

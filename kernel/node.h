@@ -71,6 +71,7 @@ struct acp_peer {
 	struct list_head pending;	/* items not yet cut to the end */
 	struct list_head answers;	/* DONEs that hold an arrival: see ACP_FLOW_ANSWERS */
 	struct sk_buff_head held;	/* fenced frames that came too early */
+	struct sk_buff *spare;		/* of a frame taken in, for what is sent next; or NULL */
 	struct acp_fails *fails;	/* NULL: none ever failed */
 	u64 blind;			/* as in acp_fails, when there was no memory for it */
 	struct list_head dropped;	/* items of a flow that failed */

@@ -350,6 +350,8 @@ struct frame {
 	u32 epoch;
 	struct acp_arrival *arrival;	/* made when first needed */
 	struct list_head spare;		/* items reserved for its messages */
+	struct acp_msg first;		/* its first message; mostly the only one */
+	u32 first_size;
 	u32 count;			/* messages */
 	bool pending;
 	bool refused;			/* for want of memory to tell how it ended */
@@ -627,6 +629,10 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 		n = acp_msg_decode(&m, skb->data + at, length - at, tagged - at);
 		if (!n || !message_ok(f, &m))
 			return -1;
+		if (!at) {
+			f->first = m;
+			f->first_size = n;
+		}
 		*cmds += m.type == ACP_MSG_CMD;
 		needs += m.type == ACP_MSG_CMD ||
 			 (m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST));
@@ -651,11 +657,12 @@ static void unreserve(struct frame *f)
 
 static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
 {
-	struct acp_msg m;
-	u32 at, n;
+	struct acp_msg m = f->first;
+	u32 at, n = f->first_size;
 
 	for (at = 0; at < length; at += n) {
-		n = acp_msg_decode(&m, skb->data + at, length - at, tagged - at);
+		if (at)
+			n = acp_msg_decode(&m, skb->data + at, length - at, tagged - at);
 		switch (m.type) {
 		case ACP_MSG_DATA:
 			if (!take_data(f, &m, skb, at + acp_msg_head(m.type)))

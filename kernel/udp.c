@@ -28,6 +28,7 @@
 #include "region.h"
 
 #define SEND_BUDGET	64	/* frames built in one go */
+#define SPARE_MOST	2048	/* bytes of the skb that a peer keeps */
 #define HELD_MAX	64	/* fenced frames of a peer that wait */
 #define RETRY_NS	(2 * NSEC_PER_MSEC)
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer gives its slots back */
@@ -210,6 +211,58 @@ static void xmit_all(struct acp_peer *peer, struct sk_buff_head *out)
 
 /* ---- building frames, under the lock ---- */
 
+/*
+ * The skb of a frame that was taken in carries what is sent next: two
+ * allocations, which Debian's kernels also clear, are a good part of the
+ * cost of a short message.  Only plain ones, whose head is ours alone and
+ * not much bigger than needed.
+ */
+static bool reusable(const struct sk_buff *skb)
+{
+	return skb_end_offset(skb) <= SPARE_MOST &&
+	       !skb_cloned(skb) && !skb_shared(skb) && !skb_is_nonlinear(skb) &&
+	       skb->fclone == SKB_FCLONE_UNAVAILABLE && !skb->pp_recycle && !skb->pfmemalloc &&
+	       !skb_has_frag_list(skb) && !skb_shinfo(skb)->tx_flags;
+}
+
+/* As it came from the allocator. */
+static void renew(struct sk_buff *skb)
+{
+	bool head_frag = skb->head_frag;
+
+	skb_dst_drop(skb);
+	skb_orphan(skb);
+	nf_conntrack_put(skb_nfct(skb));
+	skb_ext_put(skb);
+	memset(skb, 0, offsetof(struct sk_buff, tail));
+	skb->head_frag = head_frag;
+	skb->alloc_cpu = raw_smp_processor_id();
+	skb->data = skb->head;
+	skb_reset_tail_pointer(skb);
+	skb->mac_header = (typeof(skb->mac_header))~0U;
+	skb->transport_header = (typeof(skb->transport_header))~0U;
+	memset(skb_shinfo(skb), 0, offsetof(struct skb_shared_info, dataref));
+}
+
+static struct sk_buff *spare_skb(struct acp_peer *peer, u32 size)
+{
+	struct sk_buff *skb = peer->spare;
+
+	if (!skb || skb_end_offset(skb) < size)
+		return NULL;
+	peer->spare = NULL;
+	renew(skb);
+	return skb;
+}
+
+/* Returns the one that is not kept. */
+static struct sk_buff *keep_spare(struct acp_peer *peer, struct sk_buff *skb)
+{
+	if (skb && reusable(skb))
+		swap(peer->spare, skb);
+	return skb;
+}
+
 static struct sk_buff *frame_skb(struct acp_peer *peer, u32 linear)
 {
 	struct dst_entry *dst = peer_route(peer);
@@ -222,7 +275,7 @@ static struct sk_buff *frame_skb(struct acp_peer *peer, u32 linear)
 	}
 	room = LL_RESERVED_SPACE(dst->dev) + sizeof(struct udphdr) +
 	       (peer->job->family == AF_INET ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
-	skb = alloc_skb(room + linear, GFP_ATOMIC | __GFP_NOWARN);
+	skb = spare_skb(peer, room + linear) ?: alloc_skb(room + linear, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
 		acp_stat_inc(peer->job->node, tx_nomem);
 		return NULL;
@@ -274,13 +327,14 @@ static void build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_bu
 
 static bool build_ack(struct acp_peer *peer, struct sk_buff_head *out)
 {
-	struct sk_buff *skb = frame_skb(peer, sizeof(struct acp_frame_hdr) +
-					sizeof(struct acp_frame_ack));
+	u32 map = acp_flow_map_needed(&peer->flow) ? sizeof(struct acp_frame_ack) : 0;
+	struct sk_buff *skb = frame_skb(peer, sizeof(struct acp_frame_hdr) + map);
 	struct acp_frame f = { .type = ACP_FRAME_ACK };
 
 	if (!skb)
 		return false;
-	acp_flow_fill_map(&peer->flow, skb_put(skb, sizeof(struct acp_frame_ack)));
+	if (map)
+		acp_flow_fill_map(&peer->flow, skb_put(skb, map));
 	acp_flow_fill(&peer->flow, &f);
 	finish(peer, skb, &f);
 	acp_stat_inc(peer->job->node, tx_acks);
@@ -628,9 +682,6 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct acp_peer *peer = container_of(timer, struct acp_peer, timer);
 
-	spin_lock_bh(&peer->lock);
-	peer->armed = ~0ULL;
-	spin_unlock_bh(&peer->lock);
 	tasklet_schedule(&peer->work);
 	return HRTIMER_NORESTART;
 }
@@ -639,8 +690,10 @@ static void give_back_slots(struct acp_peer *peer)
 {
 	kfree(peer->slots);
 	kfree(peer->sent);
+	kfree_skb(peer->spare);
 	peer->slots = NULL;
 	peer->sent = NULL;
+	peer->spare = NULL;
 	peer->flow.slots = NULL;
 	if (!peer->fails || peer->fails->count || peer->fails->blind >= peer->flow.rcv)
 		return;
@@ -669,13 +722,14 @@ static void tick(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 }
 
 /* Everything that a peer's state asks to be sent.  Under the lock. */
-static void pass(struct acp_peer *peer, struct sk_buff_head *out)
+static void pass(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 {
-	u64 now = acp_now();
-
 	if (peer->dead)
 		return;
-	tick(peer, out, now);
+	if (now >= peer->armed) {
+		peer->armed = ~0ULL;
+		tick(peer, out, now);
+	}
 	if (peer->flow.state == ACP_FLOW_OPEN)
 		peer->wanted = false;
 	if (peer->flow.state == ACP_FLOW_CLOSED &&
@@ -717,7 +771,7 @@ void acp_peer_flush(struct acp_peer *peer)
 
 	__skb_queue_head_init(&out);
 	spin_lock_bh(&peer->lock);
-	pass(peer, &out);
+	pass(peer, &out, acp_now());
 	spin_unlock_bh(&peer->lock);
 	xmit_all(peer, &out);
 }
@@ -819,8 +873,8 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb)
 
 	spin_unlock_bh(&peer->lock);
 	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.length, cb.tagged);
-	kfree_skb(skb);
 	spin_lock_bh(&peer->lock);
+	kfree_skb(keep_spare(peer, skb));
 	if (verdict == ACP_MALFORMED)
 		acp_stat_inc(peer->job->node, drop_bad_msg);
 	else if (verdict != ACP_REFUSED)
@@ -892,7 +946,7 @@ static void work(struct tasklet_struct *t)
 	/* Not once acp_station_flush() has waited for what this may start. */
 	if (!READ_ONCE(peer->job->dead))
 		release_held(peer);
-	pass(peer, &out);
+	pass(peer, &out, acp_now());
 	list_splice_init(&peer->dropped, &dropped);
 	status = peer->dropped_status;
 	lost = peer->lost;
@@ -999,7 +1053,8 @@ static void frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_f
 		flow_restarted(peer, f->epoch_src, now);
 	if (verdict & ACP_FLOW_OPENED)
 		acp_stat_inc(peer->job->node, flows_opened);
-	acknowledgement(peer, f, f->type == ACP_FRAME_ACK ? (void *)skb->data : NULL, &done, now);
+	acknowledgement(peer, f, f->type == ACP_FRAME_ACK && f->length ? (void *)skb->data : NULL,
+			&done, now);
 	if (f->type == ACP_FRAME_DATA) {
 		data(peer, skb);
 		skb = NULL;
@@ -1008,7 +1063,8 @@ static void frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_f
 	if ((f->flags & ACP_FRAME_BULK) || peer->lost || !skb_queue_empty(&peer->held))
 		tasklet_schedule(&peer->work);
 	else
-		pass(peer, &out);
+		pass(peer, &out, now);
+	skb = keep_spare(peer, skb);
 drop:
 	spin_unlock_bh(&peer->lock);
 	kfree_skb(skb);

@@ -424,6 +424,16 @@ void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
 	f->late = 0;
 }
 
+bool acp_flow_map_needed(const struct acp_flow *f)
+{
+	u32 i;
+
+	for (i = 0; i < WINDOW / 64; i++)
+		if (f->applied[i])
+			return true;
+	return false;
+}
+
 void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map)
 {
 	u32 i;

@@ -179,6 +179,9 @@ void acp_flow_refuse(struct acp_flow *f, u64 seq);
 void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr);
 void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map);
 
+/* Is there more to tell than the header's sack has room for? */
+bool acp_flow_map_needed(const struct acp_flow *f);
+
 /* ---- time ---- */
 
 enum acp_flow_tick {

@@ -10,7 +10,7 @@ static const struct {
 	[ACP_FRAME_DATA] = { ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC |
 			     ACP_FRAME_LAZY,
 			     sizeof(struct acp_msg_hdr), 65535 },
-	[ACP_FRAME_ACK] = { 0, sizeof(struct acp_frame_ack), sizeof(struct acp_frame_ack) },
+	[ACP_FRAME_ACK] = { 0, 0, sizeof(struct acp_frame_ack) },
 	[ACP_FRAME_HELLO] = { ACP_FRAME_ASK, sizeof(struct acp_frame_hello),
 			      sizeof(struct acp_frame_hello) },
 };
@@ -55,6 +55,8 @@ void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f)
 static enum acp_frame_error check(const struct acp_frame *f)
 {
 	if (f->length < frame_rules[f->type].min || f->length > frame_rules[f->type].max)
+		return ACP_FRAME_BAD_LEN;
+	if (f->type == ACP_FRAME_ACK && f->length % sizeof(struct acp_frame_ack))
 		return ACP_FRAME_BAD_LEN;
 	if (f->flags & ~frame_rules[f->type].flags)
 		return ACP_FRAME_BAD_FLAGS;
