@@ -39,7 +39,6 @@ static void context_free_rcu(struct rcu_head *rcu)
 	struct acp_context *ctx = container_of(rcu, struct acp_context, rcu);
 
 	acp_job_put(ctx->job);
-	mmdrop(ctx->mm);
 	acp_queue_destroy(ctx);
 	kfree(ctx);
 }
@@ -49,6 +48,17 @@ void acp_context_free(struct kref *ref)
 	struct acp_context *ctx = container_of(ref, struct acp_context, refs);
 
 	call_rcu(&ctx->rcu, context_free_rcu);
+}
+
+/*
+ * What the file held.  Here and not with the structure: the last reference to
+ * an mm must not be dropped in softirq, where RCU may call.
+ */
+static void context_drop(struct acp_context *ctx)
+{
+	acp_region_remove_all(ctx);
+	mmdrop(ctx->mm);
+	acp_context_put(ctx);
 }
 
 static struct acp_context *context_new(struct acp_job *job, const struct acp_join *j)
@@ -80,8 +90,7 @@ static struct acp_context *context_new(struct acp_job *job, const struct acp_joi
 		err = acp_region_allocate(ctx, ACP_STAG_LIBRARY, PAGE_SIZE);
 	if (!err)
 		return ctx;
-	acp_region_remove_all(ctx);
-	acp_context_put(ctx);
+	context_drop(ctx);
 	return ERR_PTR(err);
 }
 
@@ -94,9 +103,8 @@ static void context_leave(struct acp_context *ctx)
 	xa_erase_bh(&job->ranks, ctx->rank);
 	WRITE_ONCE(ctx->closed, true);
 	acp_poller_remove(job->node, ctx);
-	acp_region_remove_all(ctx);
 	wake_up_all(&ctx->wait);
-	acp_context_put(ctx);
+	context_drop(ctx);
 	acp_node_leave(job);
 }
 
@@ -135,8 +143,7 @@ static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 	}
 	err = add_rank(ctx);
 	if (err) {
-		acp_region_remove_all(ctx);
-		acp_context_put(ctx);
+		context_drop(ctx);
 		acp_node_leave(job);
 		return ERR_PTR(err);
 	}
