@@ -27,11 +27,15 @@ station_exit:
 	return err;
 }
 
-/* Callbacks of freed jobs and contexts are code of this module: wait for them. */
+/*
+ * Callbacks of freed jobs and contexts are code of this module: wait for them.
+ * Twice, since that of a context may put its job, which then has one, too.
+ */
 static void __exit acp_exit(void)
 {
 	acp_dev_exit();
 	acp_node_exit();
+	rcu_barrier();
 	rcu_barrier();
 	acp_station_exit();
 }
