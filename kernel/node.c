@@ -309,6 +309,9 @@ static void __net_exit node_leave(struct net *net)
 		job_destroy(job);
 	}
 	mutex_unlock(&node->lock);
+	/* A tender may want the lock, and a frame be on its way through a closed socket. */
+	flush_workqueue(tenders);
+	synchronize_rcu();
 	acp_poller_exit(node);
 	xa_destroy(&node->jobs);
 	free_percpu(node->stats);
