@@ -222,7 +222,7 @@ static int ioctl_unreg(struct acp_context *ctx, void __user *arg)
 	return err;
 }
 
-/* Drain until nothing is left that can be taken; a signal ends it early. */
+/* Drain until nothing is left that can be done now; after a signal the poller goes on. */
 static void ring(struct acp_context *ctx)
 {
 	bool more;
@@ -232,8 +232,9 @@ static void ring(struct acp_context *ctx)
 		more = acp_queue_drain(ctx, ACP_DRAIN_CALLER);
 		local_bh_enable();
 		cond_resched();
-	} while (more && !signal_pending(current) && READ_ONCE(ctx->sq->tail) != ctx->taken &&
-		 !READ_ONCE(ctx->starved));
+	} while (more && !signal_pending(current));
+	if (more)
+		acp_poller_kick(ctx->job->node);
 }
 
 static int ioctl_doorbell(struct acp_context *ctx, void __user *arg)
