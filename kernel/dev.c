@@ -284,7 +284,11 @@ static int ioctl_wait(struct acp_context *ctx, void __user *arg)
 	ring(ctx);
 	if (!(w.flags & ACP_WAIT_ARM))
 		return wait_for(ctx, w.ticket, w.timeout_ns);
-	WRITE_ONCE(ctx->armed, w.ticket);
+	/* The ticket, before the look: pairs with wq_has_sleeper() in acp_queue_complete(). */
+	smp_store_mb(ctx->armed, w.ticket);
+	/* epoll asks only after a wake-up, and this one may have come while nothing was armed. */
+	if (READ_ONCE(ctx->completed) >= w.ticket)
+		wake_up_all(&ctx->wait);
 	return 0;
 }
 
