@@ -147,6 +147,9 @@ static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 		acp_node_leave(job);
 		return ERR_PTR(err);
 	}
+	smp_mb();	/* pairs with xchg() in acp_barrier_abort(): it finds us, or we see it */
+	if (READ_ONCE(job->aborted))
+		acp_queue_abort(ctx);
 	acp_poller_add(job->node, ctx);
 	j->node = job->me;
 	j->local_ranks = job->barrier.expected;

@@ -321,6 +321,21 @@ TEST(K1_join_twice)
 	accepted(&s, "rank 0 after it left");
 }
 
+/* The job has ended before this rank came: it is told as those that were there. */
+TEST(K1_join_an_aborted_job)
+{
+	struct rank r[2];
+	struct setup s;
+
+	setup_local(&s, 0, 2);
+	rank_open(&r[0], &s);
+	CHECK_EQ(ioctl(r[0].fd, ACP_IOC_ABORT), 0);
+	setup_local(&s, 1, 2);
+	rank_open(&r[1], &s);
+	CHECK_EQ(r[1].cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
+	CHECK_EQ(rank_do_copy(&r[1], heap_ga(&r[1], 8), heap_ga(&r[1], 0), 8), ACP_ST_ABORT);
+}
+
 /* Ranks of one job on one node must agree. */
 #define DIFFERS(change, error)							\
 	do {									\
