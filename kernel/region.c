@@ -12,6 +12,7 @@
 #include "region.h"
 
 #define PIN_BATCH 512
+#define LOOK_BATCH 1024	/* pages looked at under one hold of mmap_lock */
 
 /* ---- access, any context ---- */
 
@@ -275,6 +276,26 @@ int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
 
 /* ---- user memory ---- */
 
+/* These pages may be others now.  True: a worker may look at once. */
+static bool note_change(struct acp_region *r, const struct mmu_notifier_range *range)
+{
+	unsigned long first = (max(range->start, r->start) - r->start) >> PAGE_SHIFT;
+	unsigned long end = min(PAGE_ALIGN(range->end - r->start) >> PAGE_SHIFT, r->npages);
+	bool ready;
+
+	spin_lock(&r->changed_lock);
+	if (r->changed == r->changed_end) {
+		r->changed = first;
+		r->changed_end = end;
+	} else {
+		r->changed = min(r->changed, first);
+		r->changed_end = max(r->changed_end, end);
+	}
+	ready = r->ready;
+	spin_unlock(&r->changed_lock);
+	return ready;
+}
+
 /*
  * The mapping changed.  Unmapping ends the region at once.  Other changes can
  * be harmless (migration tried, write-protection by fork), so a worker looks
@@ -293,9 +314,8 @@ static bool invalidate(struct mmu_interval_notifier *n, const struct mmu_notifie
 		WRITE_ONCE(r->revoked, true);
 		break;
 	case MMU_NOTIFY_CLEAR:
-		/* The pages, after the word that they are there: pairs with attach(). */
-		if (smp_load_acquire(&r->ready))
-			schedule_work(&r->recheck);
+		if (note_change(r, range))
+			queue_work(system_unbound_wq, &r->recheck);
 		break;
 	default:
 		break;
@@ -325,33 +345,40 @@ static bool same_page(struct acp_region *r, unsigned long i)
 	return page == r->pages[i];
 }
 
-static bool same_pages(struct acp_region *r)
+/* The same of pages [first, end). */
+static bool same_pages(struct acp_region *r, unsigned long first, unsigned long end)
 {
-	unsigned long i;
 	bool same = true;
 
 	mmap_read_lock(r->mm);
-	for (i = 0; i < r->npages && same && !READ_ONCE(r->revoked); i++) {
-		same = same_page(r, i);
+	for (; first < end && same; first++) {
+		same = same_page(r, first);
 		cond_resched();
 	}
 	mmap_read_unlock(r->mm);
 	return same;
 }
 
-/* The notifier calls before the change is made: look when it has been made. */
+/*
+ * The notifier calls before the change is made: look when it has been made.
+ * One that begins after this wait is noted, and queues us again.
+ */
 static void recheck(struct work_struct *work)
 {
 	struct acp_region *r = container_of(work, struct acp_region, recheck);
-	unsigned long seq;
+	unsigned long i, end;
 
 	if (!mmget_not_zero(r->mm))
 		return;
-	do {
-		seq = mmu_interval_read_begin(&r->notifier);
-		if (!same_pages(r))
+	spin_lock(&r->changed_lock);
+	i = r->changed;
+	end = r->changed_end;
+	r->changed = end;
+	spin_unlock(&r->changed_lock);
+	mmu_interval_read_begin(&r->notifier);
+	for (; i < end && !READ_ONCE(r->revoked); i += LOOK_BATCH)
+		if (!same_pages(r, i, min(end, i + LOOK_BATCH)))
 			WRITE_ONCE(r->revoked, true);
-	} while (mmu_interval_read_retry(&r->notifier, seq) && !READ_ONCE(r->revoked));
 	mmput(r->mm);
 }
 
@@ -410,26 +437,36 @@ static int check_reg(struct acp_context *ctx, const struct acp_reg *reg)
 	return 0;
 }
 
-/* Watch first, then pin: a change in between shows in the notifier's sequence. */
+/* From here on recheck() may look.  True: something has changed since we watch. */
+static bool set_ready(struct acp_region *r)
+{
+	bool changed;
+
+	spin_lock(&r->changed_lock);
+	r->ready = true;
+	changed = r->changed != r->changed_end;
+	spin_unlock(&r->changed_lock);
+	return changed;
+}
+
+/* Watch first, wait for changes under way, then pin: what changes meanwhile is noted. */
 static int attach(struct acp_region *r)
 {
-	unsigned long seq;
 	int err;
 
 	INIT_WORK(&r->recheck, recheck);
+	spin_lock_init(&r->changed_lock);
 	err = mmu_interval_notifier_insert(&r->notifier, r->mm, r->start,
 					   r->npages << PAGE_SHIFT, &notifier_ops);
 	if (err)
 		return err;
 	r->notified = true;
-	seq = mmu_interval_read_begin(&r->notifier);
+	mmu_interval_read_begin(&r->notifier);
 	err = pin(r, r->start, r->npages);
 	if (err)
 		return err;
 	r->pinned = true;
-	/* The pages, before the word that they are there: pairs with invalidate(). */
-	smp_store_release(&r->ready, true);
-	if (mmu_interval_read_retry(&r->notifier, seq))
+	if (set_ready(r))
 		recheck(&r->recheck);
 	return READ_ONCE(r->revoked) ? -EFAULT : 0;
 }

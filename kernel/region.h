@@ -36,9 +36,12 @@ struct acp_region {
 	struct mm_struct *mm;
 	struct mmu_interval_notifier notifier;
 	struct work_struct recheck;	/* is the mapping still the same? */
+	spinlock_t changed_lock;	/* guards the next three */
+	unsigned long changed;	/* pages [changed, changed_end): to be looked at */
+	unsigned long changed_end;
+	bool ready;		/* pages are filled in: recheck may look */
 	bool notified;		/* the notifier is inserted */
 	bool pinned;
-	bool ready;		/* pages are filled in: recheck may look; released by attach() */
 	struct completion idle;	/* users reached 0 */
 	refcount_t holders;	/* the context, and mappings of kernel memory */
 	struct rcu_head rcu;
