@@ -404,16 +404,24 @@ static int pin(struct acp_region *r, unsigned long addr, unsigned long npages)
 	return 0;
 }
 
-/* An existing registration that this one lies in. */
+static bool covers(const struct acp_region *r, const struct acp_reg *reg)
+{
+	return r->color == reg->color && r->access == reg->access && !READ_ONCE(r->revoked) &&
+	       r->count < U32_MAX && reg->addr >= r->start + r->base &&
+	       reg->addr - r->start + reg->length <= r->end;
+}
+
+/* An existing registration that this one lies in.  If it is in doubt, that is settled first. */
 static struct acp_region *find_cover(struct acp_context *ctx, const struct acp_reg *reg)
 {
 	struct acp_region *r;
 	unsigned long stag;
 
 	xa_for_each_start(&ctx->regions, stag, r, ACP_STAG_USER) {
-		if (r->color == reg->color && r->access == reg->access && !READ_ONCE(r->revoked) &&
-		    r->count < U32_MAX && reg->addr >= r->start + r->base &&
-		    reg->addr - r->start + reg->length <= r->end)
+		if (!covers(r, reg))
+			continue;
+		flush_work(&r->recheck);
+		if (!READ_ONCE(r->revoked))
 			return r;
 	}
 	return NULL;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/memfd.h>
+#include <sched.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 
@@ -508,6 +509,54 @@ TEST(M2_keys_are_not_reused_at_once)
 		give_back(key, 0);
 		CHECK_EQ(rank_do_copy(&r, key, heap_ga(&r, 0), 8), ACP_ST_STAG);
 		last = key;
+	}
+}
+
+/* Which pages of a registered range may be dropped and yet hold data again: all of them. */
+TEST(M2_register_again_after_dropping_pages)
+{
+	static const size_t dropped[] = { 0, 1, 1023, 1024, 2047, 2999 };
+	char *p = pages(3000 * PAGE, PROT_READ | PROT_WRITE);
+	size_t i;
+
+	begin();
+	for (i = 0; i < 6; i++) {
+		uint64_t old = key_of(p, 3000 * PAGE, ACP_ACCESS_ALL), key;
+		char *page = p + dropped[i] * PAGE;
+
+		CHECK_EQ(madvise(page, PAGE, MADV_DONTNEED), 0);
+		fill(page, 8, i);
+		key = key_of(p, 3000 * PAGE, ACP_ACCESS_ALL);
+		CHECK(key != old);
+		CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 0), key + dropped[i] * PAGE, 8), ACP_ST_OK);
+		CHECK(filled(r.heap, 8, i));
+		give_back(old, 0);
+		give_back(key, 0);
+	}
+}
+
+/* At once, before a worker of this processor can have looked. */
+TEST(M2_register_again_before_anybody_looked)
+{
+	struct sched_param urgent = { .sched_priority = 1 };
+	char *p = pages(PAGE, PROT_READ | PROT_WRITE);
+	uint64_t old, key;
+	cpu_set_t cpu;
+	int i;
+
+	begin();
+	CPU_ZERO(&cpu);
+	CPU_SET(0, &cpu);
+	CHECK_EQ(sched_setaffinity(0, sizeof(cpu), &cpu), 0);
+	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &urgent), 0);
+	for (i = 0; i < 100; i++) {
+		old = key_of(p, PAGE, ACP_ACCESS_ALL);
+		CHECK_EQ(madvise(p, PAGE, MADV_DONTNEED), 0);
+		p[0] = 1;
+		key = key_of(p, PAGE, ACP_ACCESS_ALL);
+		CHECK(key != old);
+		give_back(old, 0);
+		give_back(key, 0);
 	}
 }
 
