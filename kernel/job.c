@@ -9,6 +9,9 @@
 #include <linux/uaccess.h>
 #include "job.h"
 
+/* For sizes that a caller asks for: it pays, and no message when there is no such memory. */
+#define GFP_USER_WISH (GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
+
 /* ---- the map ---- */
 
 u32 acp_job_node_of(const struct acp_job *job, u32 rank)
@@ -67,7 +70,7 @@ static bool rank_run_ok(const struct acp_rank_run *r, u32 next, const struct acp
 /* All ranks once, and no node without a rank. */
 static int check_rank_runs(const struct acp_rank_run *r, const struct acp_join *j)
 {
-	unsigned long *used = bitmap_zalloc(j->nodes, GFP_KERNEL);
+	unsigned long *used = kvcalloc(BITS_TO_LONGS(j->nodes), sizeof(*used), GFP_USER_WISH);
 	u32 i, next = 0;
 	int err = -EINVAL;
 
@@ -84,7 +87,7 @@ static int check_rank_runs(const struct acp_rank_run *r, const struct acp_join *
 	if (next == j->nprocs && bitmap_full(used, j->nodes))
 		err = 0;
 out:
-	bitmap_free(used);
+	kvfree(used);
 	return err;
 }
 
@@ -116,7 +119,7 @@ static void *read_array(u64 ptr, u32 n, size_t size)
 
 	if (!n || n > ACP_RUNS_MAX)
 		return ERR_PTR(-EINVAL);
-	p = kvmalloc_array(n, size, GFP_KERNEL_ACCOUNT);
+	p = kvmalloc_array(n, size, GFP_USER_WISH);
 	if (!p)
 		return ERR_PTR(-ENOMEM);
 	if (copy_from_user(p, u64_to_user_ptr(ptr), (size_t)n * size)) {

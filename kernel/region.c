@@ -518,7 +518,7 @@ static struct acp_region *pin_new(struct acp_context *ctx, const struct acp_reg 
 	r->start = reg->addr - first;
 	r->base = first;
 	r->end = first + reg->length;
-	r->pages = kvmalloc_array(npages, sizeof(*r->pages), GFP_KERNEL_ACCOUNT);
+	r->pages = kvmalloc_array(npages, sizeof(*r->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	err = r->pages ? attach(r) : -ENOMEM;
 	if (!err)
 		err = give_stag(ctx, r);

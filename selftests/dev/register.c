@@ -86,6 +86,13 @@ TEST(M1_nothing_and_everything)
 	refused(p, 1UL << 45, ACP_ACCESS_ALL, EOVERFLOW, "more than an offset can say");
 }
 
+/* The list of its pages alone would be 2 GiB.  The kernel must not complain about such a wish. */
+TEST(M1_a_tebibyte)
+{
+	begin();
+	refused((void *)(1UL << 41), 1UL << 40, ACP_ACCESS_ALL, ENOMEM, "1 TiB");
+}
+
 TEST(M1_access_rights)
 {
 	char *p = pages(PAGE, PROT_READ | PROT_WRITE);
