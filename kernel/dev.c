@@ -410,9 +410,16 @@ static const struct vm_operations_struct memory_ops = {
 /* The rings live as long as the file, which the mapping holds. */
 static int map_pages(struct vm_area_struct *vma, void *kaddr, size_t bytes)
 {
+	unsigned long addr;
+	int err = 0;
+
 	if (vma->vm_end - vma->vm_start > bytes)
 		return -EINVAL;
-	return remap_vmalloc_range(vma, kaddr, 0);
+	for (addr = vma->vm_start; addr < vma->vm_end && !err; addr += PAGE_SIZE) {
+		err = vm_insert_page(vma, addr, vmalloc_to_page(kaddr));
+		kaddr += PAGE_SIZE;
+	}
+	return err;
 }
 
 /* Kernel-allocated memory of a rank on this node, held against its leaving. */

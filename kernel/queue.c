@@ -7,6 +7,7 @@
 #include "job.h"
 #include "node.h"
 #include "queue.h"
+#include "region.h"
 #include "station.h"
 
 /* ---- making ---- */
@@ -18,8 +19,8 @@ int acp_queue_create(struct acp_context *ctx, u32 depth)
 	ctx->depth = depth;
 	ctx->sq_bytes = PAGE_ALIGN(sizeof(struct acp_sq) + depth * sizeof(struct acp_sqe));
 	ctx->cq_bytes = PAGE_ALIGN(sizeof(struct acp_cq) + depth);
-	ctx->sq = vmalloc_user(ctx->sq_bytes);
-	ctx->cq = vmalloc_user(ctx->cq_bytes);
+	ctx->sq = acp_region_pages(ctx->sq_bytes);
+	ctx->cq = acp_region_pages(ctx->cq_bytes);
 	ctx->cmds = kvcalloc(ACP_INFLIGHT, sizeof(*ctx->cmds), GFP_KERNEL_ACCOUNT);
 	if (!ctx->sq || !ctx->cq || !ctx->cmds)
 		return -ENOMEM;

@@ -246,6 +246,12 @@ void acp_region_release(struct acp_region *r)
 
 /* ---- kernel-allocated memory ---- */
 
+void *acp_region_pages(size_t bytes)
+{
+	return __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN |
+				__GFP_RETRY_MAYFAIL);
+}
+
 int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
 {
 	u64 size = PAGE_ALIGN(max_t(u64, bytes, 1));
@@ -265,7 +271,7 @@ int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
 	r->stag = stag;
 	r->end = bytes;
 	r->bytes = size;
-	r->kaddr = vmalloc_user(size);
+	r->kaddr = acp_region_pages(size);
 	err = r->kaddr ? xa_insert(&ctx->regions, stag, r, GFP_KERNEL_ACCOUNT) : -ENOMEM;
 	if (err) {
 		acp_region_release(r);

@@ -47,6 +47,9 @@ struct acp_region {
 	struct rcu_head rcu;
 };
 
+/* Zeroed pages that users may map, charged to the caller's control group; vfree() frees them. */
+void *acp_region_pages(size_t bytes);
+
 /* Kernel-allocated memory under a reserved STag; accounted to ctx->mm. */
 int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes);
 
