@@ -272,19 +272,13 @@ static bool same_key(const siphash_key_t *a, const siphash_key_t *b)
 	return !((a->key[0] ^ b->key[0]) | (a->key[1] ^ b->key[1]));
 }
 
-int acp_job_match(const struct acp_job *job, const struct acp_join *j)
+int acp_job_match(const struct acp_job *job, const struct acp_job *other)
 {
-	struct acp_job *other = acp_job_create(job->node, j);
-	int err = 0;
-
-	if (IS_ERR(other))
-		return PTR_ERR(other);
 	if (!same_key(&other->key, &job->key) || !uid_eq(other->owner, job->owner))
-		err = -EACCES;
-	else if (other->digest != job->digest || other->ga.nprocs != job->ga.nprocs ||
-		 other->me != job->me || other->port != job->port ||
-		 other->limit != job->limit || other->open_limit != job->open_limit)
-		err = -EPROTO;
-	acp_job_put(other);
-	return err;
+		return -EACCES;
+	if (other->digest != job->digest || other->ga.nprocs != job->ga.nprocs ||
+	    other->me != job->me || other->port != job->port ||
+	    other->limit != job->limit || other->open_limit != job->open_limit)
+		return -EPROTO;
+	return 0;
 }

@@ -96,8 +96,8 @@ static inline unsigned long acp_job_index(u32 id, u16 generation)
  */
 struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *join);
 
-/* Does a second join agree with the job?  0, -EACCES, -EPROTO or what reading runs gives. */
-int acp_job_match(const struct acp_job *job, const struct acp_join *join);
+/* Does what a second rank brings agree with the job?  0, -EACCES, -EPROTO. */
+int acp_job_match(const struct acp_job *job, const struct acp_job *other);
 
 void acp_job_put(struct acp_job *job);
 

@@ -181,56 +181,61 @@ static void tend(struct work_struct *work)
 		acp_job_put(job);
 }
 
-static struct acp_job *job_new(struct acp_node *node, const struct acp_join *join)
+/* Into the table, which then holds a reference, as does the tending work.  Under node->lock. */
+static int job_add(struct acp_node *node, struct acp_job *job)
 {
-	struct acp_job *job = acp_job_create(node, join);
 	int err;
 
-	if (IS_ERR(job))
-		return job;
 	INIT_DELAYED_WORK(&job->tend, tend);
 	err = acp_socket_open(job);
 	if (!err)
 		err = xa_err(xa_store(&node->jobs, acp_job_index(job->id, job->generation), job,
 				      GFP_KERNEL_ACCOUNT));
-	if (!err) {
-		refcount_inc(&job->refs);
-		queue_delayed_work(tenders, &job->tend, TEND_EVERY);
-		return job;
+	if (err) {
+		acp_socket_close(job);
+		return err;
 	}
-	acp_socket_close(job);
-	acp_job_put(job);
-	return ERR_PTR(err);
+	refcount_add(2, &job->refs);
+	queue_delayed_work(tenders, &job->tend, TEND_EVERY);
+	return 0;
+}
+
+/* The job that others here have joined, or the wanted one, which then is in the table. */
+static struct acp_job *find_or_add(struct acp_node *node, struct acp_job *wanted)
+{
+	struct acp_job *job;
+	int err;
+
+	if (node->dying)
+		return ERR_PTR(-ENODEV);
+	job = xa_load(&node->jobs, acp_job_index(wanted->id, wanted->generation));
+	if (job && job->members) {
+		err = acp_job_match(job, wanted);
+		return err ? ERR_PTR(err) : job;
+	}
+	if (job)
+		job_destroy(job);
+	err = acp_poller_start(node);
+	if (!err)
+		err = job_add(node, wanted);
+	return err ? ERR_PTR(err) : wanted;
 }
 
 struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join)
 {
-	struct acp_job *job;
-	int err = 0;
+	/* Not under the lock: user memory may take as long as its owner likes. */
+	struct acp_job *wanted = acp_job_create(node, join), *job;
 
+	if (IS_ERR(wanted))
+		return wanted;
 	mutex_lock(&node->lock);
-	if (node->dying) {
-		mutex_unlock(&node->lock);
-		return ERR_PTR(-ENODEV);
-	}
-	job = xa_load(&node->jobs, acp_job_index(join->job, join->generation));
-	if (job && !job->members) {
-		job_destroy(job);
-		job = NULL;
-	}
-	if (job)
-		err = acp_job_match(job, join);
-	else
-		err = acp_poller_start(node);
-	if (err)
-		job = ERR_PTR(err);
-	else if (!job)
-		job = job_new(node, join);
+	job = find_or_add(node, wanted);
 	if (!IS_ERR(job)) {
 		job->members++;
 		refcount_inc(&job->refs);
 	}
 	mutex_unlock(&node->lock);
+	acp_job_put(wanted);
 	return job;
 }
 

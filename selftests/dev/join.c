@@ -5,7 +5,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/userfaultfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "rank.h"
@@ -503,6 +505,50 @@ TEST(K1_join_result_not_writable)
 	accepted(&s, "the same rank by another file");
 	CHECK_EQ(mprotect(p, PAGE, PROT_READ | PROT_WRITE), 0);
 	CHECK_EQ(ioctl(fd, ACP_IOC_JOIN, p), 0);
+}
+
+/* A page that is never there: who reads it waits for ever. */
+static void *page_that_never_comes(void)
+{
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *p = pages(PAGE, PROT_READ | PROT_WRITE);
+
+	if (fd < 0)
+		SKIP("no userfaultfd: %s", strerror(errno));
+	range.range = (struct uffdio_range){ (uintptr_t)p, PAGE };
+	CHECK_EQ(ioctl(fd, UFFDIO_API, &api), 0);
+	CHECK_EQ(ioctl(fd, UFFDIO_REGISTER, &range), 0);
+	return p;
+}
+
+/* One whose placement cannot be read waits alone: others join and leave. */
+TEST(K1_join_that_waits_for_its_memory)
+{
+	int ready[2], status = 0;
+	struct setup s;
+	pid_t child;
+	char byte;
+
+	CHECK_EQ(pipe(ready), 0);
+	setup_local(&s, 0, 4);
+	accepted(&s, "before");
+	child = fork();
+	if (!child) {
+		s.join.job++;
+		s.join.rank_run_ptr = (uintptr_t)page_that_never_comes();
+		CHECK_EQ(write(ready[1], "", 1), 1);
+		setup_join(&s);
+		FAIL("joined without its placement");
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		_exit(0);	/* the child has said why */
+	sleep_ms(300);
+	accepted(&s, "meanwhile");
+	CHECK_EQ(kill(child, SIGKILL), 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
 }
 
 /* What comes back. */
