@@ -276,6 +276,7 @@ static u8 expect(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *
 	if (!third)
 		return ACP_ST_ABORT;
 	status = expect_of(ctx, cmd, third, ACP_EXPECT_RESULT);
+	acp_peer_kick(third);
 	return cmd->life[ACP_EXPECT_RESULT - 1] == life ? status : ACP_ST_PEER;
 }
 
@@ -353,6 +354,7 @@ struct frame {
 	struct acp_msg first;		/* its first message; mostly the only one */
 	u32 first_size;
 	u32 count;			/* messages */
+	bool lone_put;
 	bool pending;
 	bool refused;			/* for want of memory to tell how it ended */
 };
@@ -377,10 +379,9 @@ static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item
 	kick(f, peer);
 }
 
-/* All that applying may need, so that it cannot stop half way. */
-static bool reserve(struct frame *f, int needs)
+static bool need_arrival(struct frame *f)
 {
-	if (!needs)
+	if (f->arrival)
 		return true;
 	f->arrival = kzalloc(sizeof(*f->arrival), GFP_ATOMIC | __GFP_NOWARN);
 	if (!f->arrival)
@@ -389,6 +390,15 @@ static bool reserve(struct frame *f, int needs)
 	f->arrival->seq = f->seq;
 	f->arrival->epoch = f->epoch;
 	refcount_set(&f->arrival->refs, 1);
+	return true;
+}
+
+/* All that applying may need, so that it cannot stop half way. */
+static bool reserve(struct frame *f, int needs)
+{
+	/* A lone message that fails has no effect: if there is no memory then, it comes again. */
+	if (needs && f->count > 1 && !need_arrival(f))
+		return false;
 	while (needs--) {
 		struct acp_item *item = item_new();
 
@@ -423,9 +433,10 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 {
 	struct acp_item *item;
 
-	if (list_empty(&f->spare) && !reserve(f, 1)) {
+	if (!need_arrival(f) || (list_empty(&f->spare) && !reserve(f, 1))) {
 		/* The frame comes again; what earlier pieces met must not be lost. */
-		acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
+		if (m->type == ACP_MSG_DATA)
+			acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
 		f->refused = true;
 		return;
 	}
@@ -607,13 +618,20 @@ static bool message_ok(struct frame *f, const struct acp_msg *m)
 	return true;
 }
 
-/* A third node that waits for the end of this command: can it be told? */
-static bool origin_reachable(struct frame *f, const struct acp_msg *m)
+/* The items that it may take to tell the origin of this command's end. */
+static int end_needs(struct frame *f, const struct acp_msg *m)
 {
-	u32 node = acp_job_node_of(f->job, m->origin);
+	u32 node;
 
-	return node == f->job->me || node == f->peer->node ||
-	       acp_peer_get(f->job, node, f->peer->color);
+	if (m->type != ACP_MSG_DATA || !(m->flags & ACP_MSG_LAST))
+		return 0;
+	node = acp_job_node_of(f->job, m->origin);
+	if (node == f->job->me)
+		return 0;
+	f->lone_put = node == f->peer->node;
+	if (!f->lone_put)
+		f->refused |= !acp_peer_get(f->job, node, f->peer->color);
+	return 1;
 }
 
 /* Is every message well formed?  How many items may they need, how many are commands? */
@@ -634,16 +652,11 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 			f->first_size = n;
 		}
 		*cmds += m.type == ACP_MSG_CMD;
-		needs += m.type == ACP_MSG_CMD ||
-			 (m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST));
-		f->refused |= m.type == ACP_MSG_DATA && (m.flags & ACP_MSG_LAST) &&
-			      !origin_reachable(f, &m);
+		needs += m.type == ACP_MSG_CMD || end_needs(f, &m);
 	}
-	/* A put that is alone needs an answer only if it fails, without effect. */
-	if (f->count == 1 && m.type == ACP_MSG_DATA && m.origin < f->job->ga.nprocs &&
-	    acp_job_node_of(f->job, m.origin) == f->peer->node)
-		return 0;
-	return needs;
+	/* It needs an answer only if it fails, without effect. */
+	f->lone_put &= f->count == 1;
+	return f->lone_put ? 0 : needs;
 }
 
 static void unreserve(struct frame *f)
@@ -670,6 +683,8 @@ static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 			break;
 		case ACP_MSG_CMD:
 			take_cmd(f, &m);
+			if (f->refused)
+				return false;
 			break;
 		case ACP_MSG_DONE:
 			complete_own(f->job, m.origin, m.ticket, m.status);
@@ -702,7 +717,7 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 		acp_stat_inc(f.job->node, drop_nomem);
 		verdict = ACP_REFUSED;
 	} else if (!apply(&f, skb, length, tagged)) {
-		/* Only a piece can fail so, and it is alone in its frame. */
+		/* Only a message that is alone in its frame can fail so, without effect. */
 		acp_stat_inc(f.job->node, drop_nomem);
 		verdict = ACP_REFUSED;
 	} else if (f.pending) {
