@@ -98,14 +98,15 @@ static struct acp_context *context_new(struct acp_job *job, const struct acp_joi
 static void context_leave(struct acp_context *ctx)
 {
 	struct acp_job *job = ctx->job;
+	u32 rank = ctx->rank;
 
 	acp_barrier_leave(ctx);
-	xa_erase_bh(&job->ranks, ctx->rank);
+	xa_erase_bh(&job->ranks, rank);
 	WRITE_ONCE(ctx->closed, true);
 	acp_poller_remove(job->node, ctx);
 	wake_up_all(&ctx->wait);
 	context_drop(ctx);
-	acp_node_leave(job);
+	acp_node_leave(job, rank, false);
 }
 
 /* ---- join ---- */
@@ -121,13 +122,6 @@ static int read_join(struct acp_join *j, void __user *arg)
 	return 0;
 }
 
-static int add_rank(struct acp_context *ctx)
-{
-	int err = xa_insert_bh(&ctx->job->ranks, ctx->rank, ctx, GFP_KERNEL_ACCOUNT);
-
-	return err == -EBUSY ? -EEXIST : err;
-}
-
 static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 {
 	struct acp_job *job = acp_node_join(acp_node_of(file->net), j);
@@ -138,13 +132,13 @@ static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 		return ERR_CAST(job);
 	ctx = context_new(job, j);
 	if (IS_ERR(ctx)) {
-		acp_node_leave(job);
+		acp_node_leave(job, j->rank, true);
 		return ctx;
 	}
-	err = add_rank(ctx);
+	err = xa_insert_bh(&job->ranks, j->rank, ctx, GFP_KERNEL_ACCOUNT);
 	if (err) {
 		context_drop(ctx);
-		acp_node_leave(job);
+		acp_node_leave(job, j->rank, true);
 		return ERR_PTR(err);
 	}
 	smp_mb();	/* pairs with xchg() in acp_barrier_abort(): it finds us, or we see it */

@@ -72,6 +72,7 @@ struct acp_job {
 
 	refcount_t refs;	/* contexts, work under way, the node's table */
 	u32 members;		/* ranks here; under the node's mutex */
+	struct xarray seats;	/* rank -> is it here, or was it; likewise */
 	bool dead;		/* out of the node's table; likewise */
 	u64 left_at;		/* ns, when the last rank left */
 	struct delayed_work tend;	/* holds a reference */

@@ -16,6 +16,9 @@
 #define LINGER_POLL	(HZ / 10)
 #define TEND_EVERY	(5 * HZ)
 
+#define SEAT_LEFT	xa_mk_value(0)
+#define SEAT_TAKEN	xa_mk_value(1)
+
 static unsigned int node_id;
 static struct workqueue_struct *tenders;	/* of our own, so that the module can wait for it */
 
@@ -125,6 +128,7 @@ static void job_destroy(struct acp_job *job)
 	acp_station_flush();
 	acp_peer_destroy_all(job);
 	acp_socket_close(job);
+	xa_destroy(&job->seats);
 	acp_job_put(job);
 }
 
@@ -221,29 +225,46 @@ static struct acp_job *find_or_add(struct acp_node *node, struct acp_job *wanted
 	return err ? ERR_PTR(err) : wanted;
 }
 
+/*
+ * A rank is here once in the life of a job: tickets begin anew, and what is
+ * under way for the first one would be taken for the second one's.
+ */
+static int take_seat(struct acp_job *job, u32 rank)
+{
+	void *seat = xa_load(&job->seats, rank);
+
+	if (seat)
+		return seat == SEAT_TAKEN ? -EEXIST : -ESTALE;
+	return xa_err(xa_store(&job->seats, rank, SEAT_TAKEN, GFP_KERNEL_ACCOUNT));
+}
+
 struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join)
 {
 	/* Not under the lock: user memory may take as long as its owner likes. */
 	struct acp_job *wanted = acp_job_create(node, join), *job;
+	int err;
 
 	if (IS_ERR(wanted))
 		return wanted;
 	mutex_lock(&node->lock);
 	job = find_or_add(node, wanted);
-	if (!IS_ERR(job)) {
+	err = IS_ERR(job) ? PTR_ERR(job) : take_seat(job, join->rank);
+	if (!err) {
 		job->members++;
 		refcount_inc(&job->refs);
 	}
 	mutex_unlock(&node->lock);
 	acp_job_put(wanted);
-	return job;
+	return err ? ERR_PTR(err) : job;
 }
 
-void acp_node_leave(struct acp_job *job)
+void acp_node_leave(struct acp_job *job, u32 rank, bool again)
 {
 	struct acp_node *node = job->node;
 
 	mutex_lock(&node->lock);
+	if (!job->dead)
+		xa_store(&job->seats, rank, again ? NULL : SEAT_LEFT, GFP_KERNEL);
 	if (!--job->members && !job->dead) {
 		job->left_at = acp_now();
 		if (!mod_delayed_work(tenders, &job->tend, LINGER_POLL))

@@ -42,11 +42,11 @@ void acp_node_exit(void);
 struct acp_node *acp_node_of(struct net *net);
 
 /*
- * Join or leave: the job is found or made, and counted.  May sleep.
- * Errors as of ACP_IOC_JOIN.
+ * Join or leave: the job is found or made, and the rank counted.  Who leaves
+ * may come "again" if it was never seen.  May sleep.  Errors as of ACP_IOC_JOIN.
  */
 struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join);
-void acp_node_leave(struct acp_job *job);
+void acp_node_leave(struct acp_job *job, u32 rank, bool again);
 
 /* ---- peers ---- */
 

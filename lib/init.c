@@ -106,6 +106,10 @@ static void explain_join(int error)
 		libacp_error("job %u has this rank on this node already: another process has ACP_RANK=%u, or another job ACP_JOB=%u",
 			     boot->job, boot->rank, boot->job);
 		break;
+	case ESTALE:
+		libacp_error("rank %u of job %u has left, but other ranks of it are still on this node: end these first, or set another ACP_JOB",
+			     boot->rank, boot->job);
+		break;
 	case EADDRNOTAVAIL:
 		libacp_error("placed on node %u, but this machine (network namespace) lacks an address of that node: compare ACP_NODES and ACP_PLACEMENT with 'ip address'",
 			     libacp_boot_node_of(boot, boot->rank));

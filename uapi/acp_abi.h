@@ -160,6 +160,7 @@ struct acp_node_run {
  * everything up to "key" but for rank and sizes.
  *	-EALREADY	this file has joined
  *	-EEXIST		the rank is taken on this node
+ *	-ESTALE		the rank has left, and others of this generation are still here
  *	-EADDRNOTAVAIL	the rank's node has no such local address here
  *	-EADDRINUSE	the port is taken by somebody else
  *	-EACCES		another key or user holds this job on this node

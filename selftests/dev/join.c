@@ -338,6 +338,33 @@ TEST(K1_join_an_aborted_job)
 	CHECK_EQ(rank_do_copy(&r[1], heap_ga(&r[1], 8), heap_ga(&r[1], 0), 8), ACP_ST_ABORT);
 }
 
+/* What is under way for a rank that left must not reach another one. */
+TEST(K1_join_again_while_others_stay)
+{
+	struct setup s;
+	struct rank r;
+	int fd;
+
+	setup_local(&s, 0, 3);
+	rank_open(&r, &s);
+	s.join.rank = 1;
+	s.join.heap_size = 1UL << 62;
+	refused(&s, ENOMEM, "impossible heap");
+	s.join.heap_size = 4096;
+	accepted(&s, "a rank that was never here");
+	refused(&s, ESTALE, "the same rank again");
+	s.join.generation++;
+	accepted(&s, "in the next generation");
+	s.join.generation--;
+	s.join.rank = 2;
+	fd = setup_join(&s);
+	CHECK(fd >= 0);
+	rank_close(&r);
+	CHECK_EQ(close(fd), 0);
+	s.join.rank = 1;
+	accepted(&s, "when the others have left");
+}
+
 /* Ranks of one job on one node must agree. */
 #define DIFFERS(change, error)							\
 	do {									\

@@ -15,6 +15,7 @@
 #include "rank.h"
 
 #define REGION	(256 * 1024UL)
+#define RANKS	40	/* of which two are here at a time */
 
 /* Rank 1 writes to "target" without end; its own data differs from time to time. */
 struct writer {
@@ -58,9 +59,9 @@ static void begin(uint64_t size)
 {
 	struct setup s;
 
-	setup_local(&s, 0, 2);
+	setup_local(&s, 0, RANKS);
 	rank_open(&owner, &s);
-	setup_local(&s, 1, 2);
+	setup_local(&s, 1, RANKS);
 	rank_open(&writer.r, &s);
 	memory_open(&writer.r, &writer.source, size);
 	writer.size = size;
@@ -158,7 +159,7 @@ TEST(M3_close_while_written)
 		rank_close(&owner);
 		check_still(m.addr, REGION);
 		CHECK_EQ(munmap(m.addr, REGION), 0);
-		setup_local(&s, 0, 2);
+		setup_local(&s, (uint32_t)i + 2, RANKS);	/* a rank comes once */
 		rank_open(&owner, &s);
 	}
 }
