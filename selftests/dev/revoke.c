@@ -354,16 +354,24 @@ TEST(M3_same_page_merging)
 	write_file(KSM "run", "2");
 }
 
+#define SWAP_ON		"modprobe zram && echo 64M >/sys/block/zram0/disksize && mkswap /dev/zram0 && " \
+			"swapon /dev/zram0"
+#define SWAP_OFF	"swapoff /dev/zram0 && rmmod zram"
+
+static bool quietly(const char *command)
+{
+	char line[300];
+
+	snprintf(line, sizeof(line), "{ %s; } >/dev/null 2>&1", command);
+	return system(line) == 0;
+}
+
 /* With swap: what is not registered goes out, what is stays where others write. */
-TEST(M3_swap)
+static void swap_out(void)
 {
 	char *other = pages(4 << 20, PROT_READ | PROT_WRITE);
 	struct memory big;
 
-	if (system("{ swapon --noheadings --show | grep -q . || { modprobe zram && "
-		   "echo 64M >/sys/block/zram0/disksize && mkswap /dev/zram0 && "
-		   "swapon /dev/zram0; }; } >/dev/null 2>&1"))
-		SKIP("no swap");
 	begin_still();
 	memory_open(&r[0], &big, 4 << 20);
 	fill(big.addr, big.size, 5);
@@ -375,6 +383,22 @@ TEST(M3_swap)
 	CHECK(filled(big.addr, 2 << 20, 5));
 	CHECK(filled(big.addr + (2 << 20), 100, 1));
 	CHECK(filled(other, 4 << 20, 6));
+	_exit(0);
+}
+
+TEST(M3_swap)
+{
+	int status = 0;
+	pid_t child;
+
+	if (!quietly(SWAP_ON))
+		SKIP("no swap");
+	child = fork();
+	if (!child)
+		swap_out();
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK(quietly(SWAP_OFF));
+	CHECK_EQ(status, 0);
 }
 
 TEST(M3_mprotect_and_back)
