@@ -1198,7 +1198,7 @@ static int received(struct sock *sk, struct sk_buff *skb)
 	__skb_pull(skb, sizeof(struct udphdr));
 	if (pskb_may_pull(skb, sizeof(struct acp_frame_hdr)))
 		error = acp_frame_decode(&f, (struct acp_frame_hdr *)skb->data, skb->len);
-	if (!error && f.length > MTU_MOST)
+	if (!error && acp_frame_tagged(&f) > MTU_MOST)
 		error = ACP_FRAME_BAD_LEN;	/* nobody sends it: no memory for strangers */
 	if (error) {
 		count_bad_header(socket->node, error);

@@ -324,12 +324,13 @@ TEST(N5_other_frames_of_every_length)
 		for (size = 0; size < 100; size++) {
 			struct acp_frame f = inject_header(&x, types[i]);
 
-			if (size != right[i])
+			/* An ACK may do without its map. */
+			if (size != right[i] && (size || types[i] != ACP_FRAME_ACK))
 				inject_frame(&x, &f, body, size);
 		}
 	}
 	inject_silence(&x, 200);
-	counted(&len, 198);
+	counted(&len, 197);
 	goes_on();
 }
 
