@@ -100,11 +100,12 @@ static void context_leave(struct acp_context *ctx)
 	struct acp_job *job = ctx->job;
 	u32 rank = ctx->rank;
 
-	acp_barrier_leave(ctx);
 	xa_erase_bh(&job->ranks, rank);
 	WRITE_ONCE(ctx->closed, true);
 	acp_poller_remove(job->node, ctx);
 	wake_up_all(&ctx->wait);
+	/* Who hears of it finds the rank gone. */
+	acp_barrier_leave(ctx);
 	context_drop(ctx);
 	acp_node_leave(job, rank, false);
 }

@@ -86,9 +86,9 @@ static void unexpect(struct acp_context *ctx, const struct acp_step *s, const u3
 	}
 }
 
-/* Then the slot is filled: pairs with the releases of try_start() and end(). */
 static bool is_started(const struct acp_cmd *cmd)
 {
+	/* Then the slot is filled: pairs with the releases of try_start() and end(). */
 	return smp_load_acquire(&cmd->state) == ACP_CMD_STARTED;
 }
 

@@ -258,7 +258,8 @@ static u8 expect_of(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_pee
 	cmd->life[who - 1] = life;
 	cmd->expected |= who;
 	spin_unlock_bh(&ctx->lock);
-	smp_mb();	/* pairs with that in acp_station_lost(): it finds us, or we see the new life */
+	/* Pairs with that in acp_station_lost(): it finds us, or we see the new life. */
+	smp_mb();
 	return acp_peer_life(peer) == life ? ACP_ST_OK : ACP_ST_PEER;
 }
 

@@ -1354,6 +1354,8 @@ static struct acp_socket *socket_new(struct acp_node *node, const struct acp_soc
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 	err = sock_create_kern(node->net, s->family, SOCK_DGRAM, IPPROTO_UDP, &s->sock);
+	if (err == -ENFILE)
+		err = -ENOMEM;	/* what sockets say for it */
 	if (err)
 		goto free;
 	s->sock->sk->sk_allocation = GFP_ATOMIC;

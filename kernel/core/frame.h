@@ -77,7 +77,7 @@ enum acp_msg_type {
 
 /* acp_msg_hdr.flags */
 #define ACP_MSG_LAST	1	/* DATA: the command's last piece; now its status is known */
-#define ACP_MSG_FAIL	2	/* DATA, CMD: nothing to do, it failed with "status" at the sender */
+#define ACP_MSG_FAIL	2	/* DATA, CMD: it failed with "status" at the sender */
 #define ACP_MSG_ORDERED	4	/* CMD: its DATA must not overtake earlier frames */
 #define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
 #define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
