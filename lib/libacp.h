@@ -128,13 +128,13 @@ void libacp_job_aborted(void);
 
 /*
  * The library page of a rank, where the library meets itself.  Written by
- * its owner, except failures; rank 0's is read by all.
+ * its owner, except ready; rank 0's is read by all.
  */
 struct libacp_page {
 	uint64_t table;			/* GA of the new numbers, indexed by old rank */
 	uint64_t runs;			/* GA of the new rank runs */
 	uint32_t run_count;		/* 0: the new numbers are refused */
-	uint32_t failures;		/* ranks that cannot go on, counted by themselves */
+	uint32_t ready;			/* ranks that can go on, counted by themselves */
 	uint32_t number;		/* the owner's new rank */
 	uint32_t former;		/* where the owner's atomics end */
 	uint64_t piece[384];		/* what the owner fetches from others */

@@ -5,20 +5,22 @@
  * Rank 0 collects the new numbers in an array, which it registers for the
  * time being, checks that they are a permutation, and codes the new placement
  * as runs; the others fetch these.  They meet in the library pages of the
- * ranks.  A rank that cannot go on says so by counting failures at rank 0, so
- * that in the end all go or all stay.
+ * ranks.  A rank that can go on counts itself at rank 0, so that in the end all
+ * go or all stay: whatever fails, a rank goes on meeting.  If one cannot even
+ * read that count it aborts the job, or the others would go without it.
  *
  *	all	own page: new number
  *	rank 0	own page: GA of the array		-- barrier
  *	all	number -> array[old rank]		-- barrier
  *	rank 0	own page: GA and number of the runs	-- barrier
- *	all	fetch the runs; failures += 1 if not	-- barrier
- *	all	fetch failures				-- barrier
+ *	all	fetch the runs; ready += 1		-- barrier
+ *	all	fetch ready				-- barrier
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "libacp.h"
 
@@ -79,7 +81,7 @@ static void collect_begin(struct collection *c, struct libacp_page *page)
 	page->table = ACP_GA_NULL;
 	page->runs = ACP_GA_NULL;
 	page->run_count = 0;
-	page->failures = 0;
+	page->ready = 0;
 	c->numbers = malloc(size);
 	if (!c->numbers)
 		return;
@@ -141,16 +143,14 @@ static int fetch(void *to, acp_ga_t from, size_t size)
 	return error;
 }
 
-/* Put the own number where rank 0 collects them. */
-static int send_number(void)
+/* Put the own number where rank 0 collects them; if it does not get there, rank 0 refuses. */
+static void send_number(void)
 {
 	acp_ga_t table;
-	int error = fetch(&table, PAGE_GA(0, table), sizeof(table));
 
-	if (error || table == ACP_GA_NULL)
-		return error;
-	return move(table + libacp.rank * sizeof(uint32_t), PAGE_GA(libacp.rank, number),
-		    sizeof(uint32_t));
+	if (fetch(&table, PAGE_GA(0, table), sizeof(table)) == 0 && table != ACP_GA_NULL)
+		move(table + libacp.rank * sizeof(uint32_t), PAGE_GA(libacp.rank, number),
+		     sizeof(uint32_t));
 }
 
 /* Fetch the new runs, piece by piece.  NULL: refused, or not possible. */
@@ -173,10 +173,23 @@ static struct acp_rank_run *fetch_runs(uint32_t *count)
 	return runs;
 }
 
-static int report_failure(void)
+static void count_ready(void)
 {
-	return finish(acp_add4(PAGE_GA(libacp.rank, former), PAGE_GA(0, failures), 1,
-			       ACP_HANDLE_NULL));
+	finish(acp_add4(PAGE_GA(libacp.rank, former), PAGE_GA(0, ready), 1, ACP_HANDLE_NULL));
+}
+
+/* Do all go?  Who cannot know ends the job. */
+static int all_ready(bool *all)
+{
+	uint32_t ready = 0;
+
+	if (fetch(&ready, PAGE_GA(0, ready), sizeof(ready))) {
+		libacp_error("acp_reset: rank 0 cannot be reached");
+		ioctl(libacp.fd, ACP_IOC_ABORT);
+		return -ECANCELED;
+	}
+	*all = ready == libacp.nprocs;
+	return 0;
 }
 
 /* The new number, or one that nobody can have if this rank could not join again. */
@@ -192,7 +205,7 @@ static uint32_t wanted_number(int rank)
 static int agree(struct collection *c, struct acp_rank_run **runs, uint32_t *count)
 {
 	struct libacp_page *page = own_page();
-	uint32_t failures = 0;
+	bool all;
 	int error;
 
 	if (libacp.rank == 0)
@@ -200,9 +213,7 @@ static int agree(struct collection *c, struct acp_rank_run **runs, uint32_t *cou
 	error = meet(0);
 	if (error)
 		return error;
-	error = send_number();
-	if (error == -ECANCELED)
-		return error;
+	send_number();
 	error = meet(0);
 	if (error)
 		return error;
@@ -212,20 +223,15 @@ static int agree(struct collection *c, struct acp_rank_run **runs, uint32_t *cou
 	if (error)
 		return error;
 	*runs = fetch_runs(count);
-	error = *runs ? 0 : report_failure();
-	if (error)
-		return error;
+	if (*runs)
+		count_ready();
 	error = meet(0);
+	if (!error)
+		error = all_ready(&all);
 	if (error)
 		return error;
-	error = fetch(&failures, PAGE_GA(0, failures), sizeof(failures));
-	if (error)
-		return error;
-	if (failures)
-		error = meet(0);
-	else
-		error = meet(ACP_SYNC_FINAL);
-	return error || !failures ? error : -EINVAL;
+	error = meet(all ? ACP_SYNC_FINAL : 0);
+	return error || all ? error : -EINVAL;
 }
 
 int libacp_reset_agree(int rank)

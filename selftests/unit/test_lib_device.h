@@ -41,6 +41,7 @@ static struct fake_device {
 	/* for the test to set */
 	int open_error, join_error, sync_error, reg_error;	/* errno, or 0 */
 	bool hold;			/* execute nothing */
+	unsigned int lost_after;	/* so many barriers no command succeeds any more; 0: never */
 	bool aborted;
 	/* for the test to look at */
 	struct acp_join join;		/* of the last one, runs not valid any more */
@@ -111,6 +112,8 @@ static uint8_t fake_execute(const struct acp_sqe *e)
 
 	if (fake.aborted)
 		return ACP_ST_ABORT;
+	if (fake.lost_after && fake.syncs >= fake.lost_after)
+		return ACP_ST_TIMEOUT;
 	if (e->op != ACP_OP_COPY && e->op != ACP_OP_ADD8)
 		return status;
 	src = fake_find(e->src, size, &status);

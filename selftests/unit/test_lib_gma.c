@@ -16,15 +16,20 @@
 #define THREADS	6
 #define ROUNDS	3000
 
-static int start(void)
+static int start_as(const char *rank)
 {
-	setenv("ACP_RANK", "0", 1);
+	setenv("ACP_RANK", rank, 1);
 	setenv("ACP_NPROCS", "4", 1);
 	setenv("ACP_NODES", "10.0.0.1 10.0.0.2", 1);
 	setenv("ACP_INSECURE", "1", 1);
 	setenv("ACP_QUEUE_DEPTH", "64", 1);
 	acpx_set_error_mode(ACPX_ERRORS_RETURN);
 	return acp_init(NULL, NULL);
+}
+
+static int start(void)
+{
+	return start_as("0");
 }
 
 static acp_ga_t at(int rank, size_t offset)
@@ -114,6 +119,38 @@ TEST(reset__keeps_the_job_when_refused)
 	/* Rank 0 alone puts its number here, so this is no permutation. */
 	CHECK(acp_reset(1) == -1 && acp_reset(-1) == -1 && acp_reset(4) == -1);
 	CHECK(acp_rank() == 0 && fake.join.generation == generation && *word(0, 0) == 42);
+	CHECK(acp_finalize() == 0);
+}
+
+/* Rank 2, while rank 0 is on another node.  There the device executes no 4-byte atomics. */
+static int start_far_from_rank_0(void)
+{
+	int result;
+
+	setenv("ACP_PLACEMENT", "0+2@1,2+2@0", 1);
+	result = start_as("2");
+	unsetenv("ACP_PLACEMENT");
+	return result;
+}
+
+TEST(reset__meets_to_the_end_whatever_fails)
+{
+	CHECK(start_far_from_rank_0() == 0);
+	fake.syncs = 0;
+	CHECK(acp_reset(2) == -1);
+	CHECK(fake.syncs == 5 && !fake.final && fake.aborts == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(reset__ends_the_job_if_rank_0_is_lost)
+{
+	CHECK(start_far_from_rank_0() == 0);
+	fake.syncs = 0;
+	fake.lost_after = 4;
+	CHECK(acp_reset(2) == -1);
+	CHECK(fake.syncs == 4 && fake.aborts == 1);
+	fake.lost_after = 0;
+	fake.aborts = 0;
 	CHECK(acp_finalize() == 0);
 }
 
