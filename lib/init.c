@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libacp.h"
@@ -21,6 +22,8 @@
 #define FOR_EVER	UINT64_MAX
 #define MS		1000000ULL	/* ns */
 #define GENERATION_MAX	65535
+#define LEAVING_TRIES	200	/* of joining while ranks of another run leave */
+#define LEAVING_NS	10000000	/* between them */
 
 struct libacp libacp = { .fd = -1 };
 
@@ -156,6 +159,23 @@ static int open_device(void)
 	return -1;
 }
 
+/*
+ * Join; ranks of the same job's last run may still be leaving, or a child that
+ * one of them forked may just be about to close its descriptor.
+ */
+static int try_join(struct acp_join *join)
+{
+	const struct timespec pause = { 0, LEAVING_NS };
+	int tries = 0;
+
+	while (ioctl(libacp.fd, ACP_IOC_JOIN, join) < 0) {
+		if ((errno != EEXIST && errno != ESTALE) || ++tries == LEAVING_TRIES)
+			return -1;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 static int join_job(uint32_t number, struct acp_join *join)
 {
 	const struct libacp_boot *boot = &libacp.boot;
@@ -176,7 +196,7 @@ static int join_job(uint32_t number, struct acp_join *join)
 	};
 	if (libacp_boot_key(boot, join->key) < 0)
 		return -1;
-	result = ioctl(libacp.fd, ACP_IOC_JOIN, join);
+	result = try_join(join);
 	explicit_bzero(join->key, sizeof(join->key));
 	if (result < 0)
 		explain_join(errno);

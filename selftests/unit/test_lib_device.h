@@ -40,6 +40,7 @@ struct fake_region {
 static struct fake_device {
 	/* for the test to set */
 	int open_error, join_error, sync_error, reg_error;	/* errno, or 0 */
+	unsigned int join_errors;	/* how often join_error; 0: always */
 	bool hold;			/* execute nothing */
 	unsigned int lost_after;	/* so many barriers no command succeeds any more; 0: never */
 	bool aborted;
@@ -294,13 +295,24 @@ static int fake_wait(const struct acp_wait *wait)
 	return 0;
 }
 
+static int fake_join_error(void)
+{
+	int error = fake.join_error;
+
+	if (fake.join_errors && !--fake.join_errors)
+		fake.join_error = 0;
+	return error;
+}
+
 static int fake_call(unsigned long request, void *arg)
 {
 	struct acp_peer_info *peer = arg;
+	int error;
 
 	switch (request) {
 	case ACP_IOC_JOIN:
-		return fake.join_error ? -fake.join_error : fake_join(arg);
+		error = fake_join_error();
+		return error ? -error : fake_join(arg);
 	case ACP_IOC_REG:
 		return fake_reg(arg);
 	case ACP_IOC_UNREG:

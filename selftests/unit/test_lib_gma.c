@@ -109,6 +109,16 @@ TEST(init__fails_cleanly)
 	CHECK(start() == 0 && acp_finalize() == 0);
 }
 
+TEST(init__waits_for_those_who_leave)
+{
+	fake.join_error = ESTALE;
+	fake.join_errors = 3;
+	CHECK(start() == 0 && acp_finalize() == 0);
+	fake.join_error = EEXIST;
+	fake.join_errors = 3;
+	CHECK(start() == 0 && acp_finalize() == 0);
+}
+
 TEST(reset__keeps_the_job_when_refused)
 {
 	uint32_t generation;
