@@ -82,7 +82,7 @@ static void join_again_and_again(void)
 		int fd = device_open(), error;
 		struct setup s;
 
-		setup_local(&s, 1, 2);
+		setup_local(&s, (uint32_t)n, 10000);	/* a rank comes once */
 		arm(n);
 		error = ioctl(fd, ACP_IOC_JOIN, &s.join) ? -errno : 0;
 		hit = disarm();
@@ -106,7 +106,7 @@ TEST(M5_joining_a_job_that_is_there)
 	struct rank r;
 
 	begin();
-	setup_local(&s, 0, 2);
+	setup_local(&s, 0, 10000);
 	rank_open(&r, &s);
 	join_again_and_again();
 	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 8), heap_ga(&r, 0), 8), ACP_ST_OK);
