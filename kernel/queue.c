@@ -21,7 +21,7 @@ int acp_queue_create(struct acp_context *ctx, u32 depth)
 	ctx->cq_bytes = PAGE_ALIGN(sizeof(struct acp_cq) + depth);
 	ctx->sq = acp_region_pages(ctx->sq_bytes);
 	ctx->cq = acp_region_pages(ctx->cq_bytes);
-	ctx->cmds = kvcalloc(ACP_INFLIGHT, sizeof(*ctx->cmds), GFP_KERNEL_ACCOUNT);
+	ctx->cmds = acp_region_pages(PAGE_ALIGN(ACP_INFLIGHT * sizeof(*ctx->cmds)));
 	if (!ctx->sq || !ctx->cq || !ctx->cmds)
 		return -ENOMEM;
 	ctx->entries = (struct acp_sqe *)(ctx->sq + 1);
@@ -40,7 +40,7 @@ void acp_queue_destroy(struct acp_context *ctx)
 {
 	vfree(ctx->sq);
 	vfree(ctx->cq);
-	kvfree(ctx->cmds);
+	vfree(ctx->cmds);
 }
 
 /* ---- completion ---- */
