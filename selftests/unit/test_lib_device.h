@@ -42,7 +42,7 @@ static struct fake_device {
 	int open_error, join_error, sync_error, reg_error;	/* errno, or 0 */
 	unsigned int join_errors;	/* how often join_error; 0: always */
 	bool hold;			/* execute nothing */
-	unsigned int lost_after;	/* so many barriers no command succeeds any more; 0: never */
+	unsigned int lost_after;	/* barriers, then no command succeeds any more; 0: never */
 	bool aborted;
 	/* for the test to look at */
 	struct acp_join join;		/* of the last one, runs not valid any more */
