@@ -65,7 +65,7 @@ static struct acp_peer *peer_new(struct acp_job *job, u32 node, u32 color)
 	__skb_queue_head_init(&peer->held);
 	draw_epochs(epochs);
 	acp_flow_init(&peer->flow, epochs[0], epochs[1], job->limit, acp_job_open_limit(job));
-	acp_udp_peer_init(peer);
+	acp_peer_init(peer);
 	return peer;
 }
 
@@ -108,7 +108,7 @@ void acp_peer_destroy_all(struct acp_job *job)
 	unsigned long i;
 
 	xa_for_each(&job->peers, i, peer)
-		acp_udp_peer_stop(peer);
+		acp_peer_stop(peer);
 	xa_for_each(&job->peers, i, peer) {
 		xa_erase_bh(&job->peers, i);
 		peer_free(peer);
@@ -152,7 +152,7 @@ static void reclaim(struct acp_job *job)
 	unsigned long i;
 
 	xa_for_each(&job->peers, i, peer)
-		acp_udp_peer_reclaim(peer);
+		acp_peer_reclaim(peer);
 }
 
 /* May the job go?  Peers may still repeat what we acknowledged, or lack what we sent. */

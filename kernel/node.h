@@ -102,7 +102,7 @@ struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color);
 /* All peers of a job that is out of the table.  Sleeps. */
 void acp_peer_destroy_all(struct acp_job *job);
 
-/* ---- what the station asks of the transport (udp.c) ---- */
+/* ---- what the station asks of the transport (peer.c) ---- */
 
 /*
  * Queue an item; it goes out with acp_peer_flush(), now, or acp_peer_kick(),
@@ -157,9 +157,9 @@ bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m);
 int acp_socket_open(struct acp_job *job);
 void acp_socket_close(struct acp_job *job);
 
-void acp_udp_peer_init(struct acp_peer *peer);
-void acp_udp_peer_stop(struct acp_peer *peer);
-void acp_udp_peer_reclaim(struct acp_peer *peer);
+void acp_peer_init(struct acp_peer *peer);
+void acp_peer_stop(struct acp_peer *peer);
+void acp_peer_reclaim(struct acp_peer *peer);
 
 /* Nothing to send, nothing awaited.  Under the lock. */
 static inline bool acp_peer_idle(const struct acp_peer *peer)

@@ -1,0 +1,869 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A peer: its flow (core/flow), what waits to be sent, what came too early.
+ * Items become frames here, and frames become arrivals at the station.
+ *
+ * What a pass over the network's events leaves to do (acknowledge, send what
+ * the window now allows, time-outs) is done at the end of a frame, or by the
+ * peer's tasklet, once for all frames of a train.
+ *
+ * Locking: peer->lock (bh) guards the flow and the queues of a peer.  It is
+ * dropped around every call to the station and before a datagram is handed
+ * to the network, and nests inside nothing but the barrier's lock.
+ */
+#include <linux/crc32.h>
+#include <linux/net.h>
+#include <linux/slab.h>
+#include "node.h"
+#include "region.h"
+#include "udp.h"
+
+#define SEND_BUDGET	64	/* frames built in one go */
+#define HELD_MAX	64	/* fenced frames of a peer that wait */
+#define RETRY_NS	(2 * NSEC_PER_MSEC)
+#define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer gives its slots back */
+
+/* ---- building frames, under the lock ---- */
+
+static void build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_buff_head *out)
+{
+	struct sk_buff *skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) +
+					sizeof(struct acp_frame_hello));
+	struct acp_frame_hello *h;
+
+	if (!skb)
+		return;
+	h = skb_put(skb, sizeof(*h));
+	h->nprocs = cpu_to_be32(peer->job->ga.nprocs);
+	h->nodes = cpu_to_be32(peer->job->nodes);
+	h->digest = cpu_to_be64(peer->job->digest);
+	acp_udp_frame_finish(peer, skb, f);
+	__skb_queue_tail(out, skb);
+}
+
+static bool build_ack(struct acp_peer *peer, struct sk_buff_head *out)
+{
+	u32 map = acp_flow_map_needed(&peer->flow) ? sizeof(struct acp_frame_ack) : 0;
+	struct sk_buff *skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) + map);
+	struct acp_frame f = { .type = ACP_FRAME_ACK };
+
+	if (!skb)
+		return false;
+	if (map)
+		acp_flow_fill_map(&peer->flow, skb_put(skb, map));
+	acp_flow_fill(&peer->flow, &f);
+	acp_udp_frame_finish(peer, skb, &f);
+	acp_stat_inc(peer->job->node, tx_acks);
+	__skb_queue_tail(out, skb);
+	return true;
+}
+
+static void attach(struct sk_buff *skb, struct page *page, u32 offset, u32 size)
+{
+	get_page(page);
+	skb_fill_page_desc(skb, skb_shinfo(skb)->nr_frags, page, offset, size);
+	skb->len += size;
+	skb->data_len += size;
+	skb->truesize += size;
+}
+
+/* The payload stays in the pages it is in: they become fragments. */
+static void attach_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, u32 length)
+{
+	while (length) {
+		u32 n = min_t(u32, length, PAGE_SIZE - offset_in_page(offset));
+
+		attach(skb, acp_region_page(r, offset), offset_in_page(offset), n);
+		offset += n;
+		length -= n;
+	}
+}
+
+static u32 frags_crc(const struct sk_buff *skb)
+{
+	u32 crc = ~0u;
+	int i;
+
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+		u8 *p = kmap_local_page(skb_frag_page(frag));
+
+		crc = __crc32c_le(crc, p + skb_frag_off(frag), skb_frag_size(frag));
+		kunmap_local(p);
+	}
+	return ~crc;
+}
+
+/* Append a short message with its payload. */
+static void put_short(struct sk_buff *skb, const struct acp_msg *m, struct acp_region *r,
+		      const void *inline_data, u64 offset)
+{
+	u32 head = acp_msg_head(m->type), size = acp_msg_size(m);
+	u8 *p = skb_put(skb, size);
+
+	acp_msg_encode(p, m);
+	if (inline_data)
+		memcpy(p + head, inline_data, m->length);
+	else if (m->length)
+		acp_region_read(r, offset, p + head, m->length);
+	memset(p + head + m->length, 0, size - head - m->length);
+}
+
+static void put_bulk(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
+		     const struct acp_msg *m, struct acp_region *r, u64 offset)
+{
+	acp_msg_encode(skb_put(skb, acp_msg_head(m->type)), m);
+	attach_pages(skb, r, offset, m->length);
+	f->flags |= ACP_FRAME_BULK;
+	if (peer->job->integrity == ACP_INTEGRITY_CRC32C) {
+		f->flags |= ACP_FRAME_CRC;
+		f->crc = frags_crc(skb);
+	}
+	if (m->length & 7)
+		attach(skb, ZERO_PAGE(0), 0, -m->length & 7);
+}
+
+/* Append the piece of an item, or word that its source is gone. */
+static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
+		      struct acp_item *item, u64 offset, u32 length)
+{
+	const struct acp_ga_layout *l = &peer->job->ga;
+	struct acp_out *out = &item->out;
+	struct acp_region *r = NULL;
+	struct acp_msg m;
+	bool fence;
+	u8 status;
+
+	acp_out_again(out, offset, length, &m, &fence);
+	if (m.length && !out->inline_data) {
+		r = acp_region_get(peer->job, m.src, m.length, m.origin, ACP_ACCESS_READ, &status);
+		if (!r) {
+			acp_out_fail(out, status);
+			acp_out_again(out, offset, length, &m, &fence);
+		}
+	}
+	if (fence)
+		f->flags |= ACP_FRAME_FENCE;
+	if (m.length > ACP_FRAME_SHORT)
+		put_bulk(peer, skb, f, &m, r, acp_ga_offset(l, m.src));
+	else
+		put_short(skb, &m, r, out->inline_data ? &out->m.a : NULL,
+			  acp_ga_offset(l, m.src));
+	if (r)
+		acp_region_put(r);
+}
+
+static u32 payload_most(struct acp_peer *peer)
+{
+	return (peer->mtu - sizeof(struct acp_frame_hdr) - sizeof(struct acp_msg_data)) & ~7u;
+}
+
+/* Does the item share frames, and how much does it take? */
+static u32 short_size(const struct acp_item *item)
+{
+	const struct acp_out *out = &item->out;
+
+	if (out->m.type != ACP_MSG_DATA)
+		return acp_msg_head(out->m.type);
+	if (out->m.size > ACP_FRAME_SHORT)
+		return 0;
+	return acp_msg_head(ACP_MSG_DATA) + ((out->m.size + 7) & ~7u);
+}
+
+/* Cut the next frame off a list of items: one piece, or many short messages. */
+static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *s)
+{
+	struct acp_item *item = list_first_entry(from, struct acp_item, link);
+	u32 room = peer->mtu - sizeof(struct acp_frame_hdr), size = short_size(item), n = 0;
+	struct acp_msg m;
+	bool fence;
+
+	INIT_LIST_HEAD(&s->items);
+	s->piece = NULL;
+	if (!size) {
+		s->piece = item;
+		s->offset = item->out.cut;
+		if (!s->offset && !acp_station_due(item))
+			acp_out_fail(&item->out, ACP_ST_ORDER);
+		acp_out_next(&item->out, payload_most(peer), &m, &fence);
+		s->length = m.length;
+		item->frames++;
+		if (item->out.finished)
+			list_del_init(&item->link);
+		return;
+	}
+	do {
+		if (!acp_station_due(item))
+			acp_out_fail(&item->out, ACP_ST_ORDER);
+		acp_out_next(&item->out, ACP_FRAME_SHORT, &m, &fence);
+		item->frames++;
+		list_move_tail(&item->link, &s->items);
+		room -= size;
+		if (list_empty(from) || ++n == ACP_FRAME_MSGS)
+			break;
+		item = list_first_entry(from, struct acp_item, link);
+		size = short_size(item);
+	} while (size && size <= room && !item->out.fence);
+}
+
+/* Does somebody wait for the acknowledgement: is a put of ours in the frame? */
+static bool awaited(const struct acp_sent *s)
+{
+	const struct acp_item *item;
+
+	if (s->piece)
+		return s->piece->context;
+	list_for_each_entry(item, &s->items, link)
+		if (item->arrival || (item->context && item->out.m.type == ACP_MSG_DATA))
+			return true;
+	return false;
+}
+
+/* The frame of a slot, first or again. */
+static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
+{
+	struct acp_frame f = { .type = ACP_FRAME_DATA, .seq = seq };
+	struct acp_item *item;
+	struct sk_buff *skb;
+	u32 linear = sizeof(struct acp_frame_hdr);
+
+	if (!awaited(s))
+		f.flags |= ACP_FRAME_LAZY;
+	if (s->piece)
+		linear += acp_msg_head(ACP_MSG_DATA) +
+			  (s->length <= ACP_FRAME_SHORT ? ACP_FRAME_SHORT : 0);
+	list_for_each_entry(item, &s->items, link)
+		linear += short_size(item);
+	skb = acp_udp_frame_new(peer, linear);
+	if (!skb)
+		return NULL;
+	if (s->piece)
+		put_piece(peer, skb, &f, s->piece, s->offset, s->length);
+	list_for_each_entry(item, &s->items, link)
+		put_piece(peer, skb, &f, item, 0, item->out.m.type == ACP_MSG_DATA ?
+			  item->out.m.size : 0);
+	acp_flow_fill(&peer->flow, &f);
+	acp_udp_frame_finish(peer, skb, &f);
+	return skb;
+}
+
+static bool need_slots(struct acp_peer *peer)
+{
+	if (peer->slots)
+		return true;
+	peer->slots = kcalloc(ACP_FRAME_WINDOW, sizeof(*peer->slots), GFP_ATOMIC | __GFP_NOWARN);
+	peer->sent = kcalloc(ACP_FRAME_WINDOW, sizeof(*peer->sent), GFP_ATOMIC | __GFP_NOWARN);
+	if (peer->slots && peer->sent) {
+		peer->flow.slots = peer->slots;
+		return true;
+	}
+	kfree(peer->slots);
+	kfree(peer->sent);
+	peer->slots = NULL;
+	peer->sent = NULL;
+	acp_stat_inc(peer->job->node, tx_nomem);
+	return false;
+}
+
+/* A new frame.  False: no memory or route; what was cut, the time-out repeats. */
+static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_buff_head *out,
+		     u64 now)
+{
+	struct acp_flow *flow = &peer->flow;
+	struct sk_buff *skb;
+	struct acp_sent *s;
+	u64 seq;
+
+	if (!need_slots(peer) || !acp_udp_route(peer))
+		return false;
+	s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
+	cut(peer, from, s);
+	if (from == &peer->answers)
+		seq = acp_flow_send_answer(flow, s, now);
+	else
+		seq = acp_flow_send(flow, s, now);
+	peer->used = now;
+	skb = build(peer, s, seq);
+	if (!skb)
+		return false;
+	__skb_queue_tail(out, skb);
+	return true;
+}
+
+/* What the window allows: lost frames first, then new ones.  False: no memory. */
+static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+{
+	struct acp_flow *flow = &peer->flow;
+	int budget = SEND_BUDGET;
+	struct sk_buff *skb;
+	u64 seq;
+
+	while (budget && (seq = acp_flow_lost(flow))) {
+		skb = build(peer, acp_flow_token(flow, seq), seq);
+		if (!skb)
+			return false;
+		acp_flow_resend(flow, seq, now);
+		acp_stat_inc(peer->job->node, tx_again);
+		__skb_queue_tail(out, skb);
+		budget--;
+	}
+	while (budget && !list_empty(&peer->answers) && acp_flow_room_answer(flow)) {
+		if (!send_new(peer, &peer->answers, out, now))
+			return false;
+		budget--;
+	}
+	while (budget && !list_empty(&peer->pending) && acp_flow_room(flow)) {
+		if (!send_new(peer, &peer->pending, out, now))
+			return false;
+		budget--;
+	}
+	if (!budget)
+		tasklet_schedule(&peer->work);
+	return true;
+}
+
+/* ---- the end of a flow's life, under the lock ---- */
+
+/* An item is in one place only: pending, or in the slots; collect each once. */
+static void drop_frame(struct acp_peer *peer, struct acp_sent *s)
+{
+	list_splice_tail_init(&s->items, &peer->dropped);
+	if (s->piece && !--s->piece->frames && s->piece->out.finished)
+		list_add_tail(&s->piece->link, &peer->dropped);
+	s->piece = NULL;
+}
+
+static void drop_all(struct acp_peer *peer, u8 status)
+{
+	struct acp_flow *flow = &peer->flow;
+	u64 seq;
+
+	for (seq = flow->una; seq < flow->next; seq++)
+		if (flow->slots[seq % ACP_FRAME_WINDOW].state != ACP_SLOT_ACKED)
+			drop_frame(peer, acp_flow_token(flow, seq));
+	list_splice_tail_init(&peer->pending, &peer->dropped);
+	list_splice_tail_init(&peer->answers, &peer->dropped);
+	__skb_queue_purge(&peer->held);
+	if (peer->fails)
+		memset(peer->fails, 0, sizeof(*peer->fails));
+	peer->blind = 0;
+	peer->dropped_status = status;
+	peer->lost = true;
+	peer->wanted = false;
+	tasklet_schedule(&peer->work);
+}
+
+static u32 new_epoch(u32 other)
+{
+	u32 epoch;
+
+	do {
+		epoch = get_random_u32();
+	} while (!epoch || epoch == other);
+	return epoch;
+}
+
+static void flow_failed(struct acp_peer *peer, u8 status)
+{
+	u32 epoch = new_epoch(peer->flow.epoch);
+
+	drop_all(peer, status);
+	acp_flow_init(&peer->flow, epoch, new_epoch(epoch), peer->job->limit,
+		      acp_job_open_limit(peer->job));
+	acp_stat_inc(peer->job->node, flows_failed);
+}
+
+static void flow_restarted(struct acp_peer *peer, u32 epoch_peer, u64 now)
+{
+	drop_all(peer, ACP_ST_PEER);
+	acp_flow_restart(&peer->flow, epoch_peer, new_epoch(peer->flow.epoch_next), now);
+	acp_stat_inc(peer->job->node, flows_restarted);
+}
+
+/* ---- the pass over a peer ---- */
+
+static void arm(struct acp_peer *peer, u64 now)
+{
+	u64 when = acp_flow_deadline(&peer->flow);
+
+	if (peer->retry)
+		when = min_t(u64, when, now + RETRY_NS);
+	if (when >= peer->armed || peer->dead)
+		return;
+	peer->armed = when;
+	hrtimer_start(&peer->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_SOFT);
+}
+
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct acp_peer *peer = container_of(timer, struct acp_peer, timer);
+
+	tasklet_schedule(&peer->work);
+	return HRTIMER_NORESTART;
+}
+
+static void give_back_slots(struct acp_peer *peer)
+{
+	kfree(peer->slots);
+	kfree(peer->sent);
+	kfree_skb(peer->spare);
+	peer->slots = NULL;
+	peer->sent = NULL;
+	peer->spare = NULL;
+	peer->flow.slots = NULL;
+	if (!peer->fails || peer->fails->count || peer->fails->blind >= peer->flow.rcv)
+		return;
+	kfree(peer->fails);
+	peer->fails = NULL;
+}
+
+static void tick(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+{
+	struct acp_frame f = {};
+
+	switch (acp_flow_tick(&peer->flow, now)) {
+	case ACP_FLOW_QUIET:
+		break;
+	case ACP_FLOW_RESEND:
+		acp_stat_inc(peer->job->node, timeouts);
+		break;
+	case ACP_FLOW_ASK:
+		acp_flow_ask(&peer->flow, &f);
+		build_hello(peer, &f, out);
+		break;
+	case ACP_FLOW_FAILED:
+		flow_failed(peer, peer->dst ? ACP_ST_TIMEOUT : ACP_ST_ROUTE);
+		break;
+	}
+}
+
+/* Everything that a peer's state asks to be sent.  Under the lock. */
+static void pass(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+{
+	if (peer->dead)
+		return;
+	if (now >= peer->armed) {
+		peer->armed = ~0ULL;
+		tick(peer, out, now);
+	}
+	if (peer->flow.state == ACP_FLOW_OPEN)
+		peer->wanted = false;
+	if (peer->flow.state == ACP_FLOW_CLOSED &&
+	    (peer->wanted || !acp_peer_idle(peer))) {
+		struct acp_frame f = {};
+
+		acp_flow_open(&peer->flow, now);
+		acp_flow_ask(&peer->flow, &f);
+		build_hello(peer, &f, out);
+	}
+	peer->retry = !transmit(peer, out, now);
+	if (peer->flow.ack_due && peer->flow.state == ACP_FLOW_OPEN)
+		peer->retry |= !build_ack(peer, out);
+	arm(peer, now);
+}
+
+u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life)
+{
+	u32 epoch;
+
+	spin_lock_bh(&peer->lock);
+	epoch = peer->flow.epoch;
+	if (peer->dead) {
+		list_add_tail(&item->link, &peer->dropped);
+		peer->dropped_status = ACP_ST_ABORT;
+	} else if (life && life != epoch) {
+		list_add_tail(&item->link, &peer->dropped);
+		tasklet_schedule(&peer->work);
+	} else {
+		list_add_tail(&item->link, item->arrival ? &peer->answers : &peer->pending);
+	}
+	spin_unlock_bh(&peer->lock);
+	return epoch;
+}
+
+void acp_peer_flush(struct acp_peer *peer)
+{
+	struct sk_buff_head out;
+
+	__skb_queue_head_init(&out);
+	spin_lock_bh(&peer->lock);
+	pass(peer, &out, acp_now());
+	spin_unlock_bh(&peer->lock);
+	acp_udp_xmit(peer, &out);
+}
+
+u32 acp_peer_expect(struct acp_peer *peer)
+{
+	u32 life;
+
+	spin_lock_bh(&peer->lock);
+	acp_flow_expect(&peer->flow, 1, peer->flow.expect ? 0 : acp_now());
+	life = peer->flow.epoch;
+	spin_unlock_bh(&peer->lock);
+	return life;
+}
+
+void acp_peer_unexpect(struct acp_peer *peer, u32 life)
+{
+	spin_lock_bh(&peer->lock);
+	if (peer->flow.epoch == life && peer->flow.expect)
+		acp_flow_expect(&peer->flow, -1, 0);
+	spin_unlock_bh(&peer->lock);
+}
+
+bool acp_peer_ready(struct acp_peer *peer, u32 *life, u8 *status)
+{
+	bool known = true;
+
+	spin_lock_bh(&peer->lock);
+	if (peer->dead) {
+		*status = ACP_ST_ABORT;
+	} else if (*life && *life != peer->flow.epoch) {
+		*status = peer->dropped_status;
+	} else {
+		*life = peer->flow.epoch;
+		known = peer->flow.state == ACP_FLOW_OPEN;
+		if (!known && !peer->wanted) {
+			peer->wanted = true;
+			tasklet_schedule(&peer->work);
+		}
+	}
+	spin_unlock_bh(&peer->lock);
+	return known;
+}
+
+static void report_dropped(struct acp_peer *peer, struct list_head *dropped, u8 status)
+{
+	struct acp_item *item, *next;
+
+	list_for_each_entry_safe(item, next, dropped, link) {
+		list_del_init(&item->link);
+		item->frames = 0;
+		item->status = status;
+		acp_station_done(item);
+	}
+}
+
+/* ---- receiving ---- */
+
+static bool hold(struct acp_peer *peer, struct sk_buff *skb)
+{
+	struct sk_buff *other;
+
+	skb_queue_walk(&peer->held, other)
+		if (acp_frame_cb(other)->seq == acp_frame_cb(skb)->seq)
+			return false;
+	if (skb_queue_len(&peer->held) >= HELD_MAX) {
+		acp_stat_inc(peer->job->node, drop_held_full);
+		return false;
+	}
+	__skb_queue_tail(&peer->held, skb);
+	acp_stat_inc(peer->job->node, rx_held);
+	return true;
+}
+
+/* Give an accepted frame to the station.  Drops the lock meanwhile. */
+static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
+{
+	const struct acp_frame_cb cb = *acp_frame_cb(skb);
+	u32 epoch = peer->flow.epoch;
+	enum acp_arrived verdict;
+	bool due;
+
+	spin_unlock_bh(&peer->lock);
+	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.length, cb.tagged);
+	spin_lock_bh(&peer->lock);
+	kfree_skb(acp_udp_keep(peer, skb));
+	if (verdict == ACP_MALFORMED)
+		acp_stat_inc(peer->job->node, drop_bad_msg);
+	else if (verdict != ACP_REFUSED)
+		acp_stat_inc(peer->job->node, rx_frames);
+	if (epoch != peer->flow.epoch || verdict == ACP_PENDING)
+		return;
+	if (verdict == ACP_REFUSED) {
+		acp_flow_refuse(&peer->flow, cb.seq);
+		return;
+	}
+	due = peer->flow.ack_due;
+	acp_flow_applied(&peer->flow, cb.seq);
+	if (cb.lazy && !due)
+		acp_flow_ack_later(&peer->flow, now);
+}
+
+/* A DATA frame.  Under the lock; takes the skb. */
+static void data(struct acp_peer *peer, struct sk_buff *skb, u64 now)
+{
+	const struct acp_frame_cb *cb = acp_frame_cb(skb);
+
+	switch (acp_flow_accept(&peer->flow, cb->seq, cb->fence)) {
+	case ACP_FLOW_NEW:
+		apply(peer, skb, now);
+		return;
+	case ACP_FLOW_HOLD:
+		if (hold(peer, skb))
+			return;
+		break;
+	case ACP_FLOW_DUPLICATE:
+		acp_stat_inc(peer->job->node, drop_duplicate);
+		break;
+	case ACP_FLOW_FUTURE:
+		acp_stat_inc(peer->job->node, drop_future);
+		break;
+	}
+	kfree_skb(skb);
+}
+
+/* Fenced frames whose turn has come. */
+static void release_held(struct acp_peer *peer, u64 now)
+{
+	struct sk_buff *skb, *next;
+	bool again;
+
+	do {
+		again = false;
+		skb_queue_walk_safe(&peer->held, skb, next) {
+			if (acp_frame_cb(skb)->seq > peer->flow.rcv)
+				continue;
+			__skb_unlink(skb, &peer->held);
+			data(peer, skb, now);
+			again = true;
+			break;
+		}
+	} while (again);
+}
+
+static void work(struct tasklet_struct *t)
+{
+	struct acp_peer *peer = from_tasklet(peer, t, work);
+	struct sk_buff_head out;
+	LIST_HEAD(dropped);
+	u64 now = acp_now();
+	bool lost;
+	u8 status;
+
+	__skb_queue_head_init(&out);
+	spin_lock_bh(&peer->lock);
+	/* Not once acp_station_flush() has waited for what this may start. */
+	if (!READ_ONCE(peer->job->dead))
+		release_held(peer, now);
+	pass(peer, &out, now);
+	list_splice_init(&peer->dropped, &dropped);
+	status = peer->dropped_status;
+	lost = peer->lost;
+	peer->lost = false;
+	spin_unlock_bh(&peer->lock);
+	acp_udp_xmit(peer, &out);
+	report_dropped(peer, &dropped, status);
+	if (lost)
+		acp_station_lost(peer, status);
+	acp_station_idle(peer->job);
+}
+
+/* One frame was acknowledged: which items are complete with it? */
+static void acked(struct acp_sent *s, struct list_head *done)
+{
+	struct acp_item *item;
+
+	list_for_each_entry(item, &s->items, link)
+		item->frames--;
+	list_splice_tail_init(&s->items, done);
+	if (s->piece && !--s->piece->frames && s->piece->out.finished)
+		list_add_tail(&s->piece->link, done);
+	s->piece = NULL;
+}
+
+static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
+			    const struct acp_frame_ack *map, struct list_head *done, u64 now)
+{
+	struct acp_flow_ack ack;
+	struct acp_sent *s;
+
+	if (!peer->slots && f->ack == peer->flow.next)
+		return;
+	if (!peer->slots || !acp_flow_ack_begin(&peer->flow, &ack, f, map)) {
+		acp_stat_inc(peer->job->node, drop_bad_ack);
+		return;
+	}
+	while ((s = acp_flow_ack_next(&peer->flow, &ack, now)))
+		acked(s, done);
+	acp_flow_ack_end(&peer->flow, &ack, now);
+}
+
+/* Does the peer run the job as we do? */
+static bool same_setup(struct acp_peer *peer, const struct acp_frame_hello *h)
+{
+	const struct acp_job *job = peer->job;
+
+	if (be32_to_cpu(h->nprocs) == job->ga.nprocs && be32_to_cpu(h->nodes) == job->nodes &&
+	    be64_to_cpu(h->digest) == job->digest)
+		return true;
+	acp_stat_inc(job->node, drop_mismatch);
+	net_warn_ratelimited("acp: job %u: node %u runs another set-up of the job\n", job->id,
+			     peer->node);
+	return false;
+}
+
+static void hello(struct acp_peer *peer, const struct acp_frame *f,
+		  const struct acp_frame_hello *h, struct sk_buff_head *out, u64 now)
+{
+	struct acp_frame reply = {};
+	bool same = same_setup(peer, h);
+	u32 verdict;
+
+	if (!READ_ONCE(peer->job->members) && f->epoch_src != peer->flow.epoch_peer) {
+		acp_stat_inc(peer->job->node, drop_no_job);
+		return;
+	}
+	if (!same && peer->flow.state == ACP_FLOW_OPENING) {
+		flow_failed(peer, ACP_ST_PEER);
+		return;
+	}
+	verdict = acp_flow_hello(&peer->flow, f, &reply, now);
+	if (verdict & ACP_FLOW_RESTART)
+		flow_restarted(peer, f->epoch_src, now);
+	if (verdict & ACP_FLOW_OPENED)
+		acp_stat_inc(peer->job->node, flows_opened);
+	if (verdict & ACP_FLOW_REPLY)
+		build_hello(peer, &reply, out);
+}
+
+/* A frame that is authentic.  The skb's data begins behind its header. */
+void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f)
+{
+	struct sk_buff_head out;
+	LIST_HEAD(done);
+	u64 now = acp_now();
+	u32 verdict;
+
+	__skb_queue_head_init(&out);
+	spin_lock_bh(&peer->lock);
+	if (peer->dead)
+		goto drop;
+	if (f->type == ACP_FRAME_HELLO) {
+		hello(peer, f, (const struct acp_frame_hello *)skb->data, &out, now);
+		tasklet_schedule(&peer->work);
+		goto drop;
+	}
+	verdict = acp_flow_admit(&peer->flow, f, now);
+	if (verdict == ACP_FLOW_DROP) {
+		acp_stat_inc(peer->job->node, drop_bad_epoch);
+		goto drop;
+	}
+	if (verdict & ACP_FLOW_RESTART)
+		flow_restarted(peer, f->epoch_src, now);
+	if (verdict & ACP_FLOW_OPENED)
+		acp_stat_inc(peer->job->node, flows_opened);
+	acknowledgement(peer, f, f->type == ACP_FRAME_ACK && f->length ? (void *)skb->data : NULL,
+			&done, now);
+	if (f->type == ACP_FRAME_DATA) {
+		data(peer, skb, now);
+		skb = NULL;
+	}
+	/* A train is answered once, at the end of the pass; all else at once. */
+	if ((f->flags & ACP_FRAME_BULK) || peer->lost || !skb_queue_empty(&peer->held))
+		tasklet_schedule(&peer->work);
+	else
+		pass(peer, &out, now);
+	skb = acp_udp_keep(peer, skb);
+drop:
+	spin_unlock_bh(&peer->lock);
+	kfree_skb(skb);
+	acp_udp_xmit(peer, &out);
+	report_dropped(peer, &done, ACP_ST_OK);
+	acp_station_idle(peer->job);
+}
+
+void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch)
+{
+	spin_lock_bh(&peer->lock);
+	if (epoch == peer->flow.epoch && !peer->dead) {
+		acp_flow_applied(&peer->flow, seq);
+		tasklet_schedule(&peer->work);
+	}
+	spin_unlock_bh(&peer->lock);
+}
+
+/* ---- failures ---- */
+
+bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64 until)
+{
+	bool ok = false;
+
+	spin_lock_bh(&peer->lock);
+	if (!peer->fails)
+		peer->fails = kzalloc(sizeof(*peer->fails), GFP_ATOMIC | __GFP_NOWARN);
+	if (peer->fails) {
+		ok = acp_fails_add(peer->fails, origin, ticket, status, until);
+	} else if (until) {
+		peer->blind = max(peer->blind, until);
+		ok = true;
+	}
+	spin_unlock_bh(&peer->lock);
+	return ok;
+}
+
+u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticket)
+{
+	u8 status = ACP_ST_OK;
+
+	if (!READ_ONCE(peer->fails))
+		return status;
+	spin_lock_bh(&peer->lock);
+	if (peer->fails)
+		status = acp_fails_take(peer->fails, origin, ticket);
+	spin_unlock_bh(&peer->lock);
+	return status;
+}
+
+bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m)
+{
+	bool found = false;
+
+	if (!READ_ONCE(peer->fails) && !READ_ONCE(peer->blind))
+		return false;
+	spin_lock_bh(&peer->lock);
+	if (peer->fails)
+		found = acp_fails_depends(peer->fails, m, peer->flow.rcv);
+	found |= peer->flow.rcv <= peer->blind;
+	spin_unlock_bh(&peer->lock);
+	return found;
+}
+
+/* ---- peers ---- */
+
+void acp_peer_init(struct acp_peer *peer)
+{
+	hrtimer_init(&peer->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	peer->timer.function = timer_fired;
+	peer->armed = ~0ULL;
+	peer->mtu = 1400;
+	tasklet_setup(&peer->work, work);
+}
+
+/* An idle peer keeps its flow's numbers and gives back the rest. */
+void acp_peer_reclaim(struct acp_peer *peer)
+{
+	spin_lock_bh(&peer->lock);
+	if (peer->slots && acp_peer_idle(peer) &&
+	    acp_now() - peer->used >= IDLE_NS)
+		give_back_slots(peer);
+	spin_unlock_bh(&peer->lock);
+}
+
+/* No more frames, timers, tasklets; all items come back.  Sleeps. */
+void acp_peer_stop(struct acp_peer *peer)
+{
+	LIST_HEAD(dropped);
+
+	spin_lock_bh(&peer->lock);
+	drop_all(peer, ACP_ST_ABORT);
+	peer->flow.una = peer->flow.next;
+	peer->dead = true;
+	list_splice_init(&peer->dropped, &dropped);
+	spin_unlock_bh(&peer->lock);
+	hrtimer_cancel(&peer->timer);
+	tasklet_kill(&peer->work);
+	local_bh_disable();
+	report_dropped(peer, &dropped, ACP_ST_ABORT);
+	local_bh_enable();
+}

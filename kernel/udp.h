@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Frames <-> datagrams.  udp.c finds the way, writes and checks everything
+ * around a frame's messages; peer.c decides what is sent, and takes what came.
+ */
+#ifndef ACP_UDP_H
+#define ACP_UDP_H
+
+#include "node.h"
+
+/* What is kept of a frame beside its skb, whose data begins at the messages. */
+struct acp_frame_cb {
+	u64 seq;
+	u32 length;
+	u32 tagged;
+	bool fence;
+	bool lazy;
+};
+
+static inline struct acp_frame_cb *acp_frame_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct acp_frame_cb) > sizeof(skb->cb));
+	return (struct acp_frame_cb *)skb->cb;
+}
+
+/* ---- peer.c to udp.c; under the peer's lock unless said ---- */
+
+/* The route, kept while it is valid, and with it peer->mtu; NULL: there is none. */
+struct dst_entry *acp_udp_route(struct acp_peer *peer);
+
+/* An empty frame, its header reserved, room for "linear" bytes with it; or NULL. */
+struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear);
+
+/* Header, tag, UDP and IP header around a frame whose body is in the skb. */
+void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f);
+
+/* Keep an skb for the next frame, if it is good for that.  Returns the one not kept. */
+struct sk_buff *acp_udp_keep(struct acp_peer *peer, struct sk_buff *skb);
+
+/* Hand finished datagrams to the network.  Without the lock, BH off. */
+void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out);
+
+/* ---- udp.c to peer.c ---- */
+
+/* A frame that is authentic; data begins behind its header.  Takes the skb.  Softirq. */
+void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f);
+
+#endif /* ACP_UDP_H */
