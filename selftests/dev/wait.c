@@ -237,6 +237,20 @@ TEST(epoll_reports_completion)
 	CHECK_EQ(epoll_wait(epoll, &e, 1, 10000), 1);
 }
 
+/* Its wake-up was taken while nothing was armed: arming it makes epoll look again. */
+TEST(epoll_armed_for_what_is_complete)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int epoll = epoll_create1(0);
+
+	rank_open_local(&r, 1);
+	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, r.fd, &e), 0);
+	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 8), heap_ga(&r, 0), 8), ACP_ST_OK);
+	CHECK_EQ(epoll_wait(epoll, &e, 1, 100), 0);
+	arm(r.last);
+	CHECK_EQ(epoll_wait(epoll, &e, 1, 10000), 1);
+}
+
 TEST(poll_without_a_job)
 {
 	struct pollfd p = { .fd = device_open(), .events = POLLIN | POLLOUT };
