@@ -220,7 +220,7 @@ static void init_fields(struct acp_job *job, struct acp_node *node, const struct
 	job->owner = current_euid();
 	refcount_set(&job->refs, 1);
 	xa_init_flags(&job->ranks, XA_FLAGS_LOCK_BH);
-	xa_init(&job->seats);
+	xa_init_flags(&job->seats, XA_FLAGS_LOCK_BH);	/* like its neighbours: one lockdep class */
 	INIT_LIST_HEAD(&job->contexts);
 	xa_init_flags(&job->peers, XA_FLAGS_LOCK_BH);
 	spin_lock_init(&job->barrier.lock);

@@ -235,7 +235,7 @@ static int take_seat(struct acp_job *job, u32 rank)
 
 	if (seat)
 		return seat == SEAT_TAKEN ? -EEXIST : -ESTALE;
-	return xa_err(xa_store(&job->seats, rank, SEAT_TAKEN, GFP_KERNEL_ACCOUNT));
+	return xa_err(xa_store_bh(&job->seats, rank, SEAT_TAKEN, GFP_KERNEL_ACCOUNT));
 }
 
 struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join)
@@ -264,7 +264,7 @@ void acp_node_leave(struct acp_job *job, u32 rank, bool again)
 
 	mutex_lock(&node->lock);
 	if (!job->dead)
-		xa_store(&job->seats, rank, again ? NULL : SEAT_LEFT, GFP_KERNEL);
+		xa_store_bh(&job->seats, rank, again ? NULL : SEAT_LEFT, GFP_KERNEL);
 	if (!--job->members && !job->dead) {
 		job->left_at = acp_now();
 		if (!mod_delayed_work(tenders, &job->tend, LINGER_POLL))
