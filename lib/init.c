@@ -22,7 +22,7 @@
 #define FOR_EVER	UINT64_MAX
 #define MS		1000000ULL	/* ns */
 #define GENERATION_MAX	65535
-#define LEAVING_TRIES	200	/* of joining while ranks of another run leave */
+#define LEAVING_TRIES	500	/* of joining while ranks of another run leave */
 #define LEAVING_NS	10000000	/* between them */
 
 struct libacp libacp = { .fd = -1 };
