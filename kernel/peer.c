@@ -170,33 +170,37 @@ static u32 short_size(const struct acp_item *item)
 	return acp_msg_head(ACP_MSG_DATA) + ((out->m.size + 7) & ~7u);
 }
 
+/* The next message of an item, which is too late if what it waits for has failed. */
+static u32 cut_message(struct acp_item *item, u32 payload)
+{
+	struct acp_msg m;
+	bool fence;
+
+	if (!item->out.cut && !acp_station_due(item))
+		acp_out_fail(&item->out, ACP_ST_ORDER);
+	acp_out_next(&item->out, payload, &m, &fence);
+	item->frames++;
+	return m.length;
+}
+
 /* Cut the next frame off a list of items: one piece, or many short messages. */
 static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *s)
 {
 	struct acp_item *item = list_first_entry(from, struct acp_item, link);
 	u32 room = peer->mtu - sizeof(struct acp_frame_hdr), size = short_size(item), n = 0;
-	struct acp_msg m;
-	bool fence;
 
 	INIT_LIST_HEAD(&s->items);
 	s->piece = NULL;
 	if (!size) {
 		s->piece = item;
 		s->offset = item->out.cut;
-		if (!s->offset && !acp_station_due(item))
-			acp_out_fail(&item->out, ACP_ST_ORDER);
-		acp_out_next(&item->out, payload_most(peer), &m, &fence);
-		s->length = m.length;
-		item->frames++;
+		s->length = cut_message(item, payload_most(peer));
 		if (item->out.finished)
 			list_del_init(&item->link);
 		return;
 	}
 	do {
-		if (!acp_station_due(item))
-			acp_out_fail(&item->out, ACP_ST_ORDER);
-		acp_out_next(&item->out, ACP_FRAME_SHORT, &m, &fence);
-		item->frames++;
+		cut_message(item, ACP_FRAME_SHORT);
 		list_move_tail(&item->link, &s->items);
 		room -= size;
 		if (list_empty(from) || ++n == ACP_FRAME_MSGS)

@@ -111,7 +111,7 @@ bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 	cmd->status = status;
 	if (status && ctx->last_failed < ticket)
 		WRITE_ONCE(ctx->last_failed, ticket);
-	/* The status first: pairs with acp_queue_failed(). */
+	/* The status first: pairs with has_failed(). */
 	smp_store_release(&cmd->state, ACP_CMD_ENDED);
 	publish(ctx);
 	spin_unlock_bh(&ctx->lock);
@@ -208,24 +208,16 @@ static u8 check_entry(struct acp_context *ctx, const struct acp_sqe *e, u64 tick
 	return ACP_ST_OK;
 }
 
-static void set_step(struct acp_job *job, struct acp_cmd *cmd)
-{
-	const struct acp_msg *m = &cmd->item.out.m;
-
-	acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
-		     acp_job_ga_node(job, m->dst));
-}
-
 /* Make the command out of the entry; its status if it cannot be one. */
 static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 {
+	struct acp_job *job = ctx->job;
 	struct acp_msg *m = &cmd->item.out.m;
 	struct acp_sqe e;
 	u8 status;
 
 	read_entry(ctx, ticket, &e);
 	memset(&cmd->item.out, 0, sizeof(cmd->item.out));
-	memset(&cmd->step, 0, sizeof(cmd->step));
 	memset(cmd->life, 0, sizeof(cmd->life));
 	m->op = e.op;
 	m->origin = ctx->rank;
@@ -242,9 +234,10 @@ static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 	cmd->item.status = 0;
 	status = check_entry(ctx, &e, ticket);
 	if (!status)
-		status = acp_cmd_check(&ctx->job->ga, ctx->job->colors, m);
+		status = acp_cmd_check(&job->ga, job->colors, m);
 	if (!status)
-		set_step(ctx->job, cmd);
+		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
+			     acp_job_ga_node(job, m->dst));
 	return status;
 }
 

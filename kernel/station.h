@@ -19,9 +19,10 @@ struct acp_batch {
 void acp_batch_flush(struct acp_batch *batch);
 
 /*
- * May a command start whose result goes to a third node?  Only an open flow
- * tells when that node begins anew: the first time, it is opened, and
- * acp_station_idle() asks again.  *status: what it ends with instead.  BH off.
+ * May a command be asked of another node?  Not when that has ACP_DELEGATED of
+ * ours; and if the result goes to a third node, only once the flow to it is
+ * open, which alone tells when that node begins anew.  acp_station_idle() asks
+ * again.  *status: what the command ends with instead.  BH off.
  */
 bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status);
 
