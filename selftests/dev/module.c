@@ -67,9 +67,7 @@ static void works(void)
 	struct rank r;
 
 	rank_open_local(&r, 1);
-	fill(r.heap, 100, 1);
-	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 100), heap_ga(&r, 0), 100), ACP_ST_OK);
-	CHECK(filled(r.heap + 100, 100, 1));
+	rank_works(&r);
 	rank_close(&r);
 }
 

@@ -224,6 +224,13 @@ int rank_do_copy(struct rank *r, uint64_t dst, uint64_t src, uint64_t size)
 	return finish(r, rank_copy(r, dst, src, size, 0));
 }
 
+void rank_works(struct rank *r)
+{
+	fill(r->heap, 100, 7);
+	CHECK_EQ(rank_do_copy(r, heap_ga(r, 100), heap_ga(r, 0), 100), ACP_ST_OK);
+	CHECK(filled(r->heap + 100, 100, 7));
+}
+
 int rank_do_atomic(struct rank *r, unsigned int op, uint64_t dst, uint64_t src, uint64_t a,
 		   uint64_t b)
 {

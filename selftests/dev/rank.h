@@ -68,6 +68,9 @@ void rank_open(struct rank *r, struct setup *s);
 void rank_open_local(struct rank *ranks, uint32_t nprocs);
 void rank_close(struct rank *r);
 
+/* Does a copy from one place of its heap to another work? */
+void rank_works(struct rank *r);
+
 /* mmap() of a thing of this device. */
 void *rank_map(int fd, uint32_t kind, uint32_t rank, size_t size, int prot);
 

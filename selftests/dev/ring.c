@@ -188,9 +188,7 @@ static void all_is_well(void)
 	setup_local(&s, 0, 3);
 	s.join.job++;
 	rank_open(&r, &s);
-	fill(r.heap, 100, 7);
-	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 100), heap_ga(&r, 0), 100), ACP_ST_OK);
-	CHECK(filled(r.heap + 100, 100, 7));
+	rank_works(&r);
 	rank_close(&r);
 }
 

@@ -71,6 +71,19 @@ static void ring(void)
 	ioctl(r[0].fd, ACP_IOC_DOORBELL);
 }
 
+/* A copy to a region that is not there, then a flag: the word 1 of a rank, to a word 2. */
+static void flag_behind(struct rank *bad_dst, uint64_t bad_src, uint64_t size,
+			struct rank *dst, struct rank *src)
+{
+	uint64_t bad, flag;
+
+	*word(src, 1) = 1;
+	bad = put(&r[0], nowhere(bad_dst), bad_src, size, 0);
+	flag = put(&r[0], at(dst, 2), at(src, 1), 8, bad);
+	ring();
+	flag_fails(bad, ACP_ST_STAG, flag, word(dst, 2));
+}
+
 TEST(A5_failure_at_the_origin_before_earlier_ones_end)
 {
 	uint64_t bad, flag;
@@ -99,38 +112,20 @@ TEST(A5_failure_far_ahead_of_the_dependent)
 
 TEST(A5_failure_of_a_long_copy_within_another_node)
 {
-	uint64_t bad, flag;
-
 	begin(2);
-	*word(&r[0], 1) = 1;
-	bad = put(&r[0], nowhere(&r[1]), at(&r[1], 1000), 100000, 0);
-	flag = put(&r[0], at(&r[1], 2), at(&r[0], 1), 8, bad);
-	ring();
-	flag_fails(bad, ACP_ST_STAG, flag, word(&r[1], 2));
+	flag_behind(&r[1], at(&r[1], 1000), 100000, &r[1], &r[0]);
 }
 
 TEST(A5_failure_at_a_third_node)
 {
-	uint64_t bad, flag;
-
 	begin(3);
-	*word(&r[1], 1) = 1;
-	bad = put(&r[0], nowhere(&r[2]), at(&r[1], 1), 8, 0);
-	flag = put(&r[0], at(&r[2], 2), at(&r[1], 1), 8, bad);
-	ring();
-	flag_fails(bad, ACP_ST_STAG, flag, word(&r[2], 2));
+	flag_behind(&r[2], at(&r[1], 1), 8, &r[2], &r[1]);
 }
 
 TEST(A5_failure_where_a_result_comes_home)
 {
-	uint64_t bad, flag;
-
 	begin(2);
-	*word(&r[1], 1) = 1;
-	bad = put(&r[0], nowhere(&r[0]), at(&r[1], 1), 8, 0);
-	flag = put(&r[0], at(&r[0], 2), at(&r[1], 1), 8, bad);
-	ring();
-	flag_fails(bad, ACP_ST_STAG, flag, word(&r[0], 2));
+	flag_behind(&r[0], at(&r[1], 1), 8, &r[0], &r[1]);
 }
 
 /* Put, gather here by a long copy, put what was gathered. */
