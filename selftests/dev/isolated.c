@@ -2,6 +2,7 @@
 /* Tests that are processes: see isolated.h. */
 #include "isolated.h"
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -64,6 +65,52 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Show a file of a process, as comments. */
+static void show(int pid, int thread, const char *name)
+{
+	char path[100], line[300];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, thread, name);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		printf("# %s%s", line, strchr(line, '\n') ? "" : "\n");
+	if (f)
+		fclose(f);
+}
+
+static void show_threads(int pid)
+{
+	char path[100];
+	struct dirent *e;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir)))
+		if (atoi(e->d_name) > 0) {
+			printf("# thread %s of process %d:\n", e->d_name, pid);
+			show(pid, atoi(e->d_name), "stat");
+			show(pid, atoi(e->d_name), "syscall");
+			show(pid, atoi(e->d_name), "stack");
+		}
+	if (dir)
+		closedir(dir);
+}
+
+/* Where the processes of a test are that hangs. */
+static void show_group(pid_t group)
+{
+	struct dirent *e;
+	DIR *dir = opendir("/proc");
+
+	while (dir && (e = readdir(dir)))
+		if (atoi(e->d_name) > 0 && getpgid(atoi(e->d_name)) == group)
+			show_threads(atoi(e->d_name));
+	if (dir)
+		closedir(dir);
+}
+
 /* End what a test left behind, and wait until it is gone. */
 static void sweep(pid_t group)
 {
@@ -109,6 +156,8 @@ static bool run(int number, const struct test *t)
 	alarm(test_short() ? 5 * t->seconds : t->seconds);
 	late = waitpid(child, &status, 0) < 0;
 	alarm(0);
+	if (late)
+		show_group(child);
 	sweep(child);
 	return verdict(number, t, status, late, now() - begun);
 }

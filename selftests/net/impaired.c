@@ -181,6 +181,7 @@ TEST(N3_everything_at_once)
 TEST(N4_corruption)
 {
 	begin(ACP_INTEGRITY_CRC32C);
+	nodes_acquaint(&n);
 	nodes_impair_all(&n, "corrupt 5%");
 	traffic(2);
 	CHECK(nodes_counters(&n, "tx_again") > 0);
@@ -189,7 +190,10 @@ TEST(N4_corruption)
 
 TEST(N4_corruption_with_the_udp_checksum)
 {
-	all_impaired("corrupt 2%", 2);
+	begin(ACP_INTEGRITY_UDP);
+	nodes_acquaint(&n);
+	nodes_impair_all(&n, "corrupt 2%");
+	traffic(2);
 	CHECK(nodes_counters(&n, "tx_again") > 0);
 }
 

@@ -88,6 +88,31 @@ void nodes_impair_all(const struct nodes *n, const char *netem)
 
 /* ---- Making them ---- */
 
+#define CARD	"02:00:00:00:%02x:%02x"		/* color, node */
+
+static size_t neighbours(const struct nodes *n, char *p, size_t room)
+{
+	size_t at = 0;
+	uint32_t i, c;
+
+	for (c = 0; c < n->colors; c++)
+		for (i = 0; i < n->count; i++)
+			at += (size_t)snprintf(p + at, room - at,
+				"neigh replace %s lladdr " CARD " dev eth%u nud permanent\n",
+				n->address[c * n->count + i], c, i, c);
+	return at;
+}
+
+void nodes_acquaint(const struct nodes *n)
+{
+	char batch[8000];
+	uint32_t i;
+
+	CHECK(neighbours(n, batch, sizeof(batch)) < sizeof(batch));
+	for (i = 0; i < n->count; i++)
+		feed(n, n->node[i], "ip -batch -", batch);
+}
+
 static size_t cables(const struct nodes *n, char *p, size_t room)
 {
 	size_t at = 0;
@@ -98,9 +123,10 @@ static size_t cables(const struct nodes *n, char *p, size_t room)
 				       "link set br%u up\n", c, c);
 		for (i = 0; i < n->count; i++)
 			at += (size_t)snprintf(p + at, room - at,
-				"link add port%u.%u type veth peer name eth%u netns /proc/%d/fd/%d\n"
+				"link add port%u.%u type veth peer name eth%u address " CARD
+				" netns /proc/%d/fd/%d\n"
 				"link set port%u.%u master br%u up\n",
-				c, i, c, getpid(), n->node[i], c, i, c);
+				c, i, c, c, i, getpid(), n->node[i], c, i, c);
 	}
 	return at;
 }

@@ -41,6 +41,12 @@ void nodes_run(const struct nodes *n, uint32_t node, const char *format, ...)
 void nodes_impair(const struct nodes *n, uint32_t node, const char *netem);
 void nodes_impair_all(const struct nodes *n, const char *netem);
 
+/*
+ * Tell all nodes the cards of the others, for good.  For networks that corrupt:
+ * ARP has no checksum, and a wrong answer is believed for most of a minute.
+ */
+void nodes_acquaint(const struct nodes *n);
+
 /* What a rank of a job over all nodes joins with; consecutive ranks share a node. */
 void nodes_setup(const struct nodes *n, struct setup *s, uint32_t rank, uint32_t nprocs);
 
