@@ -484,14 +484,26 @@ static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
 	return ACP_FLOW_ASK;
 }
 
+/* What this machine slept through, paused or too busy, was no silence of the peer. */
+static void overslept(struct acp_flow *f, u64 late, u64 now)
+{
+	if (late < ACP_FLOW_RTO_MAX)
+		return;
+	f->heard = min_t(u64, now, f->heard + late);
+	f->progress = min_t(u64, now, f->progress + late);
+}
+
 enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 {
+	u64 due = repeat_at(f);
+
 	if (f->ack_at && now >= f->ack_at) {
 		f->ack_due = true;
 		f->ack_at = 0;
 	}
-	if (now < repeat_at(f))
+	if (now < due)
 		return ACP_FLOW_QUIET;
+	overslept(f, now - due, now);
 	if (f->state == ACP_FLOW_OPENING) {
 		if (now - f->heard > f->open_limit)
 			return ACP_FLOW_FAILED;

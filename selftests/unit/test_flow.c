@@ -708,6 +708,30 @@ TEST(tick__N17_late_acknowledgement_without_a_route)
 	CHECK_EQ(acp_flow_deadline(&b.f), ~0ULL);
 }
 
+/* A machine that stood still: its peers get the rest of their time. */
+TEST(tick__time_slept_through_is_no_silence)
+{
+	struct end a, b;
+	const u64 slept = 100 * LIMIT;
+	u64 begin;
+
+	pair_init(&a, &b);
+	send_one(&a);
+	begin = now;
+	while (now - begin < LIMIT / 2) {
+		now = acp_flow_deadline(&a.f);
+		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+	}
+	now = acp_flow_deadline(&a.f) + slept;
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+	CHECK(a.f.heard <= now);
+	do {
+		now = acp_flow_deadline(&a.f);
+		CHECK(now - begin - slept <= 2 * LIMIT);
+	} while (acp_flow_tick(&a.f, now) == ACP_FLOW_RESEND);
+	CHECK(now - begin - slept > LIMIT);
+}
+
 TEST(tick__probed_peer_that_answers_does_not_fail)
 {
 	struct end a, b;
