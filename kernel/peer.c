@@ -19,6 +19,7 @@
 #include "udp.h"
 
 #define SEND_BUDGET	64	/* frames built in one go */
+#define LAZY_MSGS	8	/* of a frame whose acknowledgement may be late */
 #define HELD_MAX	64	/* fenced frames of a peer that wait */
 #define RETRY_NS	(2 * NSEC_PER_MSEC)
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer gives its slots back */
@@ -210,15 +211,20 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 	} while (size && size <= room && !item->out.fence);
 }
 
-/* Does somebody wait for the acknowledgement: is a put of ours in the frame? */
+/*
+ * Does somebody wait for the acknowledgement: is a put of ours in the frame?
+ * Or is it so many messages that we may be short of room for more?
+ */
 static bool awaited(const struct acp_sent *s)
 {
 	const struct acp_item *item;
+	u32 n = 0;
 
 	if (s->piece)
 		return s->piece->context;
 	list_for_each_entry(item, &s->items, link)
-		if (item->arrival || (item->context && item->out.m.type == ACP_MSG_DATA))
+		if (++n > LAZY_MSGS || item->arrival ||
+		    (item->context && item->out.m.type == ACP_MSG_DATA))
 			return true;
 	return false;
 }
@@ -231,7 +237,7 @@ static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 	struct sk_buff *skb;
 	u32 linear = sizeof(struct acp_frame_hdr);
 
-	if (!awaited(s))
+	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
 		f.flags |= ACP_FRAME_LAZY;
 	if (s->piece)
 		linear += acp_msg_head(ACP_MSG_DATA) +

@@ -40,6 +40,7 @@ static void begin(struct acp_flow *f)
 	f->ack_at = 0;
 	f->next = 1;
 	f->una = 1;
+	f->prompt = 0;
 	f->flight = 0;
 	f->lost = 0;
 	f->expect = 0;
@@ -209,6 +210,14 @@ u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now)
 	return seq;
 }
 
+bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy)
+{
+	if (lazy && slot(f, seq)->state == ACP_SLOT_FLIGHT && slot(f, seq)->tries == 1)
+		return true;
+	f->prompt = max_t(u64, f->prompt, seq);
+	return false;
+}
+
 u64 acp_flow_lost(const struct acp_flow *f)
 {
 	bool full = f->flight && f->flight >= f->cong.window;
@@ -256,6 +265,7 @@ bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct
 	if (!(a->map[0] | a->map[1] | a->map[2] | a->map[3]))
 		a->end = min_t(u64, a->end, fr->ack);
 	a->sample = 0;
+	a->late = false;
 	a->count = 0;
 	return true;
 }
@@ -288,6 +298,7 @@ void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 		s->token = NULL;
 		if (s->tries == 1) {
 			a->sample = now - s->sent;
+			a->late = a->pos > f->prompt;
 			f->rack = max_t(u64, f->rack, s->sent);
 		} else if (now - s->sent >= f->srtt / 2) {
 			f->rack = max_t(u64, f->rack, s->sent);
@@ -344,7 +355,7 @@ void acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 		slot(f, f->una)->state = ACP_SLOT_FREE;
 		f->una++;
 	}
-	if (a->sample)
+	if (a->sample && (!a->late || !f->srtt || a->sample < f->srtt))
 		measure(f, a->sample);
 	f->backoff = 0;
 	f->rearm = now;
@@ -445,11 +456,17 @@ void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map)
 
 /* ---- time ---- */
 
+/* How long the acknowledgement of all that is under way may be late. */
+static u64 leeway(const struct acp_flow *f)
+{
+	return f->una > f->prompt ? ACP_FLOW_ACK_DELAY : 0;
+}
+
 static u64 timeout(const struct acp_flow *f)
 {
 	if (f->state == ACP_FLOW_OPENING)
 		return min_t(u64, HELLO_FIRST << min_t(u8, f->backoff, 10), HELLO_MOST);
-	return min_t(u64, f->rto << min_t(u8, f->backoff, 10), ACP_FLOW_RTO_MAX);
+	return min_t(u64, (f->rto << min_t(u8, f->backoff, 10)) + leeway(f), ACP_FLOW_RTO_MAX);
 }
 
 /* With nothing to repeat, a silent peer of whom answers are expected is asked. */
@@ -519,7 +536,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 	f->rearm = now;
 	if (f->backoff < 10)
 		f->backoff++;
-	if (mark_lost(f, now - min_t(u64, f->rto, now) + 1) || f->lost) {
+	if (mark_lost(f, now - min_t(u64, f->rto + leeway(f), now) + 1) || f->lost) {
 		acp_cong_timeout(&f->cong);
 		f->recover = f->next;
 	}

@@ -38,7 +38,7 @@
 #define ACP_FLOW_RTO_MIN	100000ULL	/* 100 us */
 #define ACP_FLOW_RTO_MAX	100000000ULL	/* 100 ms */
 #define ACP_FLOW_RTO_INIT	5000000ULL
-#define ACP_FLOW_ACK_DELAY	60000ULL	/* for what nobody waits; less than a time-out */
+#define ACP_FLOW_ACK_DELAY	500000ULL	/* for what nobody waits; time-outs wait as much longer */
 #define ACP_FLOW_ACK_EVERY	8	/* ... and so many frames together */
 
 enum acp_flow_state {
@@ -72,6 +72,7 @@ struct acp_flow {
 	struct acp_flow_slot *slots;	/* ACP_FRAME_WINDOW, by the caller; needed to send */
 	u64 next;		/* number of the next new frame */
 	u64 una;		/* oldest number not acknowledged */
+	u64 prompt;		/* the acknowledgement of none beyond this one is awaited */
 	u32 flight;		/* slots in flight */
 	u32 lost;		/* slots to be sent again */
 	u32 expect;		/* answers the caller waits for from this peer */
@@ -131,6 +132,12 @@ u64 acp_flow_send(struct acp_flow *f, void *token, u64 now);
 bool acp_flow_room_answer(const struct acp_flow *f);
 u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now);
 
+/*
+ * Is the frame sent so that its acknowledgement may be late (ACP_FRAME_LAZY)?
+ * One that is sent again never is.  To be asked each time that it is built.
+ */
+bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy);
+
 /* The next frame to be sent again, or 0; its token; and that it was sent. */
 u64 acp_flow_lost(const struct acp_flow *f);
 void *acp_flow_token(const struct acp_flow *f, u64 seq);
@@ -142,6 +149,7 @@ struct acp_flow_ack {
 	u64 map[ACP_FRAME_WINDOW / 64];
 	u64 pos, end;		/* numbers still to look at */
 	u64 sample;		/* round trip, ns */
+	bool late;		/* ... and perhaps a delay */
 	u32 count;
 };
 

@@ -516,22 +516,31 @@ TEST(P7_wrong_number_of_ranks_on_the_same_node)
 #define THREADS		8
 #define ADDS		300
 
+/* Each of the commands, so that the first one that failed is told of. */
+static void all_ok(const acp_handle_t *handles, int from, int to)
+{
+	int i;
+
+	for (i = from; i <= to; i++)
+		CHECK_EQ(member_status(handles[i]), 0);
+}
+
 static void *add(void *arg)
 {
 	size_t former = FORMER + 8 * (size_t)(uintptr_t)arg;
-	acp_handle_t h = (acp_handle_t)ACP_HANDLE_NULL;
-	int i;
+	acp_handle_t handles[ADDS];
+	int i, checked = 0;
 
 	for (i = 0; i < ADDS; i++) {
-		h = acp_add8(member_at(acp_rank(), former),
-			     member_at((acp_rank() + i) % RANKS, COUNTER), 1,
-			     i % 5 ? (acp_handle_t)ACP_HANDLE_NULL : h);
-		if (i % 16 == 0) {
-			CHECK_EQ(member_status(h), 0);
-			CHECK_EQ(acp_inquire(h), 0);
+		handles[i] = acp_add8(member_at(acp_rank(), former),
+				      member_at((acp_rank() + i) % RANKS, COUNTER), 1,
+				      i % 5 || !i ? (acp_handle_t)ACP_HANDLE_NULL : handles[i - 1]);
+		if (i % 16 == 0 || i + 1 == ADDS) {
+			all_ok(handles, checked, i);
+			CHECK_EQ(acp_inquire(handles[i]), 0);
+			checked = i + 1;
 		}
 	}
-	CHECK_EQ(member_status(h), 0);
 	return NULL;
 }
 

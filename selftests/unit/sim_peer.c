@@ -132,6 +132,8 @@ static void send_frame(struct sim *s, struct sim_peer *p, u64 seq)
 		at += put_message(s, t->piece, t->offset, t->length, &f, wire + at);
 	for (item = t->items; item; item = item->next)
 		at += put_message(s, item, 0, item->out.m.size, &f, wire + at);
+	if (!acp_flow_lazy(&p->flow, seq, f.flags & ACP_FRAME_LAZY))
+		f.flags &= ~ACP_FRAME_LAZY;
 	SIM_CHECK(s, at <= s->mtu);
 	SIM_CHECK(s, t->fence == !!(f.flags & ACP_FRAME_FENCE));
 	s->n.data++;

@@ -93,7 +93,18 @@ static void pair_init(struct end *a, struct end *b)
 
 static u64 send_one(struct end *e)
 {
-	return acp_flow_send(&e->f, &tokens[e->f.next], now);
+	u64 seq = acp_flow_send(&e->f, &tokens[e->f.next], now);
+
+	CHECK(!acp_flow_lazy(&e->f, seq, false));
+	return seq;
+}
+
+static u64 send_lazy(struct end *e)
+{
+	u64 seq = acp_flow_send(&e->f, &tokens[e->f.next], now);
+
+	CHECK(acp_flow_lazy(&e->f, seq, true));
+	return seq;
 }
 
 /* Accept and apply at once. */
@@ -323,7 +334,6 @@ TEST(ack__late_but_in_time)
 	acp_flow_ack_later(&b.f, now);
 	CHECK(!b.f.ack_due && !acp_flow_idle(&b.f));
 	CHECK_EQ(acp_flow_deadline(&b.f), now + ACP_FLOW_ACK_DELAY);
-	CHECK(ACP_FLOW_ACK_DELAY < ACP_FLOW_RTO_MIN);
 	now += ACP_FLOW_ACK_DELAY;
 	CHECK_EQ(acp_flow_tick(&b.f, now), ACP_FLOW_QUIET);
 	CHECK(b.f.ack_due);
@@ -453,6 +463,59 @@ TEST(rto__no_sample_from_a_repeated_frame)
 	now += 1 * US;
 	CHECK_EQ(ack_from(&b, &a), 1);
 	CHECK_EQ(a.f.srtt, srtt);
+}
+
+/* Frames whose acknowledgement may be late have more time, but only if there are no others. */
+TEST(rto__longer_while_only_late_acknowledgements_are_due)
+{
+	struct end a, b;
+	u64 rto;
+	int i;
+
+	pair_init(&a, &b);
+	for (i = 0; i < 50; i++)
+		round_trip(&a, &b, 200 * US);
+	rto = a.f.rto;
+	send_lazy(&a);
+	CHECK_EQ(acp_flow_deadline(&a.f), now + rto + ACP_FLOW_ACK_DELAY);
+	send_one(&a);
+	CHECK_EQ(acp_flow_deadline(&a.f), now + rto);
+	send_lazy(&a);
+	CHECK_EQ(acp_flow_deadline(&a.f), now + rto);
+	now += rto;
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+	for (i = 0; i < 3; i++) {
+		u64 seq = acp_flow_lost(&a.f);
+
+		CHECK(!acp_flow_lazy(&a.f, seq, true));
+		acp_flow_resend(&a.f, seq, now);
+		take(&b, seq, false);
+	}
+	CHECK_EQ(ack_from(&b, &a), 3);
+}
+
+/* They tell of the round trip only what it is at most. */
+TEST(rto__late_acknowledgements_never_raise_it)
+{
+	struct end a, b;
+	u64 srtt, rto;
+
+	pair_init(&a, &b);
+	take(&b, send_lazy(&a), false);
+	now += ACP_FLOW_ACK_DELAY;
+	CHECK_EQ(ack_from(&b, &a), 1);
+	srtt = a.f.srtt;
+	rto = a.f.rto;
+	CHECK_EQ(srtt, ACP_FLOW_ACK_DELAY);
+	take(&b, send_lazy(&a), false);
+	now += ACP_FLOW_ACK_DELAY + 100 * US;
+	CHECK_EQ(ack_from(&b, &a), 1);
+	CHECK_EQ(a.f.srtt, srtt);
+	CHECK_EQ(a.f.rto, rto);
+	take(&b, send_lazy(&a), false);
+	now += 20 * US;
+	CHECK_EQ(ack_from(&b, &a), 1);
+	CHECK(a.f.srtt < srtt);
 }
 
 TEST(rto__doubles_up_to_the_limit)
