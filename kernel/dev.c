@@ -101,6 +101,7 @@ static void context_leave(struct acp_context *ctx)
 	u32 rank = ctx->rank;
 
 	xa_erase_bh(&job->ranks, rank);
+	acp_near_clear(&job->near_ranks, rank, ctx);
 	WRITE_ONCE(ctx->closed, true);
 	acp_poller_remove(job->node, ctx);
 	wake_up_all(&ctx->wait);
@@ -142,6 +143,7 @@ static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 		acp_node_leave(job, j->rank, true);
 		return ERR_PTR(err);
 	}
+	acp_near_set(&job->near_ranks, j->rank, ctx);
 	smp_mb();	/* pairs with xchg() in acp_barrier_abort(): it finds us, or we see it */
 	if (READ_ONCE(job->aborted))
 		acp_queue_abort(ctx);
@@ -311,7 +313,7 @@ static int ioctl_peer(struct acp_context *ctx, void __user *arg)
 	if (p.size != sizeof(p) || p.rank >= ctx->job->ga.nprocs)
 		return -EINVAL;
 	rcu_read_lock();
-	other = xa_load(&ctx->job->ranks, p.rank);
+	other = acp_context_find(ctx->job, p.rank);
 	if (other) {
 		p.starter_size = other->starter_bytes;
 		p.heap_size = other->heap_bytes;
@@ -424,7 +426,7 @@ static struct acp_region *get_memory(struct acp_job *job, u32 kind, u32 rank)
 	struct acp_context *ctx;
 
 	rcu_read_lock();
-	ctx = xa_load(&job->ranks, rank);
+	ctx = acp_context_find(job, rank);
 	if (ctx)
 		r = xa_load(&ctx->regions, kind - ACP_MAP_STARTER + ACP_STAG_STARTER);
 	if (r && !refcount_inc_not_zero(&r->holders))

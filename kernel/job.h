@@ -21,6 +21,7 @@
 #include "acp_abi.h"
 #include "acp_ga.h"
 #include "core/frame.h"
+#include "near.h"
 
 struct acp_node;
 struct acp_socket;
@@ -64,8 +65,10 @@ struct acp_job {
 	u64 digest;		/* of what all nodes must agree on */
 
 	struct xarray ranks;	/* rank -> context on this node; RCU */
+	struct acp_near near_ranks;
 	struct list_head contexts;	/* the same; RCU, under the node's poll_lock */
 	struct xarray peers;	/* node and color -> peer; RCU */
+	struct acp_near near_peers;
 	struct acp_socket *sockets[ACP_COLORS_MAX];
 	struct acp_barrier barrier;
 	bool aborted;

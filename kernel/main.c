@@ -37,6 +37,7 @@ static void __exit acp_exit(void)
 	acp_node_exit();
 	rcu_barrier();
 	rcu_barrier();
+	acp_udp_exit();
 	acp_station_exit();
 }
 

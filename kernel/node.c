@@ -36,6 +36,10 @@ static unsigned long peer_index(u32 node, u32 color)
 
 struct acp_peer *acp_peer_find(struct acp_job *job, u32 node, u32 color)
 {
+	struct acp_peer *peer = acp_near_look(&job->near_peers, node + color);
+
+	if (peer && peer->node == node && peer->color == color)
+		return peer;
 	return xa_load(&job->peers, peer_index(node, color));
 }
 
@@ -82,8 +86,10 @@ struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color)
 		return NULL;
 	other = xa_cmpxchg_bh(&job->peers, peer_index(node, color), NULL, peer,
 			      GFP_ATOMIC | __GFP_NOWARN);
-	if (!other)
+	if (!other) {
+		acp_near_set(&job->near_peers, node + color, peer);
 		return peer;
+	}
 	kfree(peer);
 	return xa_is_err(other) ? NULL : other;
 }
@@ -91,7 +97,6 @@ struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color)
 static void peer_free(struct acp_peer *peer)
 {
 	dst_release(peer->dst);
-	kfree_skb(peer->spare);
 	kvfree(peer->slots);
 	kvfree(peer->sent);
 	kfree(peer->fails);
@@ -111,6 +116,7 @@ void acp_peer_destroy_all(struct acp_job *job)
 		acp_peer_stop(peer);
 	xa_for_each(&job->peers, i, peer) {
 		xa_erase_bh(&job->peers, i);
+		acp_near_clear(&job->near_peers, peer->node + peer->color, peer);
 		peer_free(peer);
 	}
 }
@@ -124,6 +130,7 @@ static void job_destroy(struct acp_job *job)
 	if (cancel_delayed_work(&job->tend))
 		acp_job_put(job);	/* the work's */
 	xa_erase(&job->node->jobs, acp_job_index(job->id, job->generation));
+	acp_near_clear(&job->node->near_jobs, job->id, job);
 	synchronize_rcu();
 	acp_station_flush();
 	acp_peer_destroy_all(job);
@@ -199,6 +206,7 @@ static int job_add(struct acp_node *node, struct acp_job *job)
 		acp_socket_close(job);
 		return err;
 	}
+	acp_near_set(&node->near_jobs, job->id, job);
 	refcount_add(2, &job->refs);
 	queue_delayed_work(tenders, &job->tend, TEND_EVERY);
 	return 0;
@@ -212,7 +220,7 @@ static struct acp_job *find_or_add(struct acp_node *node, struct acp_job *wanted
 
 	if (node->dying)
 		return ERR_PTR(-ENODEV);
-	job = xa_load(&node->jobs, acp_job_index(wanted->id, wanted->generation));
+	job = acp_job_find(node, wanted->id, wanted->generation);
 	if (job && job->members) {
 		err = acp_job_match(job, wanted);
 		return err ? ERR_PTR(err) : job;

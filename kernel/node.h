@@ -29,6 +29,7 @@ struct acp_node {
 	struct net *net;
 	struct mutex lock;	/* jobs come and go, sockets */
 	struct xarray jobs;	/* acp_job_index -> job; RCU */
+	struct acp_near near_jobs;
 	struct list_head sockets;
 	struct acp_stats __percpu *stats;
 	spinlock_t poll_lock;	/* guards the list; readers: RCU */
@@ -47,6 +48,16 @@ struct acp_node *acp_node_of(struct net *net);
  */
 struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join);
 void acp_node_leave(struct acp_job *job, u32 rank, bool again);
+
+/* A job of this node, or NULL.  RCU. */
+static inline struct acp_job *acp_job_find(struct acp_node *node, u32 id, u16 generation)
+{
+	struct acp_job *job = acp_near_look(&node->near_jobs, id);
+
+	if (job && job->id == id && job->generation == generation)
+		return job;
+	return xa_load(&node->jobs, acp_job_index(id, generation));
+}
 
 /* ---- peers ---- */
 
@@ -71,7 +82,6 @@ struct acp_peer {
 	struct list_head pending;	/* items not yet cut to the end */
 	struct list_head answers;	/* DONEs that hold an arrival: see ACP_FLOW_ANSWERS */
 	struct sk_buff_head held;	/* fenced frames that came too early */
-	struct sk_buff *spare;		/* of a frame taken in, for what is sent next; or NULL */
 	struct acp_fails *fails;	/* NULL: none ever failed */
 	u64 blind;			/* as in acp_fails, when there was no memory for it */
 	struct list_head dropped;	/* items of a flow that failed */
@@ -156,6 +166,9 @@ bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m);
 /* Under node->lock. */
 int acp_socket_open(struct acp_job *job);
 void acp_socket_close(struct acp_job *job);
+
+/* Once nothing is sent or received any more: give all memory back. */
+void acp_udp_exit(void);
 
 void acp_peer_init(struct acp_peer *peer);
 void acp_peer_stop(struct acp_peer *peer);

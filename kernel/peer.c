@@ -416,10 +416,8 @@ static void give_back_slots(struct acp_peer *peer)
 {
 	kfree(peer->slots);
 	kfree(peer->sent);
-	kfree_skb(peer->spare);
 	peer->slots = NULL;
 	peer->sent = NULL;
-	peer->spare = NULL;
 	peer->flow.slots = NULL;
 	if (!peer->fails || peer->fails->count || peer->fails->blind >= peer->flow.rcv)
 		return;
@@ -583,7 +581,7 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	spin_unlock_bh(&peer->lock);
 	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.length, cb.tagged);
 	spin_lock_bh(&peer->lock);
-	kfree_skb(acp_udp_keep(peer, skb));
+	acp_udp_free(skb);
 	if (verdict == ACP_MALFORMED)
 		acp_stat_inc(peer->job->node, drop_bad_msg);
 	else if (verdict != ACP_REFUSED)
@@ -688,7 +686,8 @@ static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
 	struct acp_flow_ack ack;
 	struct acp_sent *s;
 
-	if (!peer->slots && f->ack == peer->flow.next)
+	/* Nothing is under way, and the peer agrees. */
+	if (peer->flow.una == peer->flow.next && f->ack == peer->flow.next)
 		return;
 	if (!peer->slots || !acp_flow_ack_begin(&peer->flow, &ack, f, map)) {
 		acp_stat_inc(peer->job->node, drop_bad_ack);
@@ -774,10 +773,9 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 		tasklet_schedule(&peer->work);
 	else
 		pass(peer, &out, now);
-	skb = acp_udp_keep(peer, skb);
 drop:
 	spin_unlock_bh(&peer->lock);
-	kfree_skb(skb);
+	acp_udp_free(skb);
 	acp_udp_xmit(peer, &out);
 	report_dropped(peer, &done, ACP_ST_OK);
 	acp_station_idle(peer->job);

@@ -16,6 +16,13 @@
 
 /* ---- access, any context ---- */
 
+static struct acp_region *find(struct acp_context *ctx, u32 stag)
+{
+	struct acp_region *r = acp_near_look(&ctx->near_regions, stag);
+
+	return r && r->stag == stag ? r : xa_load(&ctx->regions, stag);
+}
+
 static u8 check(const struct acp_region *r, u64 offset, u64 size, bool own, u32 need)
 {
 	if (READ_ONCE(r->revoked))
@@ -38,10 +45,10 @@ struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 ran
 
 	*status = ACP_ST_RANK;
 	rcu_read_lock();
-	ctx = xa_load(&job->ranks, owner);
+	ctx = acp_context_find(job, owner);
 	if (ctx) {
 		*status = ACP_ST_STAG;
-		r = xa_load(&ctx->regions, acp_ga_stag(&job->ga, ga));
+		r = find(ctx, acp_ga_stag(&job->ga, ga));
 		if (r && (r->color != acp_ga_color(&job->ga, ga) ||
 			  !refcount_inc_not_zero(&r->users)))
 			r = NULL;
@@ -277,6 +284,7 @@ int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
 		acp_region_release(r);
 		return err;
 	}
+	acp_near_set(&ctx->near_regions, stag, r);
 	return 0;
 }
 
@@ -503,6 +511,7 @@ static int give_stag(struct acp_context *ctx, struct acp_region *r)
 
 	if (err < 0)
 		return err == -EBUSY ? -ENOSPC : err;
+	acp_near_set(&ctx->near_regions, r->stag, r);
 	return 0;
 }
 
@@ -539,6 +548,7 @@ static struct acp_region *pin_new(struct acp_context *ctx, const struct acp_reg 
 static void remove(struct acp_context *ctx, struct acp_region *r)
 {
 	xa_erase(&ctx->regions, r->stag);
+	acp_near_clear(&ctx->near_regions, r->stag, r);
 	acp_region_put(r);
 	wait_for_completion(&r->idle);
 	detach(r);

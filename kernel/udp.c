@@ -202,11 +202,13 @@ void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
 /* ---- frames out, under the peer's lock ---- */
 
 /*
- * The skb of a frame that was taken in carries what is sent next: two
- * allocations, which Debian's kernels also clear, are a good part of the
- * cost of a short message.  Only plain ones, whose head is ours alone and
- * not much bigger than needed.
+ * The skb of a frame that was taken in carries what this processor sends
+ * next: two allocations, which Debian's kernels also clear, are a good part
+ * of the cost of a short message.  Only plain ones, whose head is ours alone
+ * and not much bigger than needed.
  */
+static DEFINE_PER_CPU(struct sk_buff *, spare);
+
 static bool reusable(const struct sk_buff *skb)
 {
 	return skb_end_offset(skb) <= SPARE_MOST &&
@@ -220,13 +222,11 @@ static void renew(struct sk_buff *skb)
 {
 	bool head_frag = skb->head_frag;
 
-	skb_dst_drop(skb);
-	skb_orphan(skb);
-	nf_reset_ct(skb);
-	skb_ext_put(skb);
-	/* By words: a quarter of the instructions of memset() for so few bytes. */
+	/* By words: a part of the instructions of memset() for so few bytes. */
 	BUILD_BUG_ON(offsetof(struct sk_buff, tail) % 4);
-	memset32((u32 *)skb, 0, offsetof(struct sk_buff, tail) / 4);
+	memset64((u64 *)skb, 0, offsetof(struct sk_buff, tail) / 8);
+	if (offsetof(struct sk_buff, tail) % 8)
+		*((u32 *)&skb->tail - 1) = 0;
 	skb->head_frag = head_frag;
 	skb->alloc_cpu = raw_smp_processor_id();
 	skb->data = skb->head;
@@ -236,23 +236,37 @@ static void renew(struct sk_buff *skb)
 	memset32((u32 *)skb_shinfo(skb), 0, offsetof(struct skb_shared_info, dataref) / 4);
 }
 
-static struct sk_buff *spare_skb(struct acp_peer *peer, u32 size)
+static struct sk_buff *spare_skb(u32 size)
 {
-	struct sk_buff *skb = peer->spare;
+	struct sk_buff *skb = this_cpu_read(spare);
 
 	if (!skb || skb_end_offset(skb) < size)
 		return NULL;
-	peer->spare = NULL;
+	this_cpu_write(spare, NULL);
 	renew(skb);
 	return skb;
 }
 
-/* Returns the one that is not kept. */
-struct sk_buff *acp_udp_keep(struct acp_peer *peer, struct sk_buff *skb)
+void acp_udp_free(struct sk_buff *skb)
 {
-	if (skb && reusable(skb))
-		swap(peer->spare, skb);
-	return skb;
+	if (!skb || this_cpu_read(spare) || !reusable(skb)) {
+		consume_skb(skb);
+		return;
+	}
+	/* It outlives what it came from: nothing of that stays with it. */
+	skb_dst_drop(skb);
+	skb_orphan(skb);
+	nf_reset_ct(skb);
+	skb_ext_put(skb);
+	this_cpu_write(spare, skb);
+}
+
+void acp_udp_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		consume_skb(per_cpu(spare, cpu));
 }
 
 struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear)
@@ -267,7 +281,7 @@ struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear)
 	}
 	room = LL_RESERVED_SPACE(dst->dev) + sizeof(struct udphdr) +
 	       (peer->job->family == AF_INET ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
-	skb = spare_skb(peer, room + linear) ?: alloc_skb(room + linear, GFP_ATOMIC | __GFP_NOWARN);
+	skb = spare_skb(room + linear) ?: alloc_skb(room + linear, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
 		acp_stat_inc(peer->job->node, tx_nomem);
 		return NULL;
@@ -380,7 +394,7 @@ static struct acp_job *frame_job(struct acp_socket *socket, const struct sk_buff
 				 const struct acp_frame *f, __be16 port)
 {
 	struct acp_node *node = socket->node;
-	struct acp_job *job = xa_load(&node->jobs, acp_job_index(f->job, f->generation));
+	struct acp_job *job = acp_job_find(node, f->job, f->generation);
 
 	if (!job) {
 		acp_stat_inc(node, drop_no_job);

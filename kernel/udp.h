@@ -34,8 +34,8 @@ struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear);
 /* Header, tag, UDP and IP header around a frame whose body is in the skb. */
 void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f);
 
-/* Keep an skb for the next frame, if it is good for that.  Returns the one not kept. */
-struct sk_buff *acp_udp_keep(struct acp_peer *peer, struct sk_buff *skb);
+/* The frame, or NULL, is not needed any more; perhaps for the next one.  BH off. */
+void acp_udp_free(struct sk_buff *skb);
 
 /* Hand finished datagrams to the network.  Without the lock, BH off. */
 void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out);
