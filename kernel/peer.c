@@ -9,7 +9,8 @@
  *
  * Locking: peer->lock (bh) guards the flow and the queues of a peer.  It is
  * dropped around every call to the station and before a datagram is handed
- * to the network, and nests inside nothing but the barrier's lock.
+ * to the network, and nests inside nothing but the barrier's lock.  Where
+ * bottom halves are off anyway it is taken with spin_lock().
  */
 #include <linux/crc32.h>
 #include <linux/net.h>
@@ -135,12 +136,12 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 	bool fence;
 	u8 status;
 
-	acp_out_again(out, offset, length, &m, &fence);
+	acp_out_piece(out, offset, length, &m, &fence);
 	if (m.length && !out->inline_data) {
 		r = acp_region_get(peer->job, m.src, m.length, m.origin, ACP_ACCESS_READ, &status);
 		if (!r) {
 			acp_out_fail(out, status);
-			acp_out_again(out, offset, length, &m, &fence);
+			acp_out_piece(out, offset, length, &m, &fence);
 		}
 	}
 	if (fence)
@@ -174,14 +175,10 @@ static u32 short_size(const struct acp_item *item)
 /* The next message of an item, which is too late if what it waits for has failed. */
 static u32 cut_message(struct acp_item *item, u32 payload)
 {
-	struct acp_msg m;
-	bool fence;
-
 	if (!item->out.cut && !acp_station_due(item))
 		acp_out_fail(&item->out, ACP_ST_ORDER);
-	acp_out_next(&item->out, payload, &m, &fence);
 	item->frames++;
-	return m.length;
+	return acp_out_cut(&item->out, payload);
 }
 
 /* Cut the next frame off a list of items: one piece, or many short messages. */
@@ -474,7 +471,7 @@ u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life)
 {
 	u32 epoch;
 
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	epoch = peer->flow.epoch;
 	if (peer->dead) {
 		list_add_tail(&item->link, &peer->dropped);
@@ -485,7 +482,7 @@ u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life)
 	} else {
 		list_add_tail(&item->link, item->arrival ? &peer->answers : &peer->pending);
 	}
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	return epoch;
 }
 
@@ -494,9 +491,9 @@ void acp_peer_flush(struct acp_peer *peer)
 	struct sk_buff_head out;
 
 	__skb_queue_head_init(&out);
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	pass(peer, &out, acp_now());
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	acp_udp_xmit(peer, &out);
 }
 
@@ -504,26 +501,26 @@ u32 acp_peer_expect(struct acp_peer *peer)
 {
 	u32 life;
 
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	acp_flow_expect(&peer->flow, 1, peer->flow.expect ? 0 : acp_now());
 	life = peer->flow.epoch;
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	return life;
 }
 
 void acp_peer_unexpect(struct acp_peer *peer, u32 life)
 {
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	if (peer->flow.epoch == life && peer->flow.expect)
 		acp_flow_expect(&peer->flow, -1, 0);
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 }
 
 bool acp_peer_ready(struct acp_peer *peer, u32 *life, u8 *status)
 {
 	bool known = true;
 
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	if (peer->dead) {
 		*status = ACP_ST_ABORT;
 	} else if (*life && *life != peer->flow.epoch) {
@@ -536,7 +533,7 @@ bool acp_peer_ready(struct acp_peer *peer, u32 *life, u8 *status)
 			tasklet_schedule(&peer->work);
 		}
 	}
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	return known;
 }
 
@@ -578,9 +575,9 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	enum acp_arrived verdict;
 	bool due;
 
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.length, cb.tagged);
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	acp_udp_free(skb);
 	if (verdict == ACP_MALFORMED)
 		acp_stat_inc(peer->job->node, drop_bad_msg);
@@ -650,7 +647,7 @@ static void work(struct tasklet_struct *t)
 	u8 status;
 
 	__skb_queue_head_init(&out);
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	/* Not once acp_station_flush() has waited for what this may start. */
 	if (!READ_ONCE(peer->job->dead))
 		release_held(peer, now);
@@ -659,7 +656,7 @@ static void work(struct tasklet_struct *t)
 	status = peer->dropped_status;
 	lost = peer->lost;
 	peer->lost = false;
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	acp_udp_xmit(peer, &out);
 	report_dropped(peer, &dropped, status);
 	if (lost)
@@ -745,7 +742,7 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	u32 verdict;
 
 	__skb_queue_head_init(&out);
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	if (peer->dead)
 		goto drop;
 	if (f->type == ACP_FRAME_HELLO) {
@@ -774,7 +771,7 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	else
 		pass(peer, &out, now);
 drop:
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	acp_udp_free(skb);
 	acp_udp_xmit(peer, &out);
 	report_dropped(peer, &done, ACP_ST_OK);
@@ -783,12 +780,12 @@ drop:
 
 void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch)
 {
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	if (epoch == peer->flow.epoch && !peer->dead) {
 		acp_flow_applied(&peer->flow, seq);
 		tasklet_schedule(&peer->work);
 	}
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 }
 
 /* ---- failures ---- */
@@ -797,7 +794,7 @@ bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64
 {
 	bool ok = false;
 
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	if (!peer->fails)
 		peer->fails = kzalloc(sizeof(*peer->fails), GFP_ATOMIC | __GFP_NOWARN);
 	if (peer->fails) {
@@ -806,7 +803,7 @@ bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64
 		peer->blind = max(peer->blind, until);
 		ok = true;
 	}
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	return ok;
 }
 
@@ -816,10 +813,10 @@ u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticket)
 
 	if (!READ_ONCE(peer->fails))
 		return status;
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	if (peer->fails)
 		status = acp_fails_take(peer->fails, origin, ticket);
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	return status;
 }
 
@@ -829,11 +826,11 @@ bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m)
 
 	if (!READ_ONCE(peer->fails) && !READ_ONCE(peer->blind))
 		return false;
-	spin_lock_bh(&peer->lock);
+	spin_lock(&peer->lock);
 	if (peer->fails)
 		found = acp_fails_depends(peer->fails, m, peer->flow.rcv);
 	found |= peer->flow.rcv <= peer->blind;
-	spin_unlock_bh(&peer->lock);
+	spin_unlock(&peer->lock);
 	return found;
 }
 

@@ -99,9 +99,9 @@ bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 	u32 life[2];
 	u8 expected;
 
-	spin_lock_bh(&ctx->lock);
+	spin_lock(&ctx->lock);
 	if (!is_started(cmd) || READ_ONCE(cmd->item.out.m.ticket) != ticket) {
-		spin_unlock_bh(&ctx->lock);
+		spin_unlock(&ctx->lock);
 		return false;
 	}
 	step = cmd->step;
@@ -114,7 +114,7 @@ bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 	/* The status first: pairs with has_failed(). */
 	smp_store_release(&cmd->state, ACP_CMD_ENDED);
 	publish(ctx);
-	spin_unlock_bh(&ctx->lock);
+	spin_unlock(&ctx->lock);
 	if (expected)
 		unexpect(ctx, &step, life, expected);
 	if (wq_has_sleeper(&ctx->wait))
@@ -138,7 +138,7 @@ void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u32 life, u8 s
 		u8 hit = 0;
 		u64 ticket;
 
-		spin_lock_bh(&ctx->lock);
+		spin_lock(&ctx->lock);
 		ticket = 0;
 		if (is_started(cmd) && cmd->expected) {
 			ticket = cmd->item.out.m.ticket;
@@ -151,7 +151,7 @@ void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u32 life, u8 s
 			hit &= cmd->expected;
 			cmd->expected &= ~hit;
 		}
-		spin_unlock_bh(&ctx->lock);
+		spin_unlock(&ctx->lock);
 		if (hit)
 			acp_queue_complete(ctx, ticket, status);
 	}

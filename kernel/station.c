@@ -8,6 +8,7 @@
 #include "region.h"
 #include "station.h"
 
+#define STOCK_MOST	64		/* items of a processor */
 #define LOCAL_STEP	65536		/* bytes the worker copies before it looks up */
 
 static struct workqueue_struct *worker;
@@ -15,14 +16,39 @@ static struct kmem_cache *items;
 
 /* ---- items ---- */
 
+/* Some that are not needed now, by processor: the slab's cost more than what they are used for. */
+struct stock {
+	struct list_head items;
+	u32 count;
+};
+
+static DEFINE_PER_CPU(struct stock, stock);
+
+/* BH off, as is item_free(). */
 static struct acp_item *item_new(void)
 {
-	return kmem_cache_zalloc(items, GFP_ATOMIC | __GFP_NOWARN);
+	struct stock *s = this_cpu_ptr(&stock);
+	struct acp_item *item;
+
+	if (!s->count)
+		return kmem_cache_zalloc(items, GFP_ATOMIC | __GFP_NOWARN);
+	item = list_first_entry(&s->items, struct acp_item, link);
+	list_del(&item->link);
+	s->count--;
+	*item = (struct acp_item){};
+	return item;
 }
 
 static void item_free(struct acp_item *item)
 {
-	kmem_cache_free(items, item);
+	struct stock *s = this_cpu_ptr(&stock);
+
+	if (s->count == STOCK_MOST) {
+		kmem_cache_free(items, item);
+		return;
+	}
+	list_add(&item->link, &s->items);
+	s->count++;
 }
 
 /* Fenced behind the run so far: in the same life of the flow, or not at all. */
@@ -254,10 +280,10 @@ static u8 expect_of(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_pee
 {
 	u32 life = acp_peer_expect(peer);
 
-	spin_lock_bh(&ctx->lock);
+	spin_lock(&ctx->lock);
 	cmd->life[who - 1] = life;
 	cmd->expected |= who;
-	spin_unlock_bh(&ctx->lock);
+	spin_unlock(&ctx->lock);
 	/* Pairs with that in acp_station_lost(): it finds us, or we see the new life. */
 	smp_mb();
 	return acp_peer_life(peer) == life ? ACP_ST_OK : ACP_ST_PEER;
@@ -804,6 +830,10 @@ void acp_station_idle(struct acp_job *job)
 
 int acp_station_init(void)
 {
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		INIT_LIST_HEAD(&per_cpu(stock, cpu).items);
 	items = KMEM_CACHE(acp_item, SLAB_ACCOUNT);
 	if (!items)
 		return -ENOMEM;
@@ -816,6 +846,12 @@ int acp_station_init(void)
 
 void acp_station_exit(void)
 {
+	struct acp_item *item, *next;
+	int cpu;
+
 	destroy_workqueue(worker);
+	for_each_possible_cpu(cpu)
+		list_for_each_entry_safe(item, next, &per_cpu(stock, cpu).items, link)
+			kmem_cache_free(items, item);
 	kmem_cache_destroy(items);
 }

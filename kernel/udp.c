@@ -321,15 +321,20 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 static bool source_ok(struct acp_job *job, struct acp_socket *socket, const struct sk_buff *skb,
 		      const struct acp_frame *f, __be16 port)
 {
+	const struct acp_peer *peer;
+	const u8 *from;
 	u8 addr[16];
 
 	if (f->color >= job->colors || f->node >= job->nodes || f->node == job->me ||
 	    job->sockets[f->color] != socket || port != htons(job->port))
 		return false;
-	acp_job_address(job, f->node, f->color, addr);
+	peer = acp_peer_find(job, f->node, f->color);
+	from = peer ? peer->addr : addr;
+	if (!peer)
+		acp_job_address(job, f->node, f->color, addr);
 	if (job->family == AF_INET)
-		return skb->protocol == htons(ETH_P_IP) && !memcmp(&ip_hdr(skb)->saddr, addr, 4);
-	return skb->protocol == htons(ETH_P_IPV6) && !memcmp(&ipv6_hdr(skb)->saddr, addr, 16);
+		return skb->protocol == htons(ETH_P_IP) && !memcmp(&ip_hdr(skb)->saddr, from, 4);
+	return skb->protocol == htons(ETH_P_IPV6) && !memcmp(&ipv6_hdr(skb)->saddr, from, 16);
 }
 
 /* The checksum of a bulk frame's payload, which its message says the length of. */

@@ -138,7 +138,8 @@ void acp_run_sent(struct acp_run *r, u64 ticket, u32 life)
 
 /* ---- what goes out ---- */
 
-static void piece(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m, bool *fence)
+void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
+		   bool *fence)
 {
 	*m = o->m;
 	*fence = o->fence;
@@ -160,22 +161,15 @@ static void piece(const struct acp_out *o, u64 offset, u32 length, struct acp_ms
 		m->length = 0;
 }
 
-void acp_out_next(struct acp_out *o, u32 payload, struct acp_msg *m, bool *fence)
+u32 acp_out_cut(struct acp_out *o, u32 payload)
 {
-	u64 offset = o->cut;
 	u32 length = 0;
 
 	if (o->m.type == ACP_MSG_DATA && !o->failed)
-		length = min_t(u64, payload, o->m.size - offset);
-	piece(o, offset, length, m, fence);
+		length = min_t(u64, payload, o->m.size - o->cut);
 	o->cut += length;
 	o->finished = o->m.type != ACP_MSG_DATA || o->failed || o->cut == o->m.size;
-}
-
-void acp_out_again(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
-		   bool *fence)
-{
-	piece(o, offset, length, m, fence);
+	return length;
 }
 
 /* ---- failures ---- */

@@ -116,11 +116,11 @@ static inline bool acp_out_single(const struct acp_out *o, u32 payload)
 	return o->m.type != ACP_MSG_DATA || o->m.size <= payload;
 }
 
-/* Cut the next message (payload: most bytes of data); *fence: of its frame. */
-void acp_out_next(struct acp_out *o, u32 payload, struct acp_msg *m, bool *fence);
+/* Cut the next message off (payload: most bytes of data): its length, from the old o->cut on. */
+u32 acp_out_cut(struct acp_out *o, u32 payload);
 
-/* The same message again: "offset" and "length" of its piece. */
-void acp_out_again(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
+/* The message that was cut off at an offset; *fence: of its frame. */
+void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
 		   bool *fence);
 
 /*

@@ -89,12 +89,12 @@ static u32 put_message(struct sim *s, struct sim_item *item, u64 offset, u32 len
 	bool fence;
 	u32 head;
 
-	acp_out_again(&item->out, offset, length, &m, &fence);
+	acp_out_piece(&item->out, offset, length, &m, &fence);
 	if (m.length && !item->out.inline_data)
 		source = source_of(s, &m);
 	if (!source) {
 		acp_out_fail(&item->out, ACP_ST_STAG);
-		acp_out_again(&item->out, offset, length, &m, &fence);
+		acp_out_piece(&item->out, offset, length, &m, &fence);
 	}
 	acp_msg_encode(at, &m);
 	head = acp_msg_head(m.type);
@@ -162,7 +162,8 @@ static void load_messages(struct sim *s, struct sim_list *from, struct sim_sent 
 		if (at + size > s->mtu || (count && item->out.fence && sim_random(s) % 2))
 			break;
 		sim_station_due(s, item);
-		acp_out_next(&item->out, ACP_FRAME_SHORT, &m, &fence);
+		acp_out_cut(&item->out, ACP_FRAME_SHORT);
+		acp_out_piece(&item->out, 0, item->out.cut, &m, &fence);
 		SIM_CHECK(s, item->out.finished);
 		list_add(&items, list_take(from));
 		item->frames = 1;
@@ -184,8 +185,8 @@ static void load_piece(struct sim *s, struct sim_peer *p, struct sim_sent *t)
 		sim_station_due(s, item);
 	if (!item->out.failed && !source_of(s, &item->out.m))
 		acp_out_fail(&item->out, ACP_ST_STAG);
-	acp_out_next(&item->out, most_payload(s), &m, &t->fence);
-	t->length = m.length;
+	t->length = acp_out_cut(&item->out, most_payload(s));
+	acp_out_piece(&item->out, t->offset, t->length, &m, &t->fence);
 	item->frames++;
 	if (item->out.finished)
 		list_take(&p->pending);

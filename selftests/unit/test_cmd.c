@@ -483,6 +483,14 @@ TEST(order__what_is_complete_needs_no_fence)
 
 /* ---- pieces ---- */
 
+static void next_piece(struct acp_out *o, u32 payload, struct acp_msg *m, bool *fence)
+{
+	u64 offset = o->cut;
+	u32 length = acp_out_cut(o, payload);
+
+	acp_out_piece(o, offset, length, m, fence);
+}
+
 /* Cut a transfer; the pieces must cover it once, the last one says so. */
 static void cut(u64 size, u32 payload)
 {
@@ -493,10 +501,10 @@ static void cut(u64 size, u32 payload)
 	u64 at = 0;
 
 	do {
-		acp_out_next(&o, payload, &m, &fence);
+		next_piece(&o, payload, &m, &fence);
 		CHECK(m.dst == 1000 + at && m.src == 5000 + at && m.ticket == 9 && m.origin == 3);
 		CHECK(m.length <= payload && m.size == 0 && (m.length || !size));
-		acp_out_again(&o, at, m.length, &again, &fence_again);
+		acp_out_piece(&o, at, m.length, &again, &fence_again);
 		CHECK(!memcmp(&m, &again, sizeof(m)) && fence == fence_again);
 		at += m.length;
 		CHECK_EQ(!!(m.flags & ACP_MSG_LAST), at == size);
@@ -537,7 +545,7 @@ TEST(out__other_messages_go_as_they_are)
 	struct acp_msg m;
 	bool fence;
 
-	acp_out_next(&o, 1, &m, &fence);
+	next_piece(&o, 1, &m, &fence);
 	CHECK(!memcmp(&m, &o.m, sizeof(m)) && fence && o.finished);
 }
 
@@ -548,7 +556,7 @@ TEST(out__fence_is_of_every_piece)
 	bool fence;
 
 	do {
-		acp_out_next(&o, 30, &m, &fence);
+		next_piece(&o, 30, &m, &fence);
 		CHECK(fence);
 	} while (!o.finished);
 }
@@ -560,18 +568,18 @@ TEST(out__source_fails_on_the_way)
 	struct acp_msg m;
 	bool fence;
 
-	acp_out_next(&o, 30, &m, &fence);
-	acp_out_next(&o, 30, &m, &fence);
+	next_piece(&o, 30, &m, &fence);
+	next_piece(&o, 30, &m, &fence);
 	acp_out_fail(&o, ACP_ST_STAG);
 	CHECK(!o.finished);
-	acp_out_next(&o, 30, &m, &fence);
+	next_piece(&o, 30, &m, &fence);
 	CHECK(o.finished && fence);
 	CHECK_EQ(m.flags, ACP_MSG_FAIL | ACP_MSG_LAST);
 	CHECK(m.status == ACP_ST_STAG && m.length == 0);
-	acp_out_again(&o, 60, 0, &m, &fence);
+	acp_out_piece(&o, 60, 0, &m, &fence);
 	CHECK(fence);
 	CHECK_EQ(m.flags, ACP_MSG_FAIL | ACP_MSG_LAST);
-	acp_out_again(&o, 30, 30, &m, &fence);
+	acp_out_piece(&o, 30, 30, &m, &fence);
 	CHECK(!fence);
 	CHECK_EQ(m.flags, ACP_MSG_FAIL);
 	CHECK(m.status == ACP_ST_STAG && m.length == 0 && m.dst == 30);
@@ -584,7 +592,7 @@ TEST(out__source_fails_before_the_first_piece)
 	bool fence;
 
 	acp_out_fail(&o, ACP_ST_RANGE);
-	acp_out_next(&o, 30, &m, &fence);
+	next_piece(&o, 30, &m, &fence);
 	CHECK(o.finished && !fence);
 	CHECK_EQ(m.flags, ACP_MSG_FAIL | ACP_MSG_LAST);
 	CHECK_EQ(m.status, ACP_ST_RANGE);
