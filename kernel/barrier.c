@@ -32,10 +32,8 @@ static void expect(struct acp_job *job, u32 i)
 {
 	struct acp_peer *peer = acp_peer_get(job, neighbour(job, i), 0);
 
-	if (peer && !job->barrier.life[i]) {
+	if (peer && !job->barrier.life[i])
 		job->barrier.life[i] = acp_peer_expect(peer);
-		acp_peer_kick(peer);
-	}
 }
 
 static void unexpect(struct acp_job *job, u32 i)

@@ -130,8 +130,7 @@ static inline void acp_peer_kick(struct acp_peer *peer)
 
 /*
  * Count answers awaited from the peer beyond acknowledgements.  Each is
- * awaited in one life of the flow: when that ends, it does not come.  Who
- * sends nothing to the peer afterwards kicks it: silence is noticed by time.
+ * awaited in one life of the flow: when that ends, it does not come.
  */
 u32 acp_peer_expect(struct acp_peer *peer);
 void acp_peer_unexpect(struct acp_peer *peer, u32 life);

@@ -504,6 +504,10 @@ u32 acp_peer_expect(struct acp_peer *peer)
 	spin_lock(&peer->lock);
 	acp_flow_expect(&peer->flow, 1, peer->flow.expect ? 0 : acp_now());
 	life = peer->flow.epoch;
+	/* Silence is noticed by time, and only on a flow that is open. */
+	if (peer->flow.state == ACP_FLOW_CLOSED ||
+	    acp_flow_deadline(&peer->flow) < peer->armed)
+		tasklet_schedule(&peer->work);
 	spin_unlock(&peer->lock);
 	return life;
 }

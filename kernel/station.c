@@ -51,15 +51,20 @@ static void item_free(struct acp_item *item)
 	s->count++;
 }
 
+static void batch_add(struct acp_batch *batch, struct acp_peer *peer)
+{
+	if (batch->peer && batch->peer != peer)
+		acp_peer_flush(batch->peer);
+	batch->peer = peer;
+}
+
 /* Fenced behind the run so far: in the same life of the flow, or not at all. */
 static void batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
 		       struct acp_run *run)
 {
 	u32 life;
 
-	if (batch->peer && batch->peer != peer)
-		acp_peer_flush(batch->peer);
-	batch->peer = peer;
+	batch_add(batch, peer);
 	life = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->life : 0);
 	acp_run_sent(run, cmd->item.out.m.ticket, life);
 }
@@ -303,7 +308,6 @@ static u8 expect(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *
 	if (!third)
 		return ACP_ST_ABORT;
 	status = expect_of(ctx, cmd, third, ACP_EXPECT_RESULT);
-	acp_peer_kick(third);
 	return cmd->life[ACP_EXPECT_RESULT - 1] == life ? status : ACP_ST_PEER;
 }
 
@@ -376,6 +380,7 @@ struct frame {
 	struct acp_job *job;
 	u64 seq;
 	u32 epoch;
+	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_arrival *arrival;	/* made when first needed */
 	struct list_head spare;		/* items reserved for its messages */
 	struct acp_msg first;		/* its first message; mostly the only one */
@@ -386,11 +391,13 @@ struct frame {
 	bool refused;			/* for want of memory to tell how it ended */
 };
 
-/* The peer that a frame came from is looked at when it was applied, anyway. */
-static void kick(struct frame *f, struct acp_peer *peer)
+/* Send what was queued: soon.  The peer that a frame came from is looked at anyway. */
+static void send_soon(struct frame *f, struct acp_peer *peer)
 {
-	if (!f || peer != f->peer)
+	if (!f)
 		acp_peer_kick(peer);
+	else if (peer != f->peer)
+		batch_add(&f->batch, peer);
 }
 
 /* Tell the origin, through "peer", how its command ended. */
@@ -403,7 +410,7 @@ static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item
 	item->out.m.ticket = m->ticket;
 	item->out.m.status = status;
 	acp_peer_send(peer, item, 0);
-	kick(f, peer);
+	send_soon(f, peer);
 }
 
 static bool need_arrival(struct frame *f)
@@ -627,7 +634,7 @@ static void take_cmd(struct frame *f, const struct acp_msg *m)
 	item->requester = f->peer;
 	atomic_inc(&f->peer->delegated);
 	acp_peer_send(to, item, 0);
-	kick(f, to);
+	send_soon(f, to);
 }
 
 static bool message_ok(struct frame *f, const struct acp_msg *m)
@@ -753,6 +760,7 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 		f.arrival = NULL;
 	}
 	unreserve(&f);
+	acp_batch_flush(&f.batch);
 	return verdict;
 }
 
