@@ -17,7 +17,6 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
-#include "job.h"
 #include "near.h"
 #include "transport.h"
 
@@ -101,14 +100,6 @@ static inline void acp_context_get(struct acp_context *ctx)
 static inline void acp_context_put(struct acp_context *ctx)
 {
 	kref_put(&ctx->refs, acp_context_free);
-}
-
-/* The context of a rank of this node, or NULL.  RCU. */
-static inline struct acp_context *acp_context_find(struct acp_job *job, u32 rank)
-{
-	struct acp_context *ctx = acp_near_look(&job->near_ranks, rank);
-
-	return ctx && ctx->rank == rank ? ctx : xa_load(&job->ranks, rank);
 }
 
 static inline struct acp_cmd *acp_context_cmd(struct acp_context *ctx, u64 ticket)

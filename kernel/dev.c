@@ -313,7 +313,7 @@ static int ioctl_peer(struct acp_context *ctx, void __user *arg)
 	if (p.size != sizeof(p) || p.rank >= ctx->job->ga.nprocs)
 		return -EINVAL;
 	rcu_read_lock();
-	other = acp_context_find(ctx->job, p.rank);
+	other = acp_job_context(ctx->job, p.rank);
 	if (other) {
 		p.starter_size = other->starter_bytes;
 		p.heap_size = other->heap_bytes;
@@ -426,7 +426,7 @@ static struct acp_region *get_memory(struct acp_job *job, u32 kind, u32 rank)
 	struct acp_context *ctx;
 
 	rcu_read_lock();
-	ctx = acp_context_find(job, rank);
+	ctx = acp_job_context(job, rank);
 	if (ctx)
 		r = xa_load(&ctx->regions, kind - ACP_MAP_STARTER + ACP_STAG_STARTER);
 	if (r && !refcount_inc_not_zero(&r->holders))

@@ -20,12 +20,12 @@
 #include <linux/xarray.h>
 #include "acp_abi.h"
 #include "acp_ga.h"
+#include "context.h"
 #include "core/frame.h"
 #include "near.h"
 
 struct acp_node;
 struct acp_socket;
-struct acp_context;
 
 #define ACP_BARRIER_ARITY 4
 
@@ -108,6 +108,14 @@ void acp_job_put(struct acp_job *job);
 /* Node of a rank (rank < nprocs); address of a node.  Any context. */
 u32 acp_job_node_of(const struct acp_job *job, u32 rank);
 void acp_job_address(const struct acp_job *job, u32 node, u32 color, u8 addr[16]);
+
+/* The context of a rank of this node, or NULL.  RCU. */
+static inline struct acp_context *acp_job_context(struct acp_job *job, u32 rank)
+{
+	struct acp_context *ctx = acp_near_look(&job->near_ranks, rank);
+
+	return ctx && ctx->rank == rank ? ctx : xa_load(&job->ranks, rank);
+}
 
 static inline u32 acp_job_ga_node(const struct acp_job *job, u64 ga)
 {

@@ -45,7 +45,7 @@ struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 ran
 
 	*status = ACP_ST_RANK;
 	rcu_read_lock();
-	ctx = acp_context_find(job, owner);
+	ctx = acp_job_context(job, owner);
 	if (ctx) {
 		*status = ACP_ST_STAG;
 		r = find(ctx, acp_ga_stag(&job->ga, ga));

@@ -367,7 +367,7 @@ static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
 	bool known;
 
 	rcu_read_lock();
-	ctx = acp_context_find(job, rank);
+	ctx = acp_job_context(job, rank);
 	known = ctx && acp_queue_complete(ctx, ticket, status);
 	rcu_read_unlock();
 	if (!known)
@@ -491,7 +491,7 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 	if (acp_job_node_of(f->job, m->origin) != f->job->me)
 		return acp_peer_depends(f->peer, m);
 	rcu_read_lock();
-	ctx = acp_context_find(f->job, m->origin);
+	ctx = acp_job_context(f->job, m->origin);
 	failed = ctx && acp_queue_failed(ctx, m->ticket - min_t(u16, m->depends, ACP_INFLIGHT),
 					 m->ticket - m->upto);
 	rcu_read_unlock();

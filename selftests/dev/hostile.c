@@ -451,7 +451,7 @@ TEST(K1_random_calls)
 }
 
 /* Most fail; a good one takes some milliseconds until the job is gone. */
-TEST_LONG(K1_random_joins, 120)
+TEST_LONG(K1_random_joins, 300)
 {
 	uint64_t seed = (uint64_t)getpid();
 	int i, count = test_short() ? 200 : 2000;

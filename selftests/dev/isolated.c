@@ -3,7 +3,9 @@
 #include "isolated.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -98,12 +100,36 @@ static void show_threads(int pid)
 		closedir(dir);
 }
 
+#define SYSLOG_READ_ALL	3	/* actions of klogctl() */
+#define SYSLOG_CLEAR	5
+
+/* What the processors do: the kernel writes it to its log. */
+static void show_processors(void)
+{
+	static char log[20000];
+	int trigger = open("/proc/sysrq-trigger", O_WRONLY | O_CLOEXEC), n = 0, i;
+
+	if (trigger < 0)
+		return;
+	klogctl(SYSLOG_CLEAR, NULL, 0);
+	if (write(trigger, "l", 1) == 1)
+		n = klogctl(SYSLOG_READ_ALL, log, sizeof(log));
+	close(trigger);
+	for (i = 0; i < n; i++) {
+		if (!i || log[i - 1] == '\n')
+			printf("# ");
+		putchar(log[i]);
+	}
+	printf("\n");
+}
+
 /* Where the processes of a test are that hangs. */
 static void show_group(pid_t group)
 {
 	struct dirent *e;
 	DIR *dir = opendir("/proc");
 
+	show_processors();
 	while (dir && (e = readdir(dir)))
 		if (atoi(e->d_name) > 0 && getpgid(atoi(e->d_name)) == group)
 			show_threads(atoi(e->d_name));

@@ -194,7 +194,7 @@ static void kill_in_traffic(unsigned int ms)
 	close(ready[1]);
 }
 
-TEST_LONG(K5_unload_right_after_close_in_traffic, 100)
+TEST_LONG(K5_unload_right_after_close_in_traffic, 300)
 {
 	uint32_t i, rounds = test_short() ? 4 : 12;
 

@@ -185,7 +185,7 @@ TEST(M5_mapping)
 }
 
 /* The first command to another node makes the peer and all that sending needs. */
-TEST_LONG(M5_first_command_to_a_node, 120)
+TEST_LONG(M5_first_command_to_a_node, 300)
 {
 	bool hit = true;
 	struct nodes net;
@@ -242,7 +242,7 @@ static void traffic_between_nodes(void)
 }
 
 /* What falls out is sent again; every command takes effect once. */
-TEST_LONG(M5_allocations_fail_in_traffic, 100)
+TEST_LONG(M5_allocations_fail_in_traffic, 300)
 {
 	int status = 0;
 	pid_t child;

@@ -97,7 +97,7 @@ TEST(N1_loss_10_percent)
 	again_and_dropped();
 }
 
-TEST_LONG(N1_loss_50_percent, 120)
+TEST_LONG(N1_loss_50_percent, 300)
 {
 	all_impaired("loss 50%", 0);
 	again_and_dropped();

@@ -167,7 +167,7 @@ TEST(N3_chain_through_three_nodes)
 }
 
 /* More gets under way, in both directions, than a node answers at once. */
-TEST_LONG(A2_gets_in_both_directions_beyond_the_limit, 240)
+TEST_LONG(A2_gets_in_both_directions_beyond_the_limit, 300)
 {
 	static struct rank many[2][8];
 	unsigned int i, k, side;
