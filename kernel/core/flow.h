@@ -38,7 +38,7 @@
 #define ACP_FLOW_RTO_MIN	100000ULL	/* 100 us */
 #define ACP_FLOW_RTO_MAX	100000000ULL	/* 100 ms */
 #define ACP_FLOW_RTO_INIT	5000000ULL
-#define ACP_FLOW_ACK_DELAY	500000ULL	/* for what nobody waits; time-outs wait as much longer */
+#define ACP_FLOW_ACK_DELAY	500000ULL	/* for what nobody waits: time-outs wait for it */
 #define ACP_FLOW_ACK_EVERY	8	/* ... and so many frames together */
 
 enum acp_flow_state {
