@@ -237,7 +237,10 @@ def monitor_path(work, me):
 
 def qemu_command(work, out, kernel, initrd, me, opts):
     """Command line of guest me: console to a file, the command's output to stdout."""
-    append = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check nokaslr"
+    # norandmaps: QEMU keeps a translation for each address that code ran at, and looks at all those of a page
+    # whenever something is written there. A page of libc, freed after hundreds of processes, took a minute to clear.
+    append = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check " \
+             "nokaslr norandmaps"
     if opts.kmemleak:
         append += " kmemleak=on"
     args = ["qemu-system-x86_64", "-machine", "q35", *_cpu(opts), "-cpu", "max", "-m", opts.mem,
