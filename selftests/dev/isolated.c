@@ -100,10 +100,9 @@ static void show_threads(int pid)
 		closedir(dir);
 }
 
-#define SYSLOG_READ_ALL	3	/* actions of klogctl() */
-#define SYSLOG_CLEAR	5
+#define SYSLOG_READ_ALL	3	/* action of klogctl() */
 
-/* What the processors do: the kernel writes it to its log. */
+/* What the processors do: the kernel writes it to its log, which others look at, too. */
 static void show_processors(void)
 {
 	static char log[20000];
@@ -111,7 +110,6 @@ static void show_processors(void)
 
 	if (trigger < 0)
 		return;
-	klogctl(SYSLOG_CLEAR, NULL, 0);
 	if (write(trigger, "l", 1) == 1)
 		n = klogctl(SYSLOG_READ_ALL, log, sizeof(log));
 	close(trigger);
