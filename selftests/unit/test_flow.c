@@ -91,20 +91,22 @@ static void pair_init(struct end *a, struct end *b)
 	open_both(a, b);
 }
 
-static u64 send_one(struct end *e)
+static u64 send_frame(struct end *e, bool lazy)
 {
 	u64 seq = acp_flow_send(&e->f, &tokens[e->f.next], now);
 
-	CHECK(!acp_flow_lazy(&e->f, seq, false));
+	CHECK_EQ(acp_flow_lazy(&e->f, seq, lazy), lazy);
 	return seq;
+}
+
+static u64 send_one(struct end *e)
+{
+	return send_frame(e, false);
 }
 
 static u64 send_lazy(struct end *e)
 {
-	u64 seq = acp_flow_send(&e->f, &tokens[e->f.next], now);
-
-	CHECK(acp_flow_lazy(&e->f, seq, true));
-	return seq;
+	return send_frame(e, true);
 }
 
 /* Accept and apply at once. */
