@@ -646,12 +646,13 @@ static void work(struct tasklet_struct *t)
 	struct acp_peer *peer = from_tasklet(peer, t, work);
 	struct sk_buff_head out;
 	LIST_HEAD(dropped);
-	u64 now = acp_now();
 	bool lost;
 	u8 status;
+	u64 now;
 
 	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
+	now = acp_now();
 	/* Not once acp_station_flush() has waited for what this may start. */
 	if (!READ_ONCE(peer->job->dead))
 		release_held(peer, now);
@@ -742,11 +743,12 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 {
 	struct sk_buff_head out;
 	LIST_HEAD(done);
-	u64 now = acp_now();
 	u32 verdict;
+	u64 now;
 
 	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
+	now = acp_now();
 	if (peer->dead)
 		goto drop;
 	if (f->type == ACP_FRAME_HELLO) {

@@ -7,6 +7,15 @@
 #define HELLO_MOST	ACP_FLOW_RTO_MAX
 #define NO_PROGRESS	3		/* limits without progress, though heard of */
 
+/*
+ * Time from then to now.  The caller may have asked for the time before it
+ * waited for the lock, so then may be the later one.
+ */
+static u64 since(u64 then, u64 now)
+{
+	return now > then ? now - then : 0;
+}
+
 static bool test(const u64 *map, u64 seq)
 {
 	return map[seq / 64 % (WINDOW / 64)] >> (seq % 64) & 1;
@@ -297,10 +306,10 @@ void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 		s->state = ACP_SLOT_ACKED;
 		s->token = NULL;
 		if (s->tries == 1) {
-			a->sample = now - s->sent;
+			a->sample = since(s->sent, now);
 			a->late = a->pos > f->prompt;
 			f->rack = max_t(u64, f->rack, s->sent);
-		} else if (now - s->sent >= f->srtt / 2) {
+		} else if (since(s->sent, now) >= f->srtt / 2) {
 			f->rack = max_t(u64, f->rack, s->sent);
 		}
 		a->count++;
@@ -494,7 +503,7 @@ u64 acp_flow_deadline(const struct acp_flow *f)
 
 static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
 {
-	if (f->probing && now - f->heard > f->limit)
+	if (f->probing && since(f->heard, now) > f->limit)
 		return ACP_FLOW_FAILED;
 	f->rearm = now;
 	f->probing = true;
@@ -522,7 +531,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 		return ACP_FLOW_QUIET;
 	overslept(f, now - due, now);
 	if (f->state == ACP_FLOW_OPENING) {
-		if (now - f->heard > f->open_limit)
+		if (since(f->heard, now) > f->open_limit)
 			return ACP_FLOW_FAILED;
 		f->rearm = now;
 		if (f->backoff < 10)
@@ -531,7 +540,8 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 	}
 	if (f->next == f->una)
 		return probe(f, now);
-	if (now - f->heard > f->limit || now - f->progress > NO_PROGRESS * f->limit)
+	if (since(f->heard, now) > f->limit ||
+	    since(f->progress, now) > NO_PROGRESS * f->limit)
 		return ACP_FLOW_FAILED;
 	f->rearm = now;
 	if (f->backoff < 10)

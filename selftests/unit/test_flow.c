@@ -797,6 +797,34 @@ TEST(tick__time_slept_through_is_no_silence)
 	CHECK(now - begin - slept > LIMIT);
 }
 
+/* Two processors, one lock: who asked for the time first may come second. */
+TEST(tick__time_older_than_the_last_sign_of_life_is_no_silence)
+{
+	struct end a, b;
+	struct acp_frame fr;
+	u64 late;
+
+	pair_init(&a, &b);
+	send_one(&a);
+	late = acp_flow_deadline(&a.f);
+	now = late + 10 * US;
+	fr = ack_of(&b);
+	CHECK_EQ(acp_flow_admit(&a.f, &fr, now), ACP_FLOW_PASS);
+	CHECK_EQ(acp_flow_tick(&a.f, late), ACP_FLOW_RESEND);
+}
+
+TEST(ack__time_older_than_the_frame_is_no_round_trip)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(take(&b, send_one(&a), false), ACP_FLOW_NEW);
+	now -= 10 * US;
+	CHECK_EQ(ack_from(&b, &a), 1);
+	CHECK_EQ(a.f.srtt, 0);
+	CHECK_EQ(a.f.rto, ACP_FLOW_RTO_INIT);
+}
+
 TEST(tick__probed_peer_that_answers_does_not_fail)
 {
 	struct end a, b;
