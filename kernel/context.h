@@ -69,7 +69,7 @@ struct acp_context {
 	u32 waiting;		/* commands WAITING; drainer only */
 
 	spinlock_t lock;	/* bh; guards the states of commands, and publishing */
-	u64 completed;		/* our own copy of cq->completed */
+	u64 completed;		/* last ticket published; soon in cq->completed */
 	u64 failed;
 	u64 last_failed;	/* ticket, the highest */
 	struct acp_cmd *cmds;	/* [ACP_INFLIGHT], by ticket */

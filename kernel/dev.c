@@ -255,7 +255,7 @@ static int wait_for(struct acp_context *ctx, u64 ticket, u64 timeout_ns)
 	unsigned long ticks = MAX_SCHEDULE_TIMEOUT;
 	long left;
 
-	if (READ_ONCE(ctx->completed) >= ticket)
+	if (acp_queue_completed(ctx) >= ticket)
 		return 0;
 	if (ended(ctx))
 		return -ECANCELED;
@@ -264,9 +264,9 @@ static int wait_for(struct acp_context *ctx, u64 ticket, u64 timeout_ns)
 	if (timeout_ns < (u64)MAX_JIFFY_OFFSET * (NSEC_PER_SEC / HZ))
 		ticks = nsecs_to_jiffies(timeout_ns) + 1;
 	left = wait_event_interruptible_timeout(ctx->wait,
-						READ_ONCE(ctx->completed) >= ticket || ended(ctx),
+						acp_queue_completed(ctx) >= ticket || ended(ctx),
 						ticks);
-	if (READ_ONCE(ctx->completed) >= ticket)
+	if (acp_queue_completed(ctx) >= ticket)
 		return 0;
 	if (ended(ctx))
 		return -ECANCELED;
@@ -287,7 +287,7 @@ static int ioctl_wait(struct acp_context *ctx, void __user *arg)
 	/* The ticket, before the look: pairs with wq_has_sleeper() in acp_queue_complete(). */
 	smp_store_mb(ctx->armed, w.ticket);
 	/* epoll asks only after a wake-up, and this one may have come while nothing was armed. */
-	if (READ_ONCE(ctx->completed) >= w.ticket)
+	if (acp_queue_completed(ctx) >= w.ticket)
 		wake_up_all(&ctx->wait);
 	return 0;
 }
@@ -511,9 +511,9 @@ static __poll_t dev_poll(struct file *filp, poll_table *table)
 	if (IS_ERR(ctx))
 		return EPOLLERR;
 	poll_wait(filp, &ctx->wait, table);
-	if (READ_ONCE(ctx->completed) >= READ_ONCE(ctx->armed))
+	if (acp_queue_completed(ctx) >= READ_ONCE(ctx->armed))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	if (READ_ONCE(ctx->sq->tail) - READ_ONCE(ctx->completed) < ctx->depth)
+	if (READ_ONCE(ctx->sq->tail) - acp_queue_completed(ctx) < ctx->depth)
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (ended(ctx))
 		mask |= EPOLLERR | EPOLLHUP;

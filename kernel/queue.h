@@ -13,6 +13,15 @@
 
 #include "context.h"
 
+/*
+ * Last ticket that is complete, as the user sees it; ctx->completed is ahead
+ * of it while commands are published, and not for the user to hear of.
+ */
+static inline u64 acp_queue_completed(const struct acp_context *ctx)
+{
+	return READ_ONCE(ctx->cq->completed);
+}
+
 int acp_queue_create(struct acp_context *ctx, u32 depth);
 void acp_queue_destroy(struct acp_context *ctx);
 

@@ -554,7 +554,7 @@ static void storm(void)
 		CHECK(!pthread_create(&thread[i], NULL, add, (void *)i));
 	for (i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(thread[i], NULL));
-	CHECK_EQ(acp_sync(), 0);
+	CHECK_EQ(acp_sync() ? errno : 0, 0);
 	for (i = 0; i < RANKS; i++) {
 		CHECK_EQ(member_status(acp_copy(member_at(acp_rank(), HERE),
 						member_at((int)i, COUNTER), 8,
