@@ -335,6 +335,23 @@ static void measure(struct acp_flow *f, u64 rtt)
 	f->rto = min_t(u64, max_t(u64, f->rto, ACP_FLOW_RTO_MIN), ACP_FLOW_RTO_MAX);
 }
 
+/*
+ * What an acknowledgement says about the path.  One that may have been held
+ * back is no measure, unless it shows that the path has become slower.  The
+ * back-off ends with a sample only (Karn): frames that are repeated give none,
+ * and without it each of them would be repeated on a path that has become slower.
+ */
+static void sampled(struct acp_flow *f, u64 rtt, bool late)
+{
+	f->backoff = 0;
+	if (late && f->srtt && rtt > f->srtt) {
+		if (rtt - f->srtt <= ACP_FLOW_ACK_DELAY)
+			return;
+		rtt -= ACP_FLOW_ACK_DELAY;
+	}
+	measure(f, rtt);
+}
+
 /* Frames sent clearly before one that was acknowledged are lost. */
 static bool mark_lost(struct acp_flow *f, u64 before)
 {
@@ -364,9 +381,8 @@ void acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 		slot(f, f->una)->state = ACP_SLOT_FREE;
 		f->una++;
 	}
-	if (a->sample && (!a->late || !f->srtt || a->sample < f->srtt))
-		measure(f, a->sample);
-	f->backoff = 0;
+	if (a->sample)
+		sampled(f, a->sample, a->late);
 	f->rearm = now;
 	f->progress = now;
 	acp_cong_acked(&f->cong, a->count, f->srtt);
@@ -521,7 +537,7 @@ static void overslept(struct acp_flow *f, u64 late, u64 now)
 
 enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 {
-	u64 due = repeat_at(f);
+	u64 oldest = min_t(u64, f->rto + leeway(f), ACP_FLOW_RTO_MAX), due = repeat_at(f);
 
 	if (f->ack_at && now >= f->ack_at) {
 		f->ack_due = true;
@@ -546,7 +562,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 	f->rearm = now;
 	if (f->backoff < 10)
 		f->backoff++;
-	if (mark_lost(f, now - min_t(u64, f->rto + leeway(f), now) + 1) || f->lost) {
+	if (mark_lost(f, now - min_t(u64, oldest, now) + 1) || f->lost) {
 		acp_cong_timeout(&f->cong);
 		f->recover = f->next;
 	}
@@ -558,6 +574,7 @@ void acp_flow_expect(struct acp_flow *f, int n, u64 now)
 	if (!f->expect && n > 0) {
 		f->heard = max_t(u64, f->heard, now);
 		f->rearm = now;
+		f->probing = false;
 	}
 	f->expect += n;
 }

@@ -545,10 +545,50 @@ TEST(rto__doubles_up_to_the_limit)
 		CHECK(first >= ACP_FLOW_RTO_MIN);
 		CHECK_EQ(wait, first << i < ACP_FLOW_RTO_MAX ? first << i : ACP_FLOW_RTO_MAX);
 	}
+	/* It ends with a sample, which a frame that was repeated does not give. */
 	take(&b, a.f.una, false);
+	CHECK_EQ(ack_from(&b, &a), 1);
+	take(&b, send_one(&a), false);
+	CHECK_EQ(acp_flow_deadline(&a.f) - now, ACP_FLOW_RTO_MAX);
+	now += first / 2;
 	CHECK_EQ(ack_from(&b, &a), 1);
 	send_one(&a);
 	CHECK(acp_flow_deadline(&a.f) - now <= 2 * first);
+}
+
+/* Frames one by one, acknowledged after rtt: how often each of the last was sent. */
+static u64 sent_each(struct end *a, struct end *b, u64 rtt, bool lazy)
+{
+	u64 seq, sent, count = 0, at;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		count = 1;
+		seq = lazy ? send_lazy(a) : send_one(a);
+		take(b, seq, false);
+		at = now + rtt;
+		while (acp_flow_deadline(&a->f) < at) {
+			now = acp_flow_deadline(&a->f);
+			CHECK_EQ(acp_flow_tick(&a->f, now), ACP_FLOW_RESEND);
+			for (; (sent = acp_flow_lost(&a->f)); count++)
+				acp_flow_resend(&a->f, sent, now);
+		}
+		now = at;
+		CHECK_EQ(ack_from(b, a), 1);
+	}
+	return count;
+}
+
+TEST(rto__of_a_path_that_becomes_slower_is_learned)
+{
+	struct end a, b;
+	int lazy;
+
+	for (lazy = 0; lazy < 2; lazy++) {
+		pair_init(&a, &b);
+		CHECK_EQ(sent_each(&a, &b, 20 * US, lazy), 1);
+		CHECK_EQ(sent_each(&a, &b, 5 * MS, lazy), 1);
+	}
 }
 
 TEST(loss__seen_by_later_frames)
