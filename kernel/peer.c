@@ -281,7 +281,9 @@ static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_bu
 	struct acp_sent *s;
 	u64 seq;
 
-	if (!need_slots(peer) || !acp_udp_route(peer))
+	/* Without a route, too, so that the time-out counts; with one, its MTU. */
+	acp_udp_route(peer);
+	if (!need_slots(peer))
 		return false;
 	s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
 	cut(peer, from, s);
@@ -623,7 +625,7 @@ static void data(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 }
 
 /* Fenced frames whose turn has come. */
-static void release_held(struct acp_peer *peer, u64 now)
+static void release_held(struct acp_peer *peer)
 {
 	struct sk_buff *skb, *next;
 	bool again;
@@ -634,7 +636,7 @@ static void release_held(struct acp_peer *peer, u64 now)
 			if (acp_frame_cb(skb)->seq > peer->flow.rcv)
 				continue;
 			__skb_unlink(skb, &peer->held);
-			data(peer, skb, now);
+			data(peer, skb, acp_now());
 			again = true;
 			break;
 		}
@@ -648,15 +650,13 @@ static void work(struct tasklet_struct *t)
 	LIST_HEAD(dropped);
 	bool lost;
 	u8 status;
-	u64 now;
 
 	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
-	now = acp_now();
 	/* Not once acp_station_flush() has waited for what this may start. */
 	if (!READ_ONCE(peer->job->dead))
-		release_held(peer, now);
-	pass(peer, &out, now);
+		release_held(peer);
+	pass(peer, &out, acp_now());
 	list_splice_init(&peer->dropped, &dropped);
 	status = peer->dropped_status;
 	lost = peer->lost;
@@ -770,6 +770,7 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	if (f->type == ACP_FRAME_DATA) {
 		data(peer, skb, now);
 		skb = NULL;
+		now = acp_now();	/* the lock was dropped, and work done */
 	}
 	/* A train is answered once, at the end of the pass; all else at once. */
 	if ((f->flags & ACP_FRAME_BULK) || peer->lost || !skb_queue_empty(&peer->held))

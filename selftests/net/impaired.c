@@ -198,6 +198,27 @@ TEST(N4_corruption_with_the_udp_checksum)
 }
 
 /* A cable that is pulled for a second is no failure. */
+/* Nothing under way, nothing expected: only the time-out of what cannot be sent ends it. */
+TEST(N17_route_goes_for_good)
+{
+	struct setup s;
+	uint64_t ticket;
+	uint32_t i;
+
+	nodes_open(&n, 3, 1, false);
+	for (i = 0; i < 3; i++) {
+		nodes_setup(&n, &s, i, 3);
+		s.join.timeout_ms = 1000;
+		nodes_join(&n, &r[i], &s);
+	}
+	traffic_open(&t, r, 3, 256 * KB, 0);
+	traffic(0);
+	nodes_run(&n, 0, "ip link set eth0 down");
+	ticket = rank_copy(&r[0], memory_ga(&t.memory[1], t.half), memory_ga(&t.memory[0], 0),
+			   8, 0);
+	CHECK_EQ(rank_wait(&r[0], ticket, 30000 * MS), ACP_ST_ROUTE);
+}
+
 TEST(N17_link_down_for_a_second)
 {
 	uint64_t ticket;
