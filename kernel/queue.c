@@ -257,7 +257,8 @@ static bool has_failed(struct acp_context *ctx, u64 ticket)
 
 bool acp_queue_failed(struct acp_context *ctx, u64 from, u64 to)
 {
-	u64 completed = READ_ONCE(ctx->completed), kept = ctx->depth - 1;
+	/* Before last_failed: pairs with publish(). */
+	u64 completed = smp_load_acquire(&ctx->completed), kept = ctx->depth - 1;
 
 	if (completed > kept)
 		from = max(from, completed - kept + 1);
@@ -286,7 +287,8 @@ static void end(struct acp_context *ctx, struct acp_cmd *cmd, u8 status)
 /* Start the command if its order allows; else it waits. */
 static bool try_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_batch *batch)
 {
-	u64 completed = READ_ONCE(ctx->completed), ticket = cmd->item.out.m.ticket;
+	/* Before what order_failed() looks at: pairs with publish(). */
+	u64 completed = smp_load_acquire(&ctx->completed), ticket = cmd->item.out.m.ticket;
 	enum acp_start how = acp_run_ask(&ctx->run, completed, cmd->order, &cmd->step);
 	struct acp_msg *m = &cmd->item.out.m;
 	u8 status = ACP_ST_OK;

@@ -51,20 +51,15 @@ static void item_free(struct acp_item *item)
 	s->count++;
 }
 
-static void batch_add(struct acp_batch *batch, struct acp_peer *peer)
-{
-	if (batch->peer && batch->peer != peer)
-		acp_peer_flush(batch->peer);
-	batch->peer = peer;
-}
-
 /* Fenced behind the run so far: in the same life of the flow, or not at all. */
 static void batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
 		       struct acp_run *run)
 {
 	u32 life;
 
-	batch_add(batch, peer);
+	if (batch->peer && batch->peer != peer)
+		acp_peer_flush(batch->peer);
+	batch->peer = peer;
 	life = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->life : 0);
 	acp_run_sent(run, cmd->item.out.m.ticket, life);
 }
@@ -284,11 +279,20 @@ bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
 static u8 expect_of(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer, u8 who)
 {
 	u32 life = acp_peer_expect(peer);
+	bool started;
 
 	spin_lock(&ctx->lock);
-	cmd->life[who - 1] = life;
-	cmd->expected |= who;
+	/* Not if it failed because of the peer that was expected before. */
+	started = cmd->state == ACP_CMD_STARTED;
+	if (started) {
+		cmd->life[who - 1] = life;
+		cmd->expected |= who;
+	}
 	spin_unlock(&ctx->lock);
+	if (!started) {
+		acp_peer_unexpect(peer, life);
+		return ACP_ST_PEER;
+	}
 	/* Pairs with that in acp_station_lost(): it finds us, or we see the new life. */
 	smp_mb();
 	return acp_peer_life(peer) == life ? ACP_ST_OK : ACP_ST_PEER;
@@ -391,13 +395,18 @@ struct frame {
 	bool refused;			/* for want of memory to tell how it ended */
 };
 
-/* Send what was queued: soon.  The peer that a frame came from is looked at anyway. */
+/*
+ * Send what was queued: soon.  The peer that a frame came from is looked at
+ * anyway; one other at the end of the frame, more of them by their tasklets.
+ */
 static void send_soon(struct frame *f, struct acp_peer *peer)
 {
-	if (!f)
+	if (f && peer == f->peer)
+		return;
+	if (f && !f->batch.peer)
+		f->batch.peer = peer;
+	else if (!f || f->batch.peer != peer)
 		acp_peer_kick(peer);
-	else if (peer != f->peer)
-		batch_add(&f->batch, peer);
 }
 
 /* Tell the origin, through "peer", how its command ended. */

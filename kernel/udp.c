@@ -249,15 +249,19 @@ static struct sk_buff *spare_skb(u32 size)
 
 void acp_udp_free(struct sk_buff *skb)
 {
-	if (!skb || this_cpu_read(spare) || !reusable(skb)) {
+	struct sk_buff *former = this_cpu_read(spare);
+
+	if (!skb || !reusable(skb) ||
+	    (former && skb_end_offset(former) >= skb_end_offset(skb))) {
 		consume_skb(skb);
 		return;
 	}
+	consume_skb(former);
 	/* It outlives what it came from: nothing of that stays with it. */
 	skb_dst_drop(skb);
 	skb_orphan(skb);
 	nf_reset_ct(skb);
-	skb_ext_put(skb);
+	skb_ext_reset(skb);
 	this_cpu_write(spare, skb);
 }
 
