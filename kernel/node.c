@@ -29,20 +29,6 @@ struct acp_node *acp_node_of(struct net *net)
 
 /* ---- peers ---- */
 
-static unsigned long peer_index(u32 node, u32 color)
-{
-	return (unsigned long)node * ACP_COLORS_MAX + color;
-}
-
-struct acp_peer *acp_peer_find(struct acp_job *job, u32 node, u32 color)
-{
-	struct acp_peer *peer = acp_near_look(&job->near_peers, node + color);
-
-	if (peer && peer->node == node && peer->color == color)
-		return peer;
-	return xa_load(&job->peers, peer_index(node, color));
-}
-
 /* Random numbers other than 0, and other than each other. */
 static void draw_epochs(u32 e[2])
 {
@@ -84,7 +70,7 @@ struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color)
 	peer = peer_new(job, node, color);
 	if (!peer)
 		return NULL;
-	other = xa_cmpxchg_bh(&job->peers, peer_index(node, color), NULL, peer,
+	other = xa_cmpxchg_bh(&job->peers, acp_peer_index(node, color), NULL, peer,
 			      GFP_ATOMIC | __GFP_NOWARN);
 	if (!other) {
 		acp_near_set(&job->near_peers, node + color, peer);

@@ -102,11 +102,25 @@ struct acp_peer {
 	struct rcu_head rcu;
 };
 
+/* Key of a peer in its job's table. */
+static inline unsigned long acp_peer_index(u32 node, u32 color)
+{
+	return (unsigned long)node * ACP_COLORS_MAX + color;
+}
+
 /*
  * The peer, or NULL; find never makes one.  With bottom halves off, which is
  * how long the peer may be used: a job that is dead has none.
  */
-struct acp_peer *acp_peer_find(struct acp_job *job, u32 node, u32 color);
+static inline struct acp_peer *acp_peer_find(struct acp_job *job, u32 node, u32 color)
+{
+	struct acp_peer *peer = acp_near_look(&job->near_peers, node + color);
+
+	if (peer && peer->node == node && peer->color == color)
+		return peer;
+	return xa_load(&job->peers, acp_peer_index(node, color));
+}
+
 struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color);
 
 /* All peers of a job that is out of the table.  Sleeps. */

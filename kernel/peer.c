@@ -21,6 +21,7 @@
 
 #define SEND_BUDGET	64	/* frames built in one go */
 #define LAZY_MSGS	8	/* of a frame whose acknowledgement may be late */
+#define AT_ONCE		256	/* bytes of messages */
 #define HELD_MAX	64	/* fenced frames of a peer that wait */
 #define RETRY_NS	(2 * NSEC_PER_MSEC)
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer gives its slots back */
@@ -29,10 +30,11 @@
 
 static void build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_buff_head *out)
 {
-	struct sk_buff *skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) +
-					sizeof(struct acp_frame_hello));
 	struct acp_frame_hello *h;
+	struct sk_buff *skb;
 
+	acp_udp_route(peer);
+	skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) + sizeof(*h));
 	if (!skb)
 		return;
 	h = skb_put(skb, sizeof(*h));
@@ -46,9 +48,11 @@ static void build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_bu
 static bool build_ack(struct acp_peer *peer, struct sk_buff_head *out)
 {
 	u32 map = acp_flow_map_needed(&peer->flow) ? sizeof(struct acp_frame_ack) : 0;
-	struct sk_buff *skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) + map);
 	struct acp_frame f = { .type = ACP_FRAME_ACK };
+	struct sk_buff *skb;
 
+	acp_udp_route(peer);
+	skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) + map);
 	if (!skb)
 		return false;
 	if (map)
@@ -132,7 +136,7 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 	const struct acp_ga_layout *l = &peer->job->ga;
 	struct acp_out *out = &item->out;
 	struct acp_region *r = NULL;
-	struct acp_msg m;
+	struct acp_msg m acp_uncleared;
 	bool fence;
 	u8 status;
 
@@ -281,10 +285,10 @@ static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_bu
 	struct acp_sent *s;
 	u64 seq;
 
-	/* Without a route, too, so that the time-out counts; with one, its MTU. */
-	acp_udp_route(peer);
 	if (!need_slots(peer))
 		return false;
+	/* Without a route it gets its number, too, so that the time-out counts. */
+	acp_udp_route(peer);
 	s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
 	cut(peer, from, s);
 	if (from == &peer->answers)
@@ -308,6 +312,7 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 	u64 seq;
 
 	while (budget && (seq = acp_flow_lost(flow))) {
+		acp_udp_route(peer);
 		skb = build(peer, acp_flow_token(flow, seq), seq);
 		if (!skb)
 			return false;
@@ -547,8 +552,8 @@ static void report_dropped(struct acp_peer *peer, struct list_head *dropped, u8 
 {
 	struct acp_item *item, *next;
 
+	/* They are not taken off one by one: the list ends here. */
 	list_for_each_entry_safe(item, next, dropped, link) {
-		list_del_init(&item->link);
 		item->frames = 0;
 		item->status = status;
 		acp_station_done(item);
@@ -685,7 +690,7 @@ static void acked(struct acp_sent *s, struct list_head *done)
 static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
 			    const struct acp_frame_ack *map, struct list_head *done, u64 now)
 {
-	struct acp_flow_ack ack;
+	struct acp_flow_ack ack acp_uncleared;
 	struct acp_sent *s;
 
 	/* Nothing is under way, and the peer agrees. */
@@ -770,7 +775,9 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	if (f->type == ACP_FRAME_DATA) {
 		data(peer, skb, now);
 		skb = NULL;
-		now = acp_now();	/* the lock was dropped, and work done */
+		/* The lock was dropped; what is short is done in no time. */
+		if (f->length > AT_ONCE)
+			now = acp_now();
 	}
 	/* A train is answered once, at the end of the pass; all else at once. */
 	if ((f->flags & ACP_FRAME_BULK) || peer->lost || !skb_queue_empty(&peer->held))

@@ -213,7 +213,7 @@ static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 {
 	struct acp_job *job = ctx->job;
 	struct acp_msg *m = &cmd->item.out.m;
-	struct acp_sqe e;
+	struct acp_sqe e acp_uncleared;
 	u8 status;
 
 	read_entry(ctx, ticket, &e);

@@ -63,12 +63,6 @@ struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 ran
 	return NULL;
 }
 
-void acp_region_put(struct acp_region *r)
-{
-	if (refcount_dec_and_test(&r->users))
-		complete(&r->idle);
-}
-
 /* Address of an offset; the bytes up to the end of its page may follow. */
 static void *map(struct acp_region *r, u64 offset)
 {

@@ -70,7 +70,12 @@ void acp_region_release(struct acp_region *r);
  */
 struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
 				  u8 *status);
-void acp_region_put(struct acp_region *r);
+
+static inline void acp_region_put(struct acp_region *r)
+{
+	if (refcount_dec_and_test(&r->users))
+		complete(&r->idle);
+}
 
 /* With a reference, within bounds, any context: */
 void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size);

@@ -16,9 +16,24 @@ static struct kmem_cache *items;
 
 /* ---- items ---- */
 
+/* Items that belong to nobody: a chain by link.next. */
+static void chain_add(struct list_head **first, struct acp_item *item)
+{
+	item->link.next = *first;
+	*first = &item->link;
+}
+
+static struct acp_item *chain_take(struct list_head **first)
+{
+	struct acp_item *item = list_entry(*first, struct acp_item, link);
+
+	*first = item->link.next;
+	return item;
+}
+
 /* Some that are not needed now, by processor: the slab's cost more than what they are used for. */
 struct stock {
-	struct list_head items;
+	struct list_head *first;
 	u32 count;
 };
 
@@ -32,8 +47,7 @@ static struct acp_item *item_new(void)
 
 	if (!s->count)
 		return kmem_cache_zalloc(items, GFP_ATOMIC | __GFP_NOWARN);
-	item = list_first_entry(&s->items, struct acp_item, link);
-	list_del(&item->link);
+	item = chain_take(&s->first);
 	s->count--;
 	*item = (struct acp_item){};
 	return item;
@@ -47,7 +61,7 @@ static void item_free(struct acp_item *item)
 		kmem_cache_free(items, item);
 		return;
 	}
-	list_add(&item->link, &s->items);
+	chain_add(&s->first, item);
 	s->count++;
 }
 
@@ -386,13 +400,13 @@ struct frame {
 	u32 epoch;
 	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_arrival *arrival;	/* made when first needed */
-	struct list_head spare;		/* items reserved for its messages */
-	struct acp_msg first;		/* its first message; mostly the only one */
-	u32 first_size;
+	struct list_head *spare;	/* items reserved for its messages */
 	u32 count;			/* messages */
 	bool lone_put;
 	bool pending;
 	bool refused;			/* for want of memory to tell how it ended */
+	u32 first_size;
+	struct acp_msg first;		/* its first message; mostly the only one */
 };
 
 /*
@@ -447,17 +461,14 @@ static bool reserve(struct frame *f, int needs)
 
 		if (!item)
 			return false;
-		list_add(&item->link, &f->spare);
+		chain_add(&f->spare, item);
 	}
 	return true;
 }
 
 static struct acp_item *take_spare(struct frame *f)
 {
-	struct acp_item *item = list_first_entry(&f->spare, struct acp_item, link);
-
-	list_del(&item->link);
-	return item;
+	return chain_take(&f->spare);
 }
 
 /* The frame stays unacknowledged until this item was delivered or came to an end. */
@@ -476,7 +487,7 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 {
 	struct acp_item *item;
 
-	if (!need_arrival(f) || (list_empty(&f->spare) && !reserve(f, 1))) {
+	if (!need_arrival(f) || (!f->spare && !reserve(f, 1))) {
 		/* The frame comes again; what earlier pieces met must not be lost. */
 		if (m->type == ACP_MSG_DATA)
 			acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
@@ -525,8 +536,8 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_b
 	if (m->length == 8 || m->length == 4) {
 		u64 word;
 
-		skb_copy_bits(skb, at, &word, m->length);
-		acp_region_write(r, acp_ga_offset(&job->ga, m->dst), &word, m->length);
+		acp_region_write(r, acp_ga_offset(&job->ga, m->dst),
+				 skb_header_pointer(skb, at, m->length, &word), m->length);
 	} else if (acp_region_write_skb(r, acp_ga_offset(&job->ga, m->dst), skb, at, m->length)) {
 		status = ACP_ST_RANGE;
 	}
@@ -636,7 +647,7 @@ static void take_cmd(struct frame *f, const struct acp_msg *m)
 	}
 	status = make_data(job, &item->out);
 	if (status) {
-		list_add(&item->link, &f->spare);
+		chain_add(&f->spare, item);
 		answer_failure(f, m, status);
 		return;
 	}
@@ -680,22 +691,20 @@ static int end_needs(struct frame *f, const struct acp_msg *m)
 /* Is every message well formed?  How many items may they need, how many are commands? */
 static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged, u32 *cmds)
 {
-	struct acp_msg m;
+	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n;
 	int needs = 0;
 
-	for (at = 0; at < length; at += n) {
+	for (at = 0; at < length; at += n, m = &other) {
 		if (tagged <= at || ++f->count > ACP_FRAME_MSGS)
 			return -1;
-		n = acp_msg_decode(&m, skb->data + at, length - at, tagged - at);
-		if (!n || !message_ok(f, &m))
+		n = acp_msg_decode(m, skb->data + at, length - at, tagged - at);
+		if (!n || !message_ok(f, m))
 			return -1;
-		if (!at) {
-			f->first = m;
+		if (!at)
 			f->first_size = n;
-		}
-		*cmds += m.type == ACP_MSG_CMD;
-		needs += m.type == ACP_MSG_CMD || end_needs(f, &m);
+		*cmds += m->type == ACP_MSG_CMD;
+		needs += m->type == ACP_MSG_CMD || end_needs(f, m);
 	}
 	/* It needs an answer only if it fails, without effect. */
 	f->lone_put &= f->count == 1;
@@ -704,36 +713,36 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 
 static void unreserve(struct frame *f)
 {
-	struct acp_item *item, *next;
-
-	list_for_each_entry_safe(item, next, &f->spare, link)
-		item_free(item);
+	while (f->spare)
+		item_free(chain_take(&f->spare));
 	kfree(f->arrival);
 }
 
 static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
 {
-	struct acp_msg m = f->first;
+	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n = f->first_size;
 
 	for (at = 0; at < length; at += n) {
-		if (at)
-			n = acp_msg_decode(&m, skb->data + at, length - at, tagged - at);
-		switch (m.type) {
+		if (at) {
+			m = &other;
+			n = acp_msg_decode(m, skb->data + at, length - at, tagged - at);
+		}
+		switch (m->type) {
 		case ACP_MSG_DATA:
-			if (!take_data(f, &m, skb, at + acp_msg_head(m.type)))
+			if (!take_data(f, m, skb, at + acp_msg_head(m->type)))
 				return false;
 			break;
 		case ACP_MSG_CMD:
-			take_cmd(f, &m);
+			take_cmd(f, m);
 			if (f->refused)
 				return false;
 			break;
 		case ACP_MSG_DONE:
-			complete_own(f->job, m.origin, m.ticket, m.status);
+			complete_own(f->job, m->origin, m->ticket, m->status);
 			break;
 		case ACP_MSG_BARRIER:
-			acp_barrier_arrived(f->job, &m);
+			acp_barrier_arrived(f->job, m);
 			break;
 		}
 	}
@@ -743,12 +752,18 @@ static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 				     struct sk_buff *skb, u32 length, u32 tagged)
 {
-	struct frame f = { .peer = peer, .job = peer->job, .seq = seq, .epoch = epoch };
-	u32 cmds = 0;
-	int needs = survey(&f, skb, length, tagged, &cmds);
 	enum acp_arrived verdict = ACP_APPLIED;
+	struct frame f acp_uncleared;
+	u32 cmds = 0;
+	int needs;
 
-	INIT_LIST_HEAD(&f.spare);
+	/* Not all of it: the message alone is as long as the rest, and filled anyway. */
+	memset(&f, 0, offsetof(struct frame, first));
+	f.peer = peer;
+	f.job = peer->job;
+	f.seq = seq;
+	f.epoch = epoch;
+	needs = survey(&f, skb, length, tagged, &cmds);
 	if (needs < 0)
 		return ACP_MALFORMED;
 	/* Peers keep to ACP_DELEGATED, but may think that one has ended a bit before we do. */
@@ -847,10 +862,6 @@ void acp_station_idle(struct acp_job *job)
 
 int acp_station_init(void)
 {
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		INIT_LIST_HEAD(&per_cpu(stock, cpu).items);
 	items = KMEM_CACHE(acp_item, SLAB_ACCOUNT);
 	if (!items)
 		return -ENOMEM;
@@ -863,12 +874,14 @@ int acp_station_init(void)
 
 void acp_station_exit(void)
 {
-	struct acp_item *item, *next;
 	int cpu;
 
 	destroy_workqueue(worker);
-	for_each_possible_cpu(cpu)
-		list_for_each_entry_safe(item, next, &per_cpu(stock, cpu).items, link)
-			kmem_cache_free(items, item);
+	for_each_possible_cpu(cpu) {
+		struct stock *s = per_cpu_ptr(&stock, cpu);
+
+		for (; s->count; s->count--)
+			kmem_cache_free(items, chain_take(&s->first));
+	}
 	kmem_cache_destroy(items);
 }

@@ -93,26 +93,25 @@ static u32 route_cookie(struct acp_peer *peer, struct dst_entry *dst)
 }
 #endif
 
-/* The route, kept while it is valid; NULL if there is none.  Under the lock. */
-struct dst_entry *acp_udp_route(struct acp_peer *peer)
+/* The route is kept while it is valid. */
+void acp_udp_route(struct acp_peer *peer)
 {
 	bool v4 = peer->job->family == AF_INET;
 	struct dst_entry *dst = peer->dst;
 
 	if (dst && (!dst->obsolete || dst->ops->check(dst, peer->dst_cookie)))
-		return dst;
+		return;
 	dst_release(dst);
 	dst = v4 ? route4(peer) : route6(peer);
-	if (IS_ERR(dst))
-		dst = NULL;
-	peer->dst = dst;
-	if (dst) {
-		peer->dst_cookie = route_cookie(peer, dst);
-		peer->mtu = clamp_t(u32, dst_mtu(dst), MTU_LEAST, MTU_MOST);
-		peer->mtu -= sizeof(struct udphdr) +
-			     (v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+	if (IS_ERR(dst)) {
+		acp_stat_inc(peer->job->node, tx_errors);
+		peer->dst = NULL;
+		return;
 	}
-	return dst;
+	peer->dst = dst;
+	peer->dst_cookie = route_cookie(peer, dst);
+	peer->mtu = clamp_t(u32, dst_mtu(dst), MTU_LEAST, MTU_MOST) - sizeof(struct udphdr) -
+		    (v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
 }
 
 static void push_udp(struct sk_buff *skb, u16 port)
@@ -275,15 +274,12 @@ void acp_udp_exit(void)
 
 struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear)
 {
-	struct dst_entry *dst = acp_udp_route(peer);
-	u32 room;
 	struct sk_buff *skb;
+	u32 room;
 
-	if (!dst) {
-		acp_stat_inc(peer->job->node, tx_errors);
+	if (!peer->dst)
 		return NULL;
-	}
-	room = LL_RESERVED_SPACE(dst->dev) + sizeof(struct udphdr) +
+	room = LL_RESERVED_SPACE(peer->dst->dev) + sizeof(struct udphdr) +
 	       (peer->job->family == AF_INET ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
 	skb = spare_skb(room + linear) ?: alloc_skb(room + linear, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
@@ -309,8 +305,8 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	f->tag = 0;
 	acp_frame_encode(h, f);
 	h->tag = cpu_to_be64(siphash(h, acp_frame_tagged(f), &job->key));
-	dst_hold(peer->dst);
-	skb_dst_set(skb, peer->dst);
+	/* It goes out before bottom halves are on again; a queue takes a reference. */
+	skb_dst_set_noref(skb, peer->dst);
 	skb->ignore_df = 1;
 	push_udp(skb, job->port);
 	if (job->family == AF_INET)
@@ -321,23 +317,23 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 
 /* ---- datagrams in ---- */
 
-/* Is the datagram from the node it claims to be from? */
+/* Is the datagram from the node it claims to be from?  *peer: that node, or NULL if unknown. */
 static bool source_ok(struct acp_job *job, struct acp_socket *socket, const struct sk_buff *skb,
-		      const struct acp_frame *f, __be16 port)
+		      const struct acp_frame *f, struct acp_peer **peer)
 {
-	const struct acp_peer *peer;
 	const u8 *from;
 	u8 addr[16];
 
 	if (f->color >= job->colors || f->node >= job->nodes || f->node == job->me ||
-	    job->sockets[f->color] != socket || port != htons(job->port))
+	    job->sockets[f->color] != socket || udp_hdr(skb)->source != htons(job->port))
 		return false;
-	peer = acp_peer_find(job, f->node, f->color);
-	from = peer ? peer->addr : addr;
-	if (!peer)
+	*peer = acp_peer_find(job, f->node, f->color);
+	from = *peer ? (*peer)->addr : addr;
+	if (!*peer)
 		acp_job_address(job, f->node, f->color, addr);
 	if (job->family == AF_INET)
-		return skb->protocol == htons(ETH_P_IP) && !memcmp(&ip_hdr(skb)->saddr, from, 4);
+		return skb->protocol == htons(ETH_P_IP) &&
+		       (__force u32)ip_hdr(skb)->saddr == get_unaligned((const u32 *)from);
 	return skb->protocol == htons(ETH_P_IPV6) && !memcmp(&ipv6_hdr(skb)->saddr, from, 16);
 }
 
@@ -398,9 +394,9 @@ static void count_bad_header(struct acp_node *node, enum acp_frame_error error)
 	}
 }
 
-/* The job a frame belongs to, if it comes from where it should. */
+/* The job a frame belongs to, if it comes from where it should; *peer as above. */
 static struct acp_job *frame_job(struct acp_socket *socket, const struct sk_buff *skb,
-				 const struct acp_frame *f, __be16 port)
+				 const struct acp_frame *f, struct acp_peer **peer)
 {
 	struct acp_node *node = socket->node;
 	struct acp_job *job = acp_job_find(node, f->job, f->generation);
@@ -409,28 +405,27 @@ static struct acp_job *frame_job(struct acp_socket *socket, const struct sk_buff
 		acp_stat_inc(node, drop_no_job);
 		return NULL;
 	}
-	if (!source_ok(job, socket, skb, f, port)) {
+	if (!source_ok(job, socket, skb, f, peer)) {
 		acp_stat_inc(node, drop_bad_source);
 		return NULL;
 	}
 	return job;
 }
 
-static struct acp_peer *frame_peer(struct acp_job *job, const struct acp_frame *f)
+/* Whose frame is not dropped though its sender is unknown: who says hello. */
+static struct acp_peer *new_peer(struct acp_job *job, const struct acp_frame *f)
 {
 	struct acp_peer *peer;
 
-	if (f->type == ACP_FRAME_HELLO) {
-		peer = acp_peer_get(job, f->node, f->color);
-		if (!peer && READ_ONCE(job->dead))
-			acp_stat_inc(job->node, drop_no_job);
-		else if (!peer)
-			acp_stat_inc(job->node, drop_nomem);
-		return peer;
-	}
-	peer = acp_peer_find(job, f->node, f->color);
-	if (!peer)
+	if (f->type != ACP_FRAME_HELLO) {
 		acp_stat_inc(job->node, drop_bad_epoch);
+		return NULL;
+	}
+	peer = acp_peer_get(job, f->node, f->color);
+	if (!peer && READ_ONCE(job->dead))
+		acp_stat_inc(job->node, drop_no_job);
+	else if (!peer)
+		acp_stat_inc(job->node, drop_nomem);
 	return peer;
 }
 
@@ -441,12 +436,10 @@ static int received(struct sock *sk, struct sk_buff *skb)
 	enum acp_frame_error error = ACP_FRAME_BAD_LEN;
 	struct acp_peer *peer;
 	struct acp_job *job;
-	struct acp_frame f;
-	__be16 port;
+	struct acp_frame f acp_uncleared;
 
 	if (!socket)
 		goto drop;
-	port = udp_hdr(skb)->source;
 	__skb_pull(skb, sizeof(struct udphdr));
 	if (pskb_may_pull(skb, sizeof(struct acp_frame_hdr)))
 		error = acp_frame_decode(&f, (struct acp_frame_hdr *)skb->data, skb->len);
@@ -456,10 +449,11 @@ static int received(struct sock *sk, struct sk_buff *skb)
 		count_bad_header(socket->node, error);
 		goto drop;
 	}
-	job = frame_job(socket, skb, &f, port);
+	job = frame_job(socket, skb, &f, &peer);
 	if (!job || !authentic(job, skb, &f))
 		goto drop;
-	peer = frame_peer(job, &f);
+	if (!peer)
+		peer = new_peer(job, &f);
 	if (!peer)
 		goto drop;
 	__skb_pull(skb, sizeof(struct acp_frame_hdr));

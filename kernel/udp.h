@@ -25,8 +25,8 @@ static inline struct acp_frame_cb *acp_frame_cb(struct sk_buff *skb)
 
 /* ---- peer.c to udp.c; under the peer's lock unless said ---- */
 
-/* The route, kept while it is valid, and with it peer->mtu; NULL: there is none. */
-struct dst_entry *acp_udp_route(struct acp_peer *peer);
+/* See to peer->dst, the route, and with it to peer->mtu; before frames are made.  NULL: none. */
+void acp_udp_route(struct acp_peer *peer);
 
 /* An empty frame, its header reserved, room for "linear" bytes with it; or NULL. */
 struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear);

@@ -2,15 +2,6 @@
 /* The life of a command: see cmd.h. */
 #include "cmd.h"
 
-int acp_op_width(u8 op)
-{
-	if (op == ACP_OP_COPY)
-		return 0;
-	if (op < ACP_OP_CAS4 || op >= ACP_OP_END)
-		return -1;
-	return (op - ACP_OP_CAS4) & 1 ? 8 : 4;
-}
-
 u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
 {
 	switch (op) {
@@ -159,17 +150,6 @@ void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_m
 	}
 	if (o->failed)
 		m->length = 0;
-}
-
-u32 acp_out_cut(struct acp_out *o, u32 payload)
-{
-	u32 length = 0;
-
-	if (o->m.type == ACP_MSG_DATA && !o->failed)
-		length = min_t(u64, payload, o->m.size - o->cut);
-	o->cut += length;
-	o->finished = o->m.type != ACP_MSG_DATA || o->failed || o->cut == o->m.size;
-	return length;
 }
 
 /* ---- failures ---- */

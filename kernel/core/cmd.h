@@ -28,7 +28,14 @@
 /* ---- checking ---- */
 
 /* Bytes an atomic works on: 4 or 8; 0: a copy; negative: no such operation. */
-int acp_op_width(u8 op);
+static inline int acp_op_width(u8 op)
+{
+	if (op == ACP_OP_COPY)
+		return 0;
+	if (op < ACP_OP_CAS4 || op >= ACP_OP_END)
+		return -1;
+	return (op - ACP_OP_CAS4) & 1 ? 8 : 4;
+}
 
 /* The word that an atomic leaves behind (4-byte operations: low 32 bits). */
 u64 acp_op_result(u8 op, u64 old, u64 a, u64 b);
@@ -117,7 +124,16 @@ static inline bool acp_out_single(const struct acp_out *o, u32 payload)
 }
 
 /* Cut the next message off (payload: most bytes of data): its length, from the old o->cut on. */
-u32 acp_out_cut(struct acp_out *o, u32 payload);
+static inline u32 acp_out_cut(struct acp_out *o, u32 payload)
+{
+	u32 length = 0;
+
+	if (o->m.type == ACP_MSG_DATA && !o->failed)
+		length = min_t(u64, payload, o->m.size - o->cut);
+	o->cut += length;
+	o->finished = o->m.type != ACP_MSG_DATA || o->failed || o->cut == o->m.size;
+	return length;
+}
 
 /* The message that was cut off at an offset; *fence: of its frame. */
 void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,

@@ -265,14 +265,18 @@ bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct
 	if (fr->ack > f->next || !fr->ack)
 		return false;
 	a->ack = fr->ack;
-	for (i = 0; i < WINDOW / 64; i++)
-		a->map[i] = map ? be64_to_cpu(map->map[i]) : 0;
-	if (!map)
-		a->map[0] = fr->sack;
 	a->pos = f->una;
-	a->end = min_t(u64, f->next, fr->ack + 1 + (map ? WINDOW : 64));
-	if (!(a->map[0] | a->map[1] | a->map[2] | a->map[3]))
-		a->end = min_t(u64, a->end, fr->ack);
+	a->end = fr->ack;
+	/* Words of the map beyond the end are not looked at. */
+	if (map) {
+		for (i = 0; i < WINDOW / 64; i++)
+			a->map[i] = be64_to_cpu(map->map[i]);
+		a->end = fr->ack + 1 + WINDOW;
+	} else if (fr->sack) {
+		a->map[0] = fr->sack;
+		a->end = fr->ack + 1 + 64;
+	}
+	a->end = min_t(u64, a->end, f->next);
 	a->sample = 0;
 	a->late = false;
 	a->count = 0;

@@ -18,16 +18,12 @@ static const struct {
 /* What each message type may carry; every field not named must be 0. */
 static const struct {
 	u8 flags;
-	u8 head;		/* bytes of the fixed part */
 	bool op, status, depends, length;
 } msg_rules[] = {
-	[ACP_MSG_DATA] = { ACP_MSG_LAST | ACP_MSG_FAIL, sizeof(struct acp_msg_data),
-			   .status = true, .depends = true, .length = true },
-	[ACP_MSG_CMD] = { ACP_MSG_ORDERED | ACP_MSG_FAIL, sizeof(struct acp_msg_cmd),
-			  .op = true, .status = true, .depends = true },
-	[ACP_MSG_DONE] = { .flags = 0, .head = sizeof(struct acp_msg_hdr), .status = true },
-	[ACP_MSG_BARRIER] = { .flags = ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN,
-			      .head = sizeof(struct acp_msg_hdr) },
+	[ACP_MSG_DATA] = { ACP_MSG_LAST | ACP_MSG_FAIL, .status = true, .depends = true, .length = true },
+	[ACP_MSG_CMD] = { ACP_MSG_ORDERED | ACP_MSG_FAIL, .op = true, .status = true, .depends = true },
+	[ACP_MSG_DONE] = { .status = true },
+	[ACP_MSG_BARRIER] = { ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN },
 };
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))
@@ -100,23 +96,6 @@ enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_fram
 	return check(f);
 }
 
-u32 acp_frame_tagged(const struct acp_frame *f)
-{
-	u32 body = f->flags & ACP_FRAME_BULK ? sizeof(struct acp_msg_data) : f->length;
-
-	return sizeof(struct acp_frame_hdr) + body;
-}
-
-u32 acp_msg_head(u8 type)
-{
-	return msg_rules[type].head;
-}
-
-u32 acp_msg_size(const struct acp_msg *m)
-{
-	return msg_rules[m->type].head + ((m->length + 7) & ~7u);
-}
-
 void acp_msg_encode(void *p, const struct acp_msg *m)
 {
 	struct acp_msg_hdr *h = p;
@@ -173,7 +152,7 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 
 	if (have < sizeof(*h) || !h->type || h->type >= NTYPES(msg_rules))
 		return 0;
-	if (have < msg_rules[h->type].head)
+	if (have < acp_msg_head(h->type))
 		return 0;
 	m->type = h->type;
 	m->flags = h->flags;

@@ -149,13 +149,30 @@ void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f);
 enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_frame_hdr *h, u32 len);
 
 /* Bytes of a decoded frame that the tag covers. */
-u32 acp_frame_tagged(const struct acp_frame *f);
-
-/* Size of a message on the wire, padding included. */
-u32 acp_msg_size(const struct acp_msg *m);
+static inline u32 acp_frame_tagged(const struct acp_frame *f)
+{
+	return sizeof(struct acp_frame_hdr) +
+	       (f->flags & ACP_FRAME_BULK ? sizeof(struct acp_msg_data) : f->length);
+}
 
 /* Bytes before the payload (DATA), or of the whole message. */
-u32 acp_msg_head(u8 type);
+static inline u32 acp_msg_head(u8 type)
+{
+	switch (type) {
+	case ACP_MSG_DATA:
+		return sizeof(struct acp_msg_data);
+	case ACP_MSG_CMD:
+		return sizeof(struct acp_msg_cmd);
+	default:
+		return sizeof(struct acp_msg_hdr);
+	}
+}
+
+/* Size of a message on the wire, padding included. */
+static inline u32 acp_msg_size(const struct acp_msg *m)
+{
+	return acp_msg_head(m->type) + ((m->length + 7) & ~7u);
+}
 
 /* Write the fixed part of a message; the caller adds payload and padding. */
 void acp_msg_encode(void *p, const struct acp_msg *m);

@@ -36,4 +36,14 @@ typedef __u64 u64;
 #define static_assert(x) _Static_assert(x, #x)
 #endif
 
+/*
+ * For a variable that is filled before it is used, where the kernel's habit of
+ * clearing all of them first is a good part of what the function costs.
+ */
+#if __has_attribute(__uninitialized__)
+#define acp_uncleared __attribute__((__uninitialized__))
+#else
+#define acp_uncleared
+#endif
+
 #endif /* ACP_PORT_H */
