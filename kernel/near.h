@@ -34,9 +34,16 @@ static inline void acp_near_set(struct acp_near *near, unsigned long index, void
 	smp_store_release(&near->entries[index % ACP_NEAR], entry);
 }
 
-static inline void acp_near_clear(struct acp_near *near, unsigned long index, void *entry)
+/* True if it was there. */
+static inline bool acp_near_clear(struct acp_near *near, unsigned long index, void *entry)
 {
-	cmpxchg(&near->entries[index % ACP_NEAR], entry, NULL);
+	return cmpxchg(&near->entries[index % ACP_NEAR], entry, NULL) == entry;
+}
+
+/* Set, and the former one. */
+static inline void *acp_near_swap(struct acp_near *near, unsigned long index, void *entry)
+{
+	return xchg(&near->entries[index % ACP_NEAR], entry);
 }
 
 #endif /* ACP_NEAR_H */

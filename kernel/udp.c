@@ -18,6 +18,7 @@
 #include <net/route.h>
 #include <net/udp.h>
 #include <net/udp_tunnel.h>
+#include "demux.h"
 #include "node.h"
 #include "udp.h"
 
@@ -456,6 +457,7 @@ static int received(struct sock *sk, struct sk_buff *skb)
 		peer = new_peer(job, &f);
 	if (!peer)
 		goto drop;
+	acp_demux_learn(socket->node, sk, skb);
 	__skb_pull(skb, sizeof(struct acp_frame_hdr));
 	*acp_frame_cb(skb) = (struct acp_frame_cb){
 		.seq = f.seq,
@@ -513,6 +515,11 @@ static struct acp_socket *socket_new(struct acp_node *node, const struct acp_soc
 	err = bind_socket(s->sock, s);
 	if (err)
 		goto close;
+	if (list_empty(&node->sockets)) {
+		err = acp_demux_start(node);
+		if (err)
+			goto close;
+	}
 	s->node = node;
 	take_datagrams(s);
 	list_add(&s->link, &node->sockets);
@@ -568,7 +575,11 @@ void acp_socket_close(struct acp_job *job)
 		if (!s || --s->users)
 			continue;
 		list_del(&s->link);
+		if (list_empty(&job->node->sockets))
+			acp_demux_stop(job->node);
 		rcu_assign_sk_user_data(s->sock->sk, NULL);
+		synchronize_rcu();	/* nobody learns of it any more */
+		acp_demux_forget(job->node, s->sock->sk);
 		kernel_sock_shutdown(s->sock, SHUT_RDWR);
 		sock_release(s->sock);
 		kfree_rcu(s, rcu);

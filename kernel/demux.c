@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Early demultiplexing: see demux.h. */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <linux/slab.h>
+#include <linux/udp.h>
+#include <net/dst.h>
+#include <net/ip.h>
+#include <net/ip6_fib.h>
+#include "demux.h"
+
+/* Where the last datagram from an address went.  RCU. */
+struct known {
+	u8 family;
+	__be16 port;		/* of both ends */
+	int device;
+	u32 from[4], to[4];	/* addresses */
+	struct dst_entry *dst;
+	u32 cookie;
+	struct sock *sk;
+	struct rcu_head rcu;
+};
+
+/* The peers of a job often have consecutive addresses. */
+static unsigned long index_of(const u32 *from)
+{
+	return be32_to_cpu((__force __be32)*from);
+}
+
+/* Does it go where the one that is known went?  Its port is in the head of the skb, or not at all. */
+static bool is_like4(const struct sk_buff *skb, const struct known *k)
+{
+	const struct iphdr *iph = ip_hdr(skb);
+	const struct udphdr *uh = (const struct udphdr *)(iph + 1);
+
+	return k->from[0] == (__force u32)iph->saddr && k->to[0] == (__force u32)iph->daddr &&
+	       k->family == AF_INET && k->device == skb->dev->ifindex &&
+	       iph->protocol == IPPROTO_UDP && iph->ihl == sizeof(*iph) / 4 &&
+	       !ip_is_fragment(iph) && (u8 *)(uh + 1) <= skb_tail_pointer(skb) &&
+	       uh->dest == k->port;
+}
+
+static bool is_like6(const struct sk_buff *skb, const struct known *k)
+{
+	const struct ipv6hdr *iph = ipv6_hdr(skb);
+	const struct udphdr *uh = (const struct udphdr *)(iph + 1);
+
+	return k->family == AF_INET6 && k->device == skb->dev->ifindex &&
+	       iph->nexthdr == IPPROTO_UDP && (u8 *)(uh + 1) <= skb_tail_pointer(skb) &&
+	       uh->dest == k->port && !memcmp(k->from, &iph->saddr, sizeof(k->from)) &&
+	       !memcmp(k->to, &iph->daddr, sizeof(k->to));
+}
+
+static void attach(struct sk_buff *skb, const struct known *k)
+{
+	struct dst_entry *dst = dst_check(k->dst, k->cookie);
+
+	if (!dst)
+		return;
+	skb_dst_set_noref(skb, dst);
+	skb_orphan(skb);
+	skb->sk = k->sk;
+	skb->destructor = sock_pfree;
+}
+
+static bool untouched(const struct sk_buff *skb)
+{
+	return !skb_dst(skb) && !skb->sk && skb->pkt_type == PACKET_HOST;
+}
+
+static unsigned int before_routing4(void *node, struct sk_buff *skb,
+				    const struct nf_hook_state *state)
+{
+	const struct acp_near *known = &((struct acp_node *)node)->known;
+	const struct known *k = acp_near_look(known, index_of((u32 *)&ip_hdr(skb)->saddr));
+
+	if (k && untouched(skb) && is_like4(skb, k))
+		attach(skb, k);
+	return NF_ACCEPT;
+}
+
+static unsigned int before_routing6(void *node, struct sk_buff *skb,
+				    const struct nf_hook_state *state)
+{
+	const struct acp_near *known = &((struct acp_node *)node)->known;
+	const struct known *k = acp_near_look(known, index_of(&ipv6_hdr(skb)->saddr.s6_addr32[3]));
+
+	if (k && untouched(skb) && is_like6(skb, k))
+		attach(skb, k);
+	return NF_ACCEPT;
+}
+
+static const struct nf_hook_ops hooks[] = {
+	{
+		.hook = before_routing4, .pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_PRE_ROUTING, .priority = NF_IP_PRI_LAST,
+	},
+	{
+		.hook = before_routing6, .pf = NFPROTO_IPV6,
+		.hooknum = NF_INET_PRE_ROUTING, .priority = NF_IP6_PRI_LAST,
+	},
+};
+
+int acp_demux_start(struct acp_node *node)
+{
+	u32 i;
+	int err;
+
+	node->hooks = kmemdup(hooks, sizeof(hooks), GFP_KERNEL);
+	if (!node->hooks)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(hooks); i++)
+		node->hooks[i].priv = node;
+	err = nf_register_net_hooks(node->net, node->hooks, ARRAY_SIZE(hooks));
+	if (err)
+		kfree(node->hooks);
+	return err;
+}
+
+void acp_demux_stop(struct acp_node *node)
+{
+	nf_unregister_net_hooks(node->net, node->hooks, ARRAY_SIZE(hooks));
+	kfree(node->hooks);
+}
+
+/* ---- what is known ---- */
+
+/* Who found it a moment ago may go on with it, and with its route: both go after a grace period. */
+static void known_free(struct known *k)
+{
+	dst_release(k->dst);
+	kfree_rcu(k, rcu);
+}
+
+static void set_way(struct known *k, const struct sk_buff *skb)
+{
+	memset(k, 0, sizeof(*k));
+	k->port = udp_hdr(skb)->dest;
+	k->device = skb->dev->ifindex;
+	if (ip_hdr(skb)->version == 4) {
+		k->family = AF_INET;
+		k->from[0] = (__force u32)ip_hdr(skb)->saddr;
+		k->to[0] = (__force u32)ip_hdr(skb)->daddr;
+	} else {
+		k->family = AF_INET6;
+		memcpy(k->from, &ipv6_hdr(skb)->saddr, sizeof(k->from));
+		memcpy(k->to, &ipv6_hdr(skb)->daddr, sizeof(k->to));
+	}
+}
+
+static struct known *known_new(struct sock *sk, const struct sk_buff *skb)
+{
+	struct known *k = kmalloc(sizeof(*k), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!k)
+		return NULL;
+	set_way(k, skb);
+	k->sk = sk;
+	k->dst = skb_dst(skb);
+	if (k->family == AF_INET6)
+		k->cookie = rt6_get_cookie((struct rt6_info *)k->dst);
+	if (dst_hold_safe(k->dst))
+		return k;
+	kfree(k);
+	return NULL;
+}
+
+/* Did this one go the way that the next one will be sent? */
+static bool is_known(const struct known *k, const struct sock *sk, const struct sk_buff *skb)
+{
+	if (!k || k->sk != sk || k->dst != skb_dst(skb) || k->device != skb->dev->ifindex)
+		return false;
+	/* Its port and address are the socket's. */
+	if (ip_hdr(skb)->version == 4)
+		return k->from[0] == (__force u32)ip_hdr(skb)->saddr;
+	return !memcmp(k->from, &ipv6_hdr(skb)->saddr, sizeof(k->from));
+}
+
+void acp_demux_learn(struct acp_node *node, struct sock *sk, const struct sk_buff *skb)
+{
+	bool v4 = ip_hdr(skb)->version == 4;
+	unsigned long i = index_of(v4 ? (u32 *)&ip_hdr(skb)->saddr :
+				   &ipv6_hdr(skb)->saddr.s6_addr32[3]);
+	struct known *k;
+
+	if (!skb_dst(skb) || !skb->dev || is_known(acp_near_look(&node->known, i), sk, skb))
+		return;
+	k = known_new(sk, skb);
+	if (!k)
+		return;
+	k = acp_near_swap(&node->known, i, k);
+	if (k)
+		known_free(k);
+}
+
+void acp_demux_forget(struct acp_node *node, const struct sock *sk)
+{
+	unsigned long i;
+
+	for (i = 0; i < ACP_NEAR; i++) {
+		struct known *k = acp_near_look(&node->known, i);
+
+		if (k && (!sk || k->sk == sk) && acp_near_clear(&node->known, i, k))
+			known_free(k);
+	}
+}
