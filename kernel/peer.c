@@ -104,7 +104,7 @@ static u32 frags_crc(const struct sk_buff *skb)
 static void put_short(struct sk_buff *skb, const struct acp_msg *m, struct acp_region *r,
 		      const void *inline_data, u64 offset)
 {
-	u32 head = acp_msg_head(m->type), size = acp_msg_size(m);
+	u32 head = acp_msg_head(m), size = acp_msg_size(m);
 	u8 *p = skb_put(skb, size);
 
 	acp_msg_encode(p, m);
@@ -115,15 +115,25 @@ static void put_short(struct sk_buff *skb, const struct acp_msg *m, struct acp_r
 	memset(p + head + m->length, 0, size - head - m->length);
 }
 
+/* Bytes that the checksum of a long payload takes. */
+static u32 crc_size(const struct acp_peer *peer)
+{
+	return peer->job->integrity == ACP_INTEGRITY_CRC32C ? sizeof(struct acp_frame_crc) : 0;
+}
+
 static void put_bulk(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
 		     const struct acp_msg *m, struct acp_region *r, u64 offset)
 {
-	acp_msg_encode(skb_put(skb, acp_msg_head(m->type)), m);
+	struct acp_frame_crc *c;
+
+	acp_msg_encode(skb_put(skb, sizeof(struct acp_msg_data)), m);
+	c = skb_put(skb, crc_size(peer));
 	attach_pages(skb, r, offset, m->length);
 	f->flags |= ACP_FRAME_BULK;
-	if (peer->job->integrity == ACP_INTEGRITY_CRC32C) {
+	if (crc_size(peer)) {
 		f->flags |= ACP_FRAME_CRC;
-		f->crc = frags_crc(skb);
+		c->crc = cpu_to_be32(frags_crc(skb));
+		c->reserved = 0;
 	}
 	if (m->length & 7)
 		attach(skb, ZERO_PAGE(0), 0, -m->length & 7);
@@ -161,7 +171,8 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 
 static u32 payload_most(struct acp_peer *peer)
 {
-	return (peer->mtu - sizeof(struct acp_frame_hdr) - sizeof(struct acp_msg_data)) & ~7u;
+	return (peer->mtu - sizeof(struct acp_frame_hdr) - sizeof(struct acp_msg_data) -
+		crc_size(peer)) & ~7u;
 }
 
 /* Does the item share frames, and how much does it take? */
@@ -170,10 +181,10 @@ static u32 short_size(const struct acp_item *item)
 	const struct acp_out *out = &item->out;
 
 	if (out->m.type != ACP_MSG_DATA)
-		return acp_msg_head(out->m.type);
+		return acp_msg_head(&out->m);
 	if (out->m.size > ACP_FRAME_SHORT)
 		return 0;
-	return acp_msg_head(ACP_MSG_DATA) + ((out->m.size + 7) & ~7u);
+	return sizeof(struct acp_msg_data) + ((out->m.size + 7) & ~7u);
 }
 
 /* The next message of an item, which is too late if what it waits for has failed. */
@@ -241,8 +252,8 @@ static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
 		f.flags |= ACP_FRAME_LAZY;
 	if (s->piece)
-		linear += acp_msg_head(ACP_MSG_DATA) +
-			  (s->length <= ACP_FRAME_SHORT ? ACP_FRAME_SHORT : 0);
+		linear += sizeof(struct acp_msg_data) +
+			  (s->length <= ACP_FRAME_SHORT ? ACP_FRAME_SHORT : crc_size(peer));
 	list_for_each_entry(item, &s->items, link)
 		linear += short_size(item);
 	skb = acp_udp_frame_new(peer, linear);

@@ -402,6 +402,7 @@ struct frame {
 	struct acp_arrival *arrival;	/* made when first needed */
 	struct list_head *spare;	/* items reserved for its messages */
 	u32 count;			/* messages */
+	u32 gap;			/* bytes between a DATA message and its payload */
 	bool lone_put;
 	bool pending;
 	bool refused;			/* for want of memory to tell how it ended */
@@ -730,7 +731,7 @@ static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 		}
 		switch (m->type) {
 		case ACP_MSG_DATA:
-			if (!take_data(f, m, skb, at + acp_msg_head(m->type)))
+			if (!take_data(f, m, skb, at + acp_msg_head(m) + f->gap))
 				return false;
 			break;
 		case ACP_MSG_CMD:
@@ -763,6 +764,12 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 	f.job = peer->job;
 	f.seq = seq;
 	f.epoch = epoch;
+	/* The payload of a lone message begins behind what is tagged, perhaps a checksum. */
+	if (tagged < length) {
+		f.gap = tagged - sizeof(struct acp_msg_data);
+		tagged -= f.gap;
+		length -= f.gap;
+	}
 	needs = survey(&f, skb, length, tagged, &cmds);
 	if (needs < 0)
 		return ACP_MALFORMED;

@@ -51,7 +51,8 @@ enum acp_arrived {
 
 /*
  * Messages of a DATA frame: skb->data at the first, "length" bytes; "tagged"
- * of them are linear and authenticated by the tag.  seq and epoch are for
+ * of them are linear and authenticated by the tag; if that is not all of them,
+ * the payload of the only message begins behind these.  seq and epoch are for
  * acp_peer_applied().
  */
 enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,

@@ -292,6 +292,12 @@ struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear)
 	return skb;
 }
 
+static u64 tag_of(const struct acp_job *job, const struct acp_frame_hdr *h,
+		  const struct acp_frame *f)
+{
+	return siphash(&h->version, acp_frame_tagged(f) - sizeof(h->tag), &job->key);
+}
+
 /* Header, tag, UDP and IP header around a frame whose body is in the skb. */
 void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f)
 {
@@ -303,9 +309,8 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	f->generation = job->generation;
 	f->node = job->me;
 	f->length = skb->len - sizeof(*h);
-	f->tag = 0;
 	acp_frame_encode(h, f);
-	h->tag = cpu_to_be64(siphash(h, acp_frame_tagged(f), &job->key));
+	h->tag = cpu_to_be64(tag_of(job, h, f));
 	/* It goes out before bottom halves are on again; a queue takes a reference. */
 	skb_dst_set_noref(skb, peer->dst);
 	skb->ignore_df = 1;
@@ -339,40 +344,48 @@ static bool source_ok(struct acp_job *job, struct acp_socket *socket, const stru
 }
 
 /* The checksum of a bulk frame's payload, which its message says the length of. */
-static bool payload_right(struct sk_buff *skb, const struct acp_frame *f, u32 tagged)
+static bool payload_right(struct sk_buff *skb, const struct acp_frame *f, u32 crc)
 {
+	u32 tagged = acp_frame_tagged(f), length;
 	const struct acp_msg_data *m;
-	u32 length;
 
 	if (!(f->flags & ACP_FRAME_CRC) || skb_linearize(skb))
 		return false;
 	m = (const void *)skb->data + sizeof(struct acp_frame_hdr);
 	length = be32_to_cpu(m->h.length);
 	return length <= skb->len - tagged &&
-	       ~__crc32c_le(~0u, skb->data + tagged, length) == f->crc;
+	       ~__crc32c_le(~0u, skb->data + tagged, length) == crc;
+}
+
+static bool bulk_right(struct acp_job *job, struct sk_buff *skb, const struct acp_frame *f)
+{
+	u32 crc = 0;
+
+	if ((f->flags & ACP_FRAME_CRC) && !acp_frame_crc(skb->data, &crc)) {
+		acp_stat_inc(job->node, drop_bad_flags);
+		return false;
+	}
+	if (job->integrity != ACP_INTEGRITY_CRC32C || payload_right(skb, f, crc))
+		return true;
+	acp_stat_inc(job->node, drop_bad_crc);
+	return false;
 }
 
 /* Tag and checksum; makes the tagged part linear. */
 static bool authentic(struct acp_job *job, struct sk_buff *skb, const struct acp_frame *f)
 {
-	u32 tagged = acp_frame_tagged(f);
-	struct acp_frame_hdr *h;
+	const struct acp_frame_hdr *h;
 
-	if (skb_ensure_writable(skb, tagged)) {
+	if (!pskb_may_pull(skb, acp_frame_tagged(f))) {
 		acp_stat_inc(job->node, drop_nomem);
 		return false;
 	}
-	h = (struct acp_frame_hdr *)skb->data;
-	h->tag = 0;
-	if (siphash(h, tagged, &job->key) != f->tag) {
+	h = (const struct acp_frame_hdr *)skb->data;
+	if (tag_of(job, h, f) != be64_to_cpu(h->tag)) {
 		acp_stat_inc(job->node, drop_bad_mac);
 		return false;
 	}
-	if (job->integrity != ACP_INTEGRITY_CRC32C || !(f->flags & ACP_FRAME_BULK) ||
-	    payload_right(skb, f, tagged))
-		return true;
-	acp_stat_inc(job->node, drop_bad_crc);
-	return false;
+	return !(f->flags & ACP_FRAME_BULK) || bulk_right(job, skb, f);
 }
 
 static void count_bad_header(struct acp_node *node, enum acp_frame_error error)

@@ -134,7 +134,6 @@ static void hello(struct acp_frame *fr, u8 flags, u32 src, u32 dst)
 	fr->seq = 0;
 	fr->ack = 0;
 	fr->sack = 0;
-	fr->crc = 0;
 }
 
 u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_frame *reply,

@@ -15,15 +15,19 @@ static const struct {
 			      sizeof(struct acp_frame_hello) },
 };
 
-/* What each message type may carry; every field not named must be 0. */
-static const struct {
-	u8 flags;
-	bool op, status, depends, length;
-} msg_rules[] = {
-	[ACP_MSG_DATA] = { ACP_MSG_LAST | ACP_MSG_FAIL, .status = true, .depends = true, .length = true },
-	[ACP_MSG_CMD] = { ACP_MSG_ORDERED | ACP_MSG_FAIL, .op = true, .status = true, .depends = true },
-	[ACP_MSG_DONE] = { .status = true },
-	[ACP_MSG_BARRIER] = { ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN },
+/* The fields of a message's first word, in host order. */
+#define TYPE		(0xffULL << 56)
+#define FLAGS(flags)	((u64)(flags) << 48)
+#define OP		(0xffULL << 40)
+#define STATUS		(0xffULL << 32)
+#define DEPENDS		0xffffffffULL	/* and upto */
+
+/* What of it each message type may carry; all else must be 0. */
+static const u64 msg_rules[] = {
+	[ACP_MSG_DATA] = TYPE | FLAGS(ACP_MSG_LAST | ACP_MSG_FAIL) | STATUS | DEPENDS,
+	[ACP_MSG_CMD] = TYPE | FLAGS(ACP_MSG_ORDERED | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
+	[ACP_MSG_DONE] = TYPE | STATUS,
+	[ACP_MSG_BARRIER] = TYPE | FLAGS(ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN),
 };
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))
@@ -36,16 +40,13 @@ void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f)
 	h->color = f->color;
 	h->job = cpu_to_be32(f->job);
 	h->generation = cpu_to_be16(f->generation);
-	h->reserved = 0;
+	h->length = cpu_to_be16(f->length);
 	h->node = cpu_to_be32(f->node);
 	h->epoch_src = cpu_to_be32(f->epoch_src);
 	h->epoch_dst = cpu_to_be32(f->epoch_dst);
 	h->seq = cpu_to_be64(f->seq);
 	h->ack = cpu_to_be64(f->ack);
 	h->sack = cpu_to_be64(f->sack);
-	h->crc = cpu_to_be32(f->crc);
-	h->length = cpu_to_be32(f->length);
-	h->tag = cpu_to_be64(f->tag);
 }
 
 static enum acp_frame_error check(const struct acp_frame *f)
@@ -58,10 +59,9 @@ static enum acp_frame_error check(const struct acp_frame *f)
 		return ACP_FRAME_BAD_FLAGS;
 	if ((f->flags & ACP_FRAME_CRC) && !(f->flags & ACP_FRAME_BULK))
 		return ACP_FRAME_BAD_FLAGS;
-	if ((f->flags & ACP_FRAME_BULK) && f->length < sizeof(struct acp_msg_data))
+	if ((f->flags & ACP_FRAME_BULK) &&
+	    sizeof(struct acp_frame_hdr) + f->length <= acp_frame_tagged(f))
 		return ACP_FRAME_BAD_LEN;
-	if (!(f->flags & ACP_FRAME_CRC) && f->crc)
-		return ACP_FRAME_BAD_FLAGS;
 	if ((f->type == ACP_FRAME_DATA) != (f->seq != 0))
 		return ACP_FRAME_BAD_FLAGS;
 	if (!f->epoch_src || (f->type != ACP_FRAME_HELLO && !f->epoch_dst))
@@ -75,25 +75,53 @@ enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_fram
 		return ACP_FRAME_BAD_VERSION;
 	if (!h->type || h->type >= NTYPES(frame_rules))
 		return ACP_FRAME_BAD_TYPE;
-	if (h->reserved)
-		return ACP_FRAME_BAD_FLAGS;
 	f->type = h->type;
 	f->flags = h->flags;
 	f->color = h->color;
 	f->job = be32_to_cpu(h->job);
 	f->generation = be16_to_cpu(h->generation);
+	f->length = be16_to_cpu(h->length);
 	f->node = be32_to_cpu(h->node);
 	f->epoch_src = be32_to_cpu(h->epoch_src);
 	f->epoch_dst = be32_to_cpu(h->epoch_dst);
 	f->seq = be64_to_cpu(h->seq);
 	f->ack = be64_to_cpu(h->ack);
 	f->sack = be64_to_cpu(h->sack);
-	f->crc = be32_to_cpu(h->crc);
-	f->length = be32_to_cpu(h->length);
-	f->tag = be64_to_cpu(h->tag);
 	if (len < sizeof(*h) || f->length != len - sizeof(*h))
 		return ACP_FRAME_BAD_LEN;
 	return check(f);
+}
+
+bool acp_frame_crc(const void *frame, u32 *crc)
+{
+	const struct acp_frame_crc *c = frame + sizeof(struct acp_frame_hdr) +
+					sizeof(struct acp_msg_data);
+
+	*crc = be32_to_cpu(c->crc);
+	return !c->reserved;
+}
+
+static void encode_cmd(struct acp_msg_cmd *c, const struct acp_msg *m)
+{
+	c->dst = cpu_to_be64(m->dst);
+	c->src = cpu_to_be64(m->src);
+	c->args[0] = cpu_to_be64(m->op == ACP_OP_COPY ? m->size : m->a);
+	if (acp_msg_head(m) > sizeof(*c) + sizeof(c->args[0]))
+		c->args[1] = cpu_to_be64(m->b);
+}
+
+static void decode_cmd(struct acp_msg *m, const struct acp_msg_cmd *c)
+{
+	u64 first = be64_to_cpu(c->args[0]);
+
+	m->dst = be64_to_cpu(c->dst);
+	m->src = be64_to_cpu(c->src);
+	if (m->op == ACP_OP_COPY)
+		m->size = first;
+	else
+		m->a = first;
+	if (acp_msg_head(m) > sizeof(*c) + sizeof(c->args[0]))
+		m->b = be64_to_cpu(c->args[1]);
 }
 
 void acp_msg_encode(void *p, const struct acp_msg *m)
@@ -109,50 +137,34 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 	h->origin = cpu_to_be32(m->origin);
 	h->length = cpu_to_be32(m->length);
 	h->ticket = cpu_to_be64(m->ticket);
-	if (m->type == ACP_MSG_DATA) {
+	if (m->type == ACP_MSG_DATA)
 		((struct acp_msg_data *)p)->dst = cpu_to_be64(m->dst);
-	} else if (m->type == ACP_MSG_CMD) {
-		struct acp_msg_cmd *c = p;
-
-		c->dst = cpu_to_be64(m->dst);
-		c->src = cpu_to_be64(m->src);
-		c->size = cpu_to_be64(m->size);
-		c->a = cpu_to_be64(m->a);
-		c->b = cpu_to_be64(m->b);
-	}
+	else if (m->type == ACP_MSG_CMD)
+		encode_cmd(p, m);
 }
 
 /* Fields that the type does not use are 0, so that they can be used later. */
-static bool well_formed(const struct acp_msg *m)
+static bool well_formed(u64 word, const struct acp_msg *m)
 {
-	u8 fail = m->flags & ACP_MSG_FAIL;
+	bool fail = m->flags & ACP_MSG_FAIL;
 
-	if (m->flags & ~msg_rules[m->type].flags)
+	if (word & ~msg_rules[m->type])
 		return false;
-	if (m->op && !msg_rules[m->type].op)
+	if ((word & DEPENDS) && (!m->upto || m->upto > m->depends))
 		return false;
-	if (m->status && !msg_rules[m->type].status)
+	if (m->length && (m->type != ACP_MSG_DATA || fail))
 		return false;
-	if (m->depends && !msg_rules[m->type].depends)
+	if (m->type == ACP_MSG_CMD && (m->op < ACP_OP_COPY || m->op >= ACP_OP_END))
 		return false;
-	if (!m->depends != !m->upto || m->upto > m->depends)
-		return false;
-	if (m->length && !msg_rules[m->type].length)
-		return false;
-	if (m->type != ACP_MSG_DONE && !fail != !m->status)
-		return false;
-	if (fail && m->length)
-		return false;
-	return true;
+	return m->type == ACP_MSG_DONE || fail == !!m->status;
 }
 
 u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 {
 	const struct acp_msg_hdr *h = p;
+	u32 size;
 
 	if (have < sizeof(*h) || !h->type || h->type >= NTYPES(msg_rules))
-		return 0;
-	if (have < acp_msg_head(h->type))
 		return 0;
 	m->type = h->type;
 	m->flags = h->flags;
@@ -168,18 +180,14 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 	m->size = 0;
 	m->a = 0;
 	m->b = 0;
-	if (m->type == ACP_MSG_DATA) {
-		m->dst = be64_to_cpu(((const struct acp_msg_data *)p)->dst);
-	} else if (m->type == ACP_MSG_CMD) {
-		const struct acp_msg_cmd *c = p;
-
-		m->dst = be64_to_cpu(c->dst);
-		m->src = be64_to_cpu(c->src);
-		m->size = be64_to_cpu(c->size);
-		m->a = be64_to_cpu(c->a);
-		m->b = be64_to_cpu(c->b);
-	}
-	if (!well_formed(m) || m->length > room || acp_msg_size(m) > room)
+	size = acp_msg_size(m);
+	if (have < acp_msg_head(m) || m->length > room || size > room)
 		return 0;
-	return acp_msg_size(m);
+	if (!well_formed(be64_to_cpu(h->word), m))
+		return 0;
+	if (m->type == ACP_MSG_DATA)
+		m->dst = be64_to_cpu(((const struct acp_msg_data *)p)->dst);
+	else if (m->type == ACP_MSG_CMD)
+		decode_cmd(m, p);
+	return size;
 }

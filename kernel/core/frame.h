@@ -3,7 +3,7 @@
  * The wire format: what a frame looks like, and the only code that encodes
  * and decodes one.  PROTOCOL.md says the same for people.
  *
- * A frame is one UDP datagram: a header of 64 bytes and, by its type,
+ * A frame is one UDP datagram: a header of 56 bytes and, by its type,
  *	DATA	one or more messages, covered by one sequence number;
  *	ACK	the full bitmap of frames received beyond "ack";
  *	HELLO	the sender's set-up of the job, to open a flow.
@@ -16,6 +16,7 @@
 #define ACP_FRAME_H
 
 #include "port.h"
+#include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
 #define ACP_FRAME_WINDOW	256	/* frames a sender may have beyond "ack" */
@@ -31,30 +32,28 @@ enum acp_frame_type {
 /* acp_frame_hdr.flags */
 #define ACP_FRAME_FENCE	1	/* DATA: apply only when all earlier frames were */
 #define ACP_FRAME_BULK	2	/* DATA: one message whose payload the tag does not cover */
-#define ACP_FRAME_CRC	4	/* BULK: crc32c of the payload is in "crc" */
+#define ACP_FRAME_CRC	4	/* BULK: a struct acp_frame_crc is before the payload */
 #define ACP_FRAME_ASK	8	/* HELLO: please answer */
 #define ACP_FRAME_LAZY	16	/* DATA: nobody waits for its acknowledgement, it may be late */
 
 struct acp_frame_hdr {
+	__be64 tag;		/* SipHash-2-4 of what follows, see acp_frame_tagged() */
 	__u8   version;
 	__u8   type;		/* enum acp_frame_type */
 	__u8   flags;
 	__u8   color;		/* which of the sender's and receiver's addresses */
 	__be32 job;
 	__be16 generation;	/* of the job */
-	__be16 reserved;	/* 0 */
+	__be16 length;		/* bytes after this header */
 	__be32 node;		/* the sender */
 	__be32 epoch_src;	/* random, one per life of the sender's flow */
 	__be32 epoch_dst;	/* as the receiver told it; 0 in a first HELLO */
 	__be64 seq;		/* DATA: its number, counted from 1; else 0 */
 	__be64 ack;		/* all frames before this one were applied */
 	__be64 sack;		/* bit i: frame ack + 1 + i was applied too */
-	__be32 crc;		/* with ACP_FRAME_CRC, else 0 */
-	__be32 length;		/* bytes after this header */
-	__be64 tag;		/* SipHash-2-4 with this field 0 */
 };
 
-static_assert(sizeof(struct acp_frame_hdr) == 64);
+static_assert(sizeof(struct acp_frame_hdr) == 56);
 
 /* ACK body: bit i of word w says that frame ack + 1 + 64 w + i was applied. */
 struct acp_frame_ack {
@@ -67,6 +66,14 @@ struct acp_frame_hello {
 	__be32 nodes;
 	__be64 digest;		/* of rank and node runs, colors, integrity */
 };
+
+/* With ACP_FRAME_CRC, between the DATA message and its payload. */
+struct acp_frame_crc {
+	__be32 crc;		/* crc32c of the payload without padding */
+	__be32 reserved;	/* 0 */
+};
+
+static_assert(sizeof(struct acp_frame_crc) == 8);
 
 enum acp_msg_type {
 	ACP_MSG_DATA	= 1,	/* put this at dst */
@@ -84,12 +91,20 @@ enum acp_msg_type {
 #define ACP_MSG_BROKEN	32	/* BARRIER: a rank left, none will complete any more */
 
 struct acp_msg_hdr {
-	__u8   type;		/* enum acp_msg_type */
-	__u8   flags;
-	__u8   op;		/* CMD: enum acp_op; else 0 */
-	__u8   status;		/* DONE, and with FAIL: enum acp_status; else 0 */
-	__be16 depends;		/* DATA, CMD behind a fence: it fails if one of the origin's ... */
-	__be16 upto;		/* ... commands ticket - depends .. ticket - upto failed; else 0 */
+	union {
+		struct {
+			__u8   type;	/* enum acp_msg_type */
+			__u8   flags;
+			__u8   op;	/* CMD: enum acp_op; else 0 */
+			__u8   status;	/* DONE, and with FAIL: enum acp_status; else 0 */
+			/*
+			 * DATA, CMD behind a fence: it fails if one of the origin's commands
+			 * ticket - depends .. ticket - upto failed; else 0
+			 */
+			__be16 depends, upto;
+		};
+		__be64 word;	/* all of these at once */
+	};
 	__be32 origin;		/* rank that issued the command */
 	__be32 length;		/* DATA: bytes of payload; else 0 */
 	__be64 ticket;		/* the command, at its origin */
@@ -98,17 +113,19 @@ struct acp_msg_hdr {
 struct acp_msg_data {
 	struct acp_msg_hdr h;
 	__be64 dst;
+	/* in a frame with ACP_FRAME_CRC: struct acp_frame_crc */
 	/* payload, padded with zeros to 8 bytes */
 };
 
 struct acp_msg_cmd {
 	struct acp_msg_hdr h;
-	__be64 dst, src, size, a, b;	/* as in struct acp_sqe */
+	__be64 dst, src;	/* as in struct acp_sqe, and so is ... */
+	__be64 args[];		/* ... COPY: size; CAS4, CAS8: a, b; other atomics: a */
 };
 
 static_assert(sizeof(struct acp_msg_hdr) == 24);
 static_assert(sizeof(struct acp_msg_data) == 32);
-static_assert(sizeof(struct acp_msg_cmd) == 64);
+static_assert(sizeof(struct acp_msg_cmd) == 40);
 
 /* A header in host order. */
 struct acp_frame {
@@ -117,11 +134,10 @@ struct acp_frame {
 	u32 job, node;
 	u32 epoch_src, epoch_dst;
 	u64 seq, ack, sack;
-	u32 crc, length;
-	u64 tag;
+	u32 length;		/* at most 65535 */
 };
 
-/* A message in host order; payload is where it stands in the frame. */
+/* A message in host order, 0 what is not on the wire; payload is where it stands in the frame. */
 struct acp_msg {
 	u8  type, flags, op, status;
 	u16 depends, upto;
@@ -140,38 +156,54 @@ enum acp_frame_error {
 	ACP_FRAME_BAD_FLAGS,
 };
 
+/* Write all but the tag. */
 void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f);
 
 /*
  * Decode and check a header of a datagram of "len" bytes, "h" being its
- * first 64 (the caller makes sure of those).  Looks at nothing behind it.
+ * first 56 (the caller makes sure of those).  Looks at nothing behind it,
+ * and not at the tag.
  */
 enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_frame_hdr *h, u32 len);
 
-/* Bytes of a decoded frame that the tag covers. */
+/*
+ * Where the tagged part of a decoded frame ends: the tag covers all from
+ * behind itself to there.  In a BULK frame, the payload begins there.
+ */
 static inline u32 acp_frame_tagged(const struct acp_frame *f)
 {
-	return sizeof(struct acp_frame_hdr) +
-	       (f->flags & ACP_FRAME_BULK ? sizeof(struct acp_msg_data) : f->length);
+	u32 body = f->length;
+
+	if (f->flags & ACP_FRAME_BULK)
+		body = sizeof(struct acp_msg_data) +
+		       (f->flags & ACP_FRAME_CRC ? sizeof(struct acp_frame_crc) : 0);
+	return sizeof(struct acp_frame_hdr) + body;
 }
 
-/* Bytes before the payload (DATA), or of the whole message. */
-static inline u32 acp_msg_head(u8 type)
+/*
+ * The checksum in a frame with ACP_FRAME_CRC, which begins at "frame".
+ * False: what must be 0 is not.
+ */
+bool acp_frame_crc(const void *frame, u32 *crc);
+
+/* Bytes of a DATA message before its payload (or checksum), or of all of another one. */
+static inline u32 acp_msg_head(const struct acp_msg *m)
 {
-	switch (type) {
+	switch (m->type) {
 	case ACP_MSG_DATA:
 		return sizeof(struct acp_msg_data);
 	case ACP_MSG_CMD:
-		return sizeof(struct acp_msg_cmd);
+		return sizeof(struct acp_msg_cmd) +
+		       (m->op == ACP_OP_CAS4 || m->op == ACP_OP_CAS8 ? 2 : 1) * sizeof(__be64);
 	default:
 		return sizeof(struct acp_msg_hdr);
 	}
 }
 
-/* Size of a message on the wire, padding included. */
+/* Size of a message on the wire, padding included, a checksum not. */
 static inline u32 acp_msg_size(const struct acp_msg *m)
 {
-	return acp_msg_head(m->type) + ((m->length + 7) & ~7u);
+	return acp_msg_head(m) + ((m->length + 7) & ~7u);
 }
 
 /* Write the fixed part of a message; the caller adds payload and padding. */

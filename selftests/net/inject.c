@@ -81,12 +81,16 @@ struct acp_frame inject_header(struct inject *x, uint8_t type)
 	return f;
 }
 
+static u64 tag_of(const struct inject *x, const struct acp_frame_hdr *h, size_t tagged)
+{
+	return siphash24(&x->key, &h->version, tagged - sizeof(h->tag));
+}
+
 void inject_sign(const struct inject *x, void *datagram, size_t tagged)
 {
 	struct acp_frame_hdr *h = datagram;
 
-	h->tag = 0;
-	h->tag = cpu_to_be64(siphash24(&x->key, datagram, tagged));
+	h->tag = cpu_to_be64(tag_of(x, h, tagged));
 }
 
 size_t inject_build(const struct inject *x, void *out, const struct acp_frame *f,
@@ -116,7 +120,7 @@ void inject_frame(const struct inject *x, const struct acp_frame *f, const void 
 
 size_t inject_message(void *out, const struct acp_msg *m, const void *payload)
 {
-	u32 head = acp_msg_head(m->type), size = acp_msg_size(m);
+	u32 head = acp_msg_head(m), size = acp_msg_size(m);
 
 	memset(out, 0, size);
 	acp_msg_encode(out, m);
@@ -159,12 +163,11 @@ static bool readable(int fd, unsigned int ms)
 }
 
 /* The tag is the victim's business, and right. */
-static void check_tag(struct inject *x, void *datagram, const struct acp_frame *f)
+static void check_tag(struct inject *x, const void *datagram, const struct acp_frame *f)
 {
-	struct acp_frame_hdr *h = datagram;
+	const struct acp_frame_hdr *h = datagram;
 
-	h->tag = 0;
-	CHECK(siphash24(&x->key, datagram, acp_frame_tagged(f)) == f->tag);
+	CHECK(tag_of(x, h, acp_frame_tagged(f)) == be64_to_cpu(h->tag));
 }
 
 bool inject_receive(struct inject *x, struct acp_frame *f, void *body, unsigned int ms)

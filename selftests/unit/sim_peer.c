@@ -14,6 +14,13 @@
 #define LIMIT		(10 * SIM_S)
 #define BIGGEST		2048
 
+static u64 tag_of(const struct sim *s, const void *wire, const struct acp_frame *f)
+{
+	const struct acp_frame_hdr *h = wire;
+
+	return siphash24(&s->key, &h->version, acp_frame_tagged(f) - sizeof(h->tag));
+}
+
 static void flush(struct sim *s, struct sim_peer *p);
 static void take(struct sim *s, struct sim_peer *p, struct sim_packet *packet, u64 seq, bool fence);
 
@@ -53,17 +60,19 @@ static struct acp_frame header(const struct sim_peer *p, u8 type)
 /* Complete the header of a frame of "length" bytes and send it. */
 static void emit(struct sim *s, struct sim_peer *p, struct acp_frame *f, u8 *wire, u32 length)
 {
+	struct acp_frame_hdr *h = (void *)wire;
+
 	f->length = length - HEADER;
-	f->tag = 0;
-	acp_frame_encode((void *)wire, f);
-	f->tag = siphash24(&s->key, wire, acp_frame_tagged(f));
-	acp_frame_encode((void *)wire, f);
+	acp_frame_encode(h, f);
+	h->tag = cpu_to_be64(tag_of(s, wire, f));
 	sim_transmit(s, p->me->id, p->node, p->color, wire, length);
 }
 
 static u32 most_payload(const struct sim *s)
 {
-	return (s->mtu - HEADER - sizeof(struct acp_msg_data)) & ~7u;
+	u32 head = sizeof(struct acp_msg_data) + (s->crc ? sizeof(struct acp_frame_crc) : 0);
+
+	return (s->mtu - HEADER - head) & ~7u;
 }
 
 /* Memory that a piece is read from, or NULL: it is no longer there. */
@@ -78,6 +87,21 @@ static const u8 *source_of(struct sim *s, const struct acp_msg *m)
 static bool is_awaited(const struct sim_item *item)
 {
 	return item->arrival || (item->command && item->out.m.type == ACP_MSG_DATA);
+}
+
+/* Where the payload of a message begins in a frame that may have a checksum. */
+static u32 payload_at(const struct acp_frame *f, const struct acp_msg *m)
+{
+	return acp_msg_head(m) + (f->flags & ACP_FRAME_CRC ? sizeof(struct acp_frame_crc) : 0);
+}
+
+static void put_crc(struct acp_frame *f, void *at, u32 crc)
+{
+	struct acp_frame_crc *c = at;
+
+	f->flags |= ACP_FRAME_CRC;
+	c->crc = cpu_to_be32(crc);
+	c->reserved = 0;
 }
 
 /* Write a message, or a piece of a transfer; its size. */
@@ -97,7 +121,11 @@ static u32 put_message(struct sim *s, struct sim_item *item, u64 offset, u32 len
 		acp_out_piece(&item->out, offset, length, &m, &fence);
 	}
 	acp_msg_encode(at, &m);
-	head = acp_msg_head(m.type);
+	if (m.length > ACP_FRAME_SHORT)
+		f->flags |= ACP_FRAME_BULK;
+	if (m.length > ACP_FRAME_SHORT && s->crc)
+		put_crc(f, at + acp_msg_head(&m), crc32c(source, m.length));
+	head = payload_at(f, &m);
 	if (m.length) {
 		memcpy(at + head, source, m.length);
 		memset(at + head + m.length, 0, -m.length & 7);
@@ -106,14 +134,7 @@ static u32 put_message(struct sim *s, struct sim_item *item, u64 offset, u32 len
 		f->flags |= ACP_FRAME_FENCE;
 	if (is_awaited(item))
 		f->flags &= ~ACP_FRAME_LAZY;
-	if (m.length > ACP_FRAME_SHORT) {
-		f->flags |= ACP_FRAME_BULK;
-		if (s->crc) {
-			f->flags |= ACP_FRAME_CRC;
-			f->crc = crc32c(source, m.length);
-		}
-	}
-	return acp_msg_size(&m);
+	return head + ((m.length + 7) & ~7u);
 }
 
 /* Build a frame anew from what it carries, and send it. */
@@ -157,7 +178,7 @@ static void load_messages(struct sim *s, struct sim_list *from, struct sim_sent 
 	while (from->first && fits_with_others(from->first) && count < ACP_FRAME_MSGS) {
 		struct sim_item *item = from->first;
 		u32 payload = item->out.m.type == ACP_MSG_DATA ? item->out.m.size : 0;
-		u32 size = acp_msg_head(item->out.m.type) + ((payload + 7) & ~7u);
+		u32 size = acp_msg_head(&item->out.m) + ((payload + 7) & ~7u);
 
 		if (at + size > s->mtu || (count && item->out.fence && sim_random(s) % 2))
 			break;
@@ -599,14 +620,11 @@ static void receive_frame(struct sim *s, struct sim_peer *p, const struct acp_fr
 /* Was the frame made by who knows the key, for this job, and is it whole? */
 static bool authentic(struct sim *s, const struct acp_frame *f, struct sim_packet *packet)
 {
-	struct acp_frame_hdr *h = (void *)packet->bytes;
+	const struct acp_frame_hdr *h = (const void *)packet->bytes;
 	struct acp_msg m;
-	u64 tag;
+	u32 crc;
 
-	h->tag = 0;
-	tag = siphash24(&s->key, packet->bytes, acp_frame_tagged(f));
-	h->tag = cpu_to_be64(f->tag);
-	if (tag != f->tag) {
+	if (tag_of(s, h, f) != be64_to_cpu(h->tag)) {
 		s->n.bad_tag++;
 		return false;
 	}
@@ -614,8 +632,9 @@ static bool authentic(struct sim *s, const struct acp_frame *f, struct sim_packe
 	SIM_CHECK(s, f->color == packet->color);
 	if (!(f->flags & ACP_FRAME_CRC))
 		return true;
+	SIM_CHECK(s, acp_frame_crc(h, &crc));
 	acp_msg_decode(&m, packet->bytes + HEADER, f->length, sizeof(struct acp_msg_data));
-	if (crc32c(packet->bytes + HEADER + sizeof(struct acp_msg_data), m.length) == f->crc)
+	if (crc32c(packet->bytes + acp_frame_tagged(f), m.length) == crc)
 		return true;
 	s->n.bad_crc++;
 	return false;

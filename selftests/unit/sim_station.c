@@ -428,10 +428,18 @@ static void take_cmd(struct sim *s, struct sim_arrival *a, const struct acp_msg 
 	sim_peer_send(s, sim_peer(s, me, dst, acp_ga_color(&s->ga, m->dst)), item);
 }
 
+/* Bytes between the message of a frame and its payload. */
+static u32 gap_of(const struct sim_packet *packet)
+{
+	const struct acp_frame_hdr *h = (const void *)packet->bytes;
+
+	return h->flags & ACP_FRAME_CRC ? sizeof(struct acp_frame_crc) : 0;
+}
+
 void sim_station_apply(struct sim *s, struct sim_arrival *a)
 {
 	const u8 *body = a->packet->bytes + HEADER;
-	u32 at, size, length = a->packet->length - HEADER;
+	u32 gap = gap_of(a->packet), at, size, length = a->packet->length - HEADER - gap;
 	struct acp_msg m;
 
 	if (a->peer->life != a->life)
@@ -440,7 +448,7 @@ void sim_station_apply(struct sim *s, struct sim_arrival *a)
 		size = acp_msg_decode(&m, body + at, length - at, length - at);
 		SIM_CHECK(s, size);
 		if (m.type == ACP_MSG_DATA)
-			take_data(s, a, &m, body + at + acp_msg_head(m.type));
+			take_data(s, a, &m, body + at + acp_msg_head(&m) + gap);
 		else if (m.type == ACP_MSG_CMD)
 			take_cmd(s, a, &m);
 		else
@@ -451,7 +459,7 @@ void sim_station_apply(struct sim *s, struct sim_arrival *a)
 bool sim_station_admits(struct sim *s, struct sim_peer *p, const struct sim_packet *packet)
 {
 	struct acp_msg m;
-	u32 at, size, length = packet->length - HEADER, commands = 0;
+	u32 at, size, length = packet->length - HEADER - gap_of(packet), commands = 0;
 
 	for (at = 0; at < length; at += size) {
 		size = acp_msg_decode(&m, packet->bytes + HEADER + at, length - at, length - at);

@@ -11,6 +11,8 @@
 #include "crc32c.h"
 #include "siphash.h"
 
+#define HEADER	((u32)sizeof(struct acp_frame_hdr))
+
 static u64 random_state = 0x9e3779b97f4a7c15;
 
 static u64 rnd(void)
@@ -57,8 +59,7 @@ static bool same_frame(const struct acp_frame *a, const struct acp_frame *b)
 	return a->type == b->type && a->flags == b->flags && a->color == b->color &&
 	       a->generation == b->generation && a->job == b->job && a->node == b->node &&
 	       a->epoch_src == b->epoch_src && a->epoch_dst == b->epoch_dst && a->seq == b->seq &&
-	       a->ack == b->ack && a->sack == b->sack && a->crc == b->crc &&
-	       a->length == b->length && a->tag == b->tag;
+	       a->ack == b->ack && a->sack == b->sack && a->length == b->length;
 }
 
 static bool same_msg(const struct acp_msg *a, const struct acp_msg *b)
@@ -93,9 +94,12 @@ static struct acp_msg random_msg(void)
 		m.status = m.flags & ACP_MSG_FAIL ? 1 + rnd() % (ACP_ST_END - 1) : 0;
 		m.op = 1 + rnd() % (ACP_OP_END - 1);
 		m.src = rnd();
-		m.size = rnd();
-		m.a = rnd();
-		m.b = rnd();
+		if (m.op == ACP_OP_COPY)
+			m.size = rnd();
+		else
+			m.a = rnd();
+		if (m.op == ACP_OP_CAS4 || m.op == ACP_OP_CAS8)
+			m.b = rnd();
 		break;
 	case ACP_MSG_DONE:
 		m.status = rnd() % ACP_ST_END;
@@ -109,7 +113,7 @@ static struct acp_msg random_msg(void)
 /* Decode a message from a buffer that holds exactly "have" bytes of it. */
 static u32 decode_msg(const struct acp_msg *m, u32 room, u32 have, struct acp_msg *out)
 {
-	u8 whole[sizeof(struct acp_msg_cmd)] __attribute__((aligned(8))) = { 0 };
+	u8 whole[64] __attribute__((aligned(8))) = { 0 };
 	u8 *p = malloc(have);
 	u32 size;
 
@@ -133,7 +137,7 @@ TEST(frame__round_trip)
 		in = (struct acp_frame){
 			.type = ACP_FRAME_DATA + i % 3, .color = rnd(), .generation = rnd(),
 			.job = rnd(), .node = rnd(), .epoch_src = rnd() | 1, .epoch_dst = rnd() | 1,
-			.ack = rnd(), .sack = rnd(), .tag = rnd(),
+			.ack = rnd(), .sack = rnd(),
 		};
 		in.length = smallest(in.type);
 		if (in.type == ACP_FRAME_DATA) {
@@ -149,23 +153,27 @@ TEST(frame__round_trip)
 
 TEST(frame__layout)
 {
-	struct acp_frame f = good_frame(ACP_FRAME_DATA, 24);
-	struct acp_frame_hdr h;
+	struct acp_frame f = good_frame(ACP_FRAME_DATA, 0x1234);
+	struct acp_frame_hdr h = { .tag = cpu_to_be64(0x0102030405060708) };
 	const u8 *p = (const u8 *)&h;
 
-	f.tag = 0x0102030405060708;
 	acp_frame_encode(&h, &f);
-	CHECK_EQ(p[0], ACP_FRAME_VERSION);
-	CHECK_EQ(p[1], ACP_FRAME_DATA);
-	CHECK_EQ(p[7], 42);
-	CHECK_EQ(p[9], 7);
-	CHECK_EQ(p[15], 3);
-	CHECK_EQ(p[31], 5);
-	CHECK_EQ(p[39], 9);
-	CHECK_EQ(p[47], 1);
-	CHECK_EQ(p[55], 24);
-	CHECK_EQ(p[56], 1);
-	CHECK_EQ(p[63], 8);
+	CHECK_EQ(sizeof(h), 56);
+	CHECK_EQ(p[0], 1);		/* the tag is the caller's */
+	CHECK_EQ(p[7], 8);
+	CHECK_EQ(p[8], ACP_FRAME_VERSION);
+	CHECK_EQ(p[9], ACP_FRAME_DATA);
+	CHECK_EQ(p[11], 1);
+	CHECK_EQ(p[15], 42);
+	CHECK_EQ(p[17], 7);
+	CHECK_EQ(p[18], 0x12);
+	CHECK_EQ(p[19], 0x34);
+	CHECK_EQ(p[23], 3);
+	CHECK_EQ(p[27], 0x11);
+	CHECK_EQ(p[31], 0x22);
+	CHECK_EQ(p[39], 5);
+	CHECK_EQ(p[47], 9);
+	CHECK_EQ(p[55], 1);
 }
 
 TEST(frame__N5_length_of_the_datagram)
@@ -194,14 +202,14 @@ TEST(frame__N5_length_in_the_header)
 				    (type == ACP_FRAME_DATA && length >= smallest(type) &&
 				     length <= 65535);
 
-			CHECK_EQ(decode(&f, sizeof(struct acp_frame_hdr) + length),
+			CHECK_EQ(decode(&f, HEADER + length),
 				 good ? ACP_FRAME_OK : ACP_FRAME_BAD_LEN);
 		}
 	}
 	for (length = ~0u; length > ~0u - 200; length--) {
 		struct acp_frame f = good_frame(ACP_FRAME_DATA, length);
 
-		CHECK_EQ(decode(&f, sizeof(struct acp_frame_hdr) + length), ACP_FRAME_BAD_LEN);
+		CHECK_EQ(decode(&f, HEADER + length), ACP_FRAME_BAD_LEN);
 	}
 }
 
@@ -227,7 +235,7 @@ TEST(frame__N6_type)
 		struct acp_frame f = good_frame(type, smallest(type));
 		bool known = type >= ACP_FRAME_DATA && type <= ACP_FRAME_HELLO;
 
-		CHECK_EQ(decode(&f, sizeof(struct acp_frame_hdr) + f.length),
+		CHECK_EQ(decode(&f, HEADER + f.length),
 			 known ? ACP_FRAME_OK : ACP_FRAME_BAD_TYPE);
 	}
 }
@@ -249,26 +257,13 @@ TEST(frame__N6_flags)
 
 	for (type = ACP_FRAME_DATA; type <= ACP_FRAME_HELLO; type++) {
 		for (flags = 0; flags < 256; flags++) {
-			u32 length = type == ACP_FRAME_DATA ? 32 : smallest(type);
+			u32 length = type == ACP_FRAME_DATA ? 48 : smallest(type);
 			struct acp_frame f = good_frame(type, length);
 
 			f.flags = flags;
-			CHECK_EQ(decode(&f, sizeof(struct acp_frame_hdr) + length),
+			CHECK_EQ(decode(&f, HEADER + length),
 				 flags_are_good(type, flags) ? ACP_FRAME_OK : ACP_FRAME_BAD_FLAGS);
 		}
-	}
-}
-
-TEST(frame__N6_reserved)
-{
-	struct acp_frame f = good_frame(ACP_FRAME_DATA, 24), out;
-	struct acp_frame_hdr h;
-	u32 bit;
-
-	for (bit = 0; bit < 16; bit++) {
-		acp_frame_encode(&h, &f);
-		h.reserved = cpu_to_be16(1u << bit);
-		CHECK_EQ(acp_frame_decode(&out, &h, sizeof(h) + 24), ACP_FRAME_BAD_FLAGS);
 	}
 }
 
@@ -276,38 +271,67 @@ TEST(frame__N6_fields_of_other_types)
 {
 	struct acp_frame f = good_frame(ACP_FRAME_DATA, 24);
 
-	f.crc = 1;
-	CHECK_EQ(decode(&f, 88), ACP_FRAME_BAD_FLAGS);
-	f = good_frame(ACP_FRAME_DATA, 24);
 	f.seq = 0;
-	CHECK_EQ(decode(&f, 88), ACP_FRAME_BAD_FLAGS);
+	CHECK_EQ(decode(&f, HEADER + 24), ACP_FRAME_BAD_FLAGS);
 	f = good_frame(ACP_FRAME_ACK, 32);
 	f.seq = 1;
-	CHECK_EQ(decode(&f, 96), ACP_FRAME_BAD_FLAGS);
+	CHECK_EQ(decode(&f, HEADER + 32), ACP_FRAME_BAD_FLAGS);
 	f = good_frame(ACP_FRAME_HELLO, 16);
 	f.seq = 1;
-	CHECK_EQ(decode(&f, 80), ACP_FRAME_BAD_FLAGS);
+	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_BAD_FLAGS);
 	f = good_frame(ACP_FRAME_DATA, 24);
 	f.epoch_src = 0;
-	CHECK_EQ(decode(&f, 88), ACP_FRAME_BAD_FLAGS);
+	CHECK_EQ(decode(&f, HEADER + 24), ACP_FRAME_BAD_FLAGS);
 	f = good_frame(ACP_FRAME_ACK, 32);
 	f.epoch_dst = 0;
-	CHECK_EQ(decode(&f, 96), ACP_FRAME_BAD_FLAGS);
+	CHECK_EQ(decode(&f, HEADER + 32), ACP_FRAME_BAD_FLAGS);
 	f = good_frame(ACP_FRAME_HELLO, 16);
 	f.epoch_dst = 0;
-	CHECK_EQ(decode(&f, 80), ACP_FRAME_OK);
-	f = good_frame(ACP_FRAME_DATA, 31);
-	f.flags = ACP_FRAME_BULK;
-	CHECK_EQ(decode(&f, 95), ACP_FRAME_BAD_LEN);
+	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_OK);
+}
+
+/* A BULK frame has a payload behind what is tagged. */
+TEST(frame__N5_length_of_a_bulk_frame)
+{
+	u32 length;
+
+	for (length = 24; length < 100; length++) {
+		struct acp_frame f = good_frame(ACP_FRAME_DATA, length);
+
+		f.flags = ACP_FRAME_BULK;
+		CHECK_EQ(decode(&f, HEADER + length),
+			 length > 32 ? ACP_FRAME_OK : ACP_FRAME_BAD_LEN);
+		f.flags = ACP_FRAME_BULK | ACP_FRAME_CRC;
+		CHECK_EQ(decode(&f, HEADER + length),
+			 length > 40 ? ACP_FRAME_OK : ACP_FRAME_BAD_LEN);
+	}
 }
 
 TEST(frame__tagged_bytes)
 {
 	struct acp_frame f = good_frame(ACP_FRAME_DATA, 1000);
 
-	CHECK_EQ(acp_frame_tagged(&f), 1064);
+	CHECK_EQ(acp_frame_tagged(&f), 1056);
 	f.flags = ACP_FRAME_BULK;
+	CHECK_EQ(acp_frame_tagged(&f), 88);
+	f.flags = ACP_FRAME_BULK | ACP_FRAME_CRC;
 	CHECK_EQ(acp_frame_tagged(&f), 96);
+}
+
+TEST(frame__N6_reserved_field_of_the_crc)
+{
+	u8 *frame = calloc(1, 96);
+	u32 bit, crc;
+
+	memcpy(frame + 88, "\x12\x34\x56\x78", 4);
+	CHECK(acp_frame_crc(frame, &crc));
+	CHECK_EQ(crc, 0x12345678);
+	for (bit = 0; bit < 32; bit++) {
+		frame[92 + bit / 8] = 1u << bit % 8;
+		CHECK(!acp_frame_crc(frame, &crc));
+		frame[92 + bit / 8] = 0;
+	}
+	free(frame);
 }
 
 /* ---- messages ---- */
@@ -322,7 +346,7 @@ TEST(msg__round_trip)
 
 		in = random_msg();
 		size = acp_msg_size(&in);
-		have = acp_msg_head(in.type);
+		have = acp_msg_head(&in);
 		CHECK_EQ(size & 7, 0);
 		CHECK_EQ(size, have + (in.length + 7) / 8 * 8);
 		CHECK_EQ(decode_msg(&in, size + rnd() % 100, have, &out), size);
@@ -341,7 +365,7 @@ TEST(msg__N5_every_length)
 		for (room = 0; room < acp_msg_size(&in) + 16; room++) {
 			for (have = 0; have <= room; have++) {
 				bool good = room >= acp_msg_size(&in) &&
-					    have >= acp_msg_head(in.type);
+					    have >= acp_msg_head(&in);
 
 				CHECK_EQ(decode_msg(&in, room, have, &out),
 					 good ? acp_msg_size(&in) : 0);
@@ -371,6 +395,7 @@ TEST(msg__N6_type)
 
 	for (type = 0; type < 256; type++) {
 		raw[0] = type;
+		raw[2] = type == ACP_MSG_CMD ? ACP_OP_COPY : 0;
 		CHECK_EQ(acp_msg_decode(&out, raw, 64, 64) != 0,
 			 type >= ACP_MSG_DATA && type <= ACP_MSG_BARRIER);
 	}
@@ -387,10 +412,62 @@ TEST(msg__N6_flags)
 		for (flags = 0; flags < 256; flags++) {
 			struct acp_msg in = { .type = type, .flags = flags }, out;
 
+			if (type == ACP_MSG_CMD)
+				in.op = ACP_OP_COPY;
 			if (type <= ACP_MSG_CMD && (flags & ACP_MSG_FAIL))
 				in.status = ACP_ST_STAG;
 			CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, !(flags & ~known[type]));
 		}
+	}
+}
+
+/* Bytes of a CMD; 0: no such operation. */
+static u32 size_of_cmd(u32 op)
+{
+	if (op == ACP_OP_CAS4 || op == ACP_OP_CAS8)
+		return 56;
+	return op >= ACP_OP_COPY && op <= ACP_OP_AND8 ? 48 : 0;
+}
+
+TEST(msg__N6_operations)
+{
+	struct acp_msg in = { .type = ACP_MSG_CMD }, out;
+	u32 op;
+
+	for (op = 0; op < 256; op++) {
+		in.op = op;
+		in.flags = 0;
+		in.status = 0;
+		CHECK_EQ(decode_msg(&in, 100, 100, &out), size_of_cmd(op));
+		in.flags = ACP_MSG_FAIL;
+		in.status = ACP_ST_ORDER;
+		CHECK_EQ(decode_msg(&in, 100, 100, &out), size_of_cmd(op));
+		CHECK(!size_of_cmd(op) || out.status == ACP_ST_ORDER);
+	}
+}
+
+/* A CMD has the arguments of its operation; the others are 0, whatever they were. */
+TEST(msg__N5_length_of_a_command)
+{
+	struct acp_msg in = { .type = ACP_MSG_CMD, .dst = 1, .src = 2, .size = 3, .a = 4, .b = 5 };
+	struct acp_msg out;
+	u32 op, have;
+
+	for (op = ACP_OP_COPY; op < ACP_OP_END; op++) {
+		u32 size = size_of_cmd(op);
+
+		in.op = op;
+		CHECK_EQ(acp_msg_head(&in), size);
+		CHECK_EQ(acp_msg_size(&in), size);
+		for (have = 0; have < size; have++)
+			CHECK_EQ(decode_msg(&in, have, have, &out), 0);
+		CHECK_EQ(decode_msg(&in, size - 1, size, &out), 0);
+		CHECK_EQ(decode_msg(&in, size, size - 1, &out), 0);
+		CHECK_EQ(decode_msg(&in, size, size, &out), size);
+		CHECK(out.dst == 1 && out.src == 2);
+		CHECK_EQ(out.size, op == ACP_OP_COPY ? 3 : 0);
+		CHECK_EQ(out.a, op == ACP_OP_COPY ? 0 : 4);
+		CHECK_EQ(out.b, size == 56 ? 5 : 0);
 	}
 }
 
@@ -400,6 +477,8 @@ static bool takes(struct acp_msg m, u8 type)
 	struct acp_msg out;
 
 	m.type = type;
+	if (type == ACP_MSG_CMD)
+		m.op = ACP_OP_COPY;
 	return decode_msg(&m, 128, 128, &out) != 0;
 }
 
@@ -494,26 +573,30 @@ static u32 unhex(const char *hex, u8 *out)
 /* Build the datagram of a vector; its length. */
 static u32 build(const struct vector *v, u8 *wire)
 {
+	struct acp_frame_hdr *h = (void *)wire;
+	struct acp_frame_crc *c = NULL;
 	struct acp_frame f = v->frame;
 	struct siphash_key key;
+	u32 len = HEADER, body;
 	u8 bytes[16];
-	u32 len = sizeof(struct acp_frame_hdr), body;
 
 	if (v->msg.type) {
 		acp_msg_encode(wire + len, &v->msg);
-		len += acp_msg_head(v->msg.type);
+		len += acp_msg_head(&v->msg);
+	}
+	if (f.flags & ACP_FRAME_CRC) {
+		c = (void *)(wire + len);
+		len += sizeof(*c);
 	}
 	body = unhex(v->body, wire + len);
-	if (f.flags & ACP_FRAME_CRC)
-		f.crc = crc32c(wire + len, body);
+	if (c)
+		c->crc = cpu_to_be32(crc32c(wire + len, body));
 	len += (body + 7) / 8 * 8;
-	f.length = len - sizeof(struct acp_frame_hdr);
-	f.tag = 0;
-	acp_frame_encode((void *)wire, &f);
+	f.length = len - HEADER;
+	acp_frame_encode(h, &f);
 	unhex(KEY, bytes);
 	key = siphash_key_of(bytes);
-	f.tag = siphash24(&key, wire, acp_frame_tagged(&f));
-	acp_frame_encode((void *)wire, &f);
+	h->tag = cpu_to_be64(siphash24(&key, wire + 8, acp_frame_tagged(&f) - 8));
 	return len;
 }
 
