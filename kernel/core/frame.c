@@ -106,7 +106,7 @@ static void encode_cmd(struct acp_msg_cmd *c, const struct acp_msg *m)
 	c->dst = cpu_to_be64(m->dst);
 	c->src = cpu_to_be64(m->src);
 	c->args[0] = cpu_to_be64(m->op == ACP_OP_COPY ? m->size : m->a);
-	if (acp_msg_head(m) > sizeof(*c) + sizeof(c->args[0]))
+	if (acp_op_has_b(m->op))
 		c->args[1] = cpu_to_be64(m->b);
 }
 
@@ -120,7 +120,7 @@ static void decode_cmd(struct acp_msg *m, const struct acp_msg_cmd *c)
 		m->size = first;
 	else
 		m->a = first;
-	if (acp_msg_head(m) > sizeof(*c) + sizeof(c->args[0]))
+	if (acp_op_has_b(m->op))
 		m->b = be64_to_cpu(c->args[1]);
 }
 

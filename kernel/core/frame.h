@@ -186,6 +186,12 @@ static inline u32 acp_frame_tagged(const struct acp_frame *f)
  */
 bool acp_frame_crc(const void *frame, u32 *crc);
 
+/* Does an operation have two operands on the wire?  All others have one. */
+static inline bool acp_op_has_b(u8 op)
+{
+	return op == ACP_OP_CAS4 || op == ACP_OP_CAS8;
+}
+
 /* Bytes of a DATA message before its payload (or checksum), or of all of another one. */
 static inline u32 acp_msg_head(const struct acp_msg *m)
 {
@@ -193,8 +199,7 @@ static inline u32 acp_msg_head(const struct acp_msg *m)
 	case ACP_MSG_DATA:
 		return sizeof(struct acp_msg_data);
 	case ACP_MSG_CMD:
-		return sizeof(struct acp_msg_cmd) +
-		       (m->op == ACP_OP_CAS4 || m->op == ACP_OP_CAS8 ? 2 : 1) * sizeof(__be64);
+		return sizeof(struct acp_msg_cmd) + (acp_op_has_b(m->op) ? 2 : 1) * sizeof(__be64);
 	default:
 		return sizeof(struct acp_msg_hdr);
 	}
