@@ -17,7 +17,7 @@ struct known {
 	u8 family;
 	__be16 port;		/* of both ends */
 	int device;
-	u32 from[4], to[4];	/* addresses */
+	__be32 from[4], to[4];	/* addresses */
 	struct dst_entry *dst;
 	u32 cookie;
 	struct sock *sk;
@@ -25,18 +25,18 @@ struct known {
 };
 
 /* The peers of a job often have consecutive addresses. */
-static unsigned long index_of(const u32 *from)
+static unsigned long index_of(__be32 from)
 {
-	return be32_to_cpu((__force __be32)*from);
+	return be32_to_cpu(from);
 }
 
-/* Does it go where the one that is known went?  Its port is in the head of the skb, or not at all. */
+/* Does it go where the one that is known went?  Its port is in the skb's head, or unknown. */
 static bool is_like4(const struct sk_buff *skb, const struct known *k)
 {
 	const struct iphdr *iph = ip_hdr(skb);
 	const struct udphdr *uh = (const struct udphdr *)(iph + 1);
 
-	return k->from[0] == (__force u32)iph->saddr && k->to[0] == (__force u32)iph->daddr &&
+	return k->from[0] == iph->saddr && k->to[0] == iph->daddr &&
 	       k->family == AF_INET && k->device == skb->dev->ifindex &&
 	       iph->protocol == IPPROTO_UDP && iph->ihl == sizeof(*iph) / 4 &&
 	       !ip_is_fragment(iph) && (u8 *)(uh + 1) <= skb_tail_pointer(skb) &&
@@ -75,7 +75,7 @@ static unsigned int before_routing4(void *node, struct sk_buff *skb,
 				    const struct nf_hook_state *state)
 {
 	const struct acp_near *known = &((struct acp_node *)node)->known;
-	const struct known *k = acp_near_look(known, index_of((u32 *)&ip_hdr(skb)->saddr));
+	const struct known *k = acp_near_look(known, index_of(ip_hdr(skb)->saddr));
 
 	if (k && untouched(skb) && is_like4(skb, k))
 		attach(skb, k);
@@ -86,7 +86,7 @@ static unsigned int before_routing6(void *node, struct sk_buff *skb,
 				    const struct nf_hook_state *state)
 {
 	const struct acp_near *known = &((struct acp_node *)node)->known;
-	const struct known *k = acp_near_look(known, index_of(&ipv6_hdr(skb)->saddr.s6_addr32[3]));
+	const struct known *k = acp_near_look(known, index_of(ipv6_hdr(skb)->saddr.s6_addr32[3]));
 
 	if (k && untouched(skb) && is_like6(skb, k))
 		attach(skb, k);
@@ -142,8 +142,8 @@ static void set_way(struct known *k, const struct sk_buff *skb)
 	k->device = skb->dev->ifindex;
 	if (ip_hdr(skb)->version == 4) {
 		k->family = AF_INET;
-		k->from[0] = (__force u32)ip_hdr(skb)->saddr;
-		k->to[0] = (__force u32)ip_hdr(skb)->daddr;
+		k->from[0] = ip_hdr(skb)->saddr;
+		k->to[0] = ip_hdr(skb)->daddr;
 	} else {
 		k->family = AF_INET6;
 		memcpy(k->from, &ipv6_hdr(skb)->saddr, sizeof(k->from));
@@ -175,15 +175,14 @@ static bool is_known(const struct known *k, const struct sock *sk, const struct 
 		return false;
 	/* Its port and address are the socket's. */
 	if (ip_hdr(skb)->version == 4)
-		return k->from[0] == (__force u32)ip_hdr(skb)->saddr;
+		return k->from[0] == ip_hdr(skb)->saddr;
 	return !memcmp(k->from, &ipv6_hdr(skb)->saddr, sizeof(k->from));
 }
 
 void acp_demux_learn(struct acp_node *node, struct sock *sk, const struct sk_buff *skb)
 {
 	bool v4 = ip_hdr(skb)->version == 4;
-	unsigned long i = index_of(v4 ? (u32 *)&ip_hdr(skb)->saddr :
-				   &ipv6_hdr(skb)->saddr.s6_addr32[3]);
+	unsigned long i = index_of(v4 ? ip_hdr(skb)->saddr : ipv6_hdr(skb)->saddr.s6_addr32[3]);
 	struct known *k;
 
 	if (!skb_dst(skb) || !skb->dev || is_known(acp_near_look(&node->known, i), sk, skb))
