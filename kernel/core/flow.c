@@ -59,6 +59,7 @@ static void begin(struct acp_flow *f)
 	f->rttvar = 0;
 	f->rto = ACP_FLOW_RTO_INIT;
 	f->rcv = 1;
+	f->beyond = 0;
 	for (i = 0; i < WINDOW / 64; i++) {
 		f->accepted[i] = 0;
 		f->applied[i] = 0;
@@ -133,7 +134,6 @@ static void hello(struct acp_frame *fr, u8 flags, u32 src, u32 dst)
 	fr->epoch_dst = dst;
 	fr->seq = 0;
 	fr->ack = 0;
-	fr->sack = 0;
 }
 
 u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_frame *reply,
@@ -266,16 +266,11 @@ bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct
 	a->ack = fr->ack;
 	a->pos = f->una;
 	a->end = fr->ack;
-	/* Words of the map beyond the end are not looked at. */
 	if (map) {
 		for (i = 0; i < WINDOW / 64; i++)
 			a->map[i] = be64_to_cpu(map->map[i]);
-		a->end = fr->ack + 1 + WINDOW;
-	} else if (fr->sack) {
-		a->map[0] = fr->sack;
-		a->end = fr->ack + 1 + 64;
+		a->end = min_t(u64, f->next, fr->ack + 1 + WINDOW);
 	}
-	a->end = min_t(u64, a->end, f->next);
 	a->sample = 0;
 	a->late = false;
 	a->count = 0;
@@ -417,21 +412,24 @@ enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence)
 
 bool acp_flow_applied(struct acp_flow *f, u64 seq)
 {
-	u64 old = f->rcv;
-
-	set(f->applied, seq);
 	f->ack_due = true;
-	while (test(f->applied, f->rcv)) {
-		clear(f->applied, f->rcv);
-		clear(f->accepted, f->rcv);
-		f->rcv++;
+	if (seq != f->rcv) {
+		set(f->applied, seq);
+		f->beyond++;
+		return false;
 	}
-	return f->rcv != old;
+	clear(f->accepted, f->rcv++);
+	while (f->beyond && test(f->applied, f->rcv)) {
+		clear(f->applied, f->rcv);
+		clear(f->accepted, f->rcv++);
+		f->beyond--;
+	}
+	return true;
 }
 
 void acp_flow_ack_later(struct acp_flow *f, u64 now)
 {
-	f->ack_due = ++f->late >= ACP_FLOW_ACK_EVERY;
+	f->ack_due = ++f->late >= ACP_FLOW_ACK_EVERY || acp_flow_map_needed(f);
 	if (!f->ack_at)
 		f->ack_at = now + ACP_FLOW_ACK_DELAY;
 }
@@ -457,20 +455,11 @@ void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
 	fr->epoch_src = f->epoch;
 	fr->epoch_dst = f->epoch_peer;
 	fr->ack = f->rcv;
-	fr->sack = window_bits(f, f->rcv + 1);
+	if (fr->type == ACP_FRAME_DATA && acp_flow_map_needed(f))
+		return;
 	f->ack_due = false;
 	f->ack_at = 0;
 	f->late = 0;
-}
-
-bool acp_flow_map_needed(const struct acp_flow *f)
-{
-	u32 i;
-
-	for (i = 0; i < WINDOW / 64; i++)
-		if (f->applied[i])
-			return true;
-	return false;
 }
 
 void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map)

@@ -88,6 +88,7 @@ struct acp_flow {
 
 	/* receiving */
 	u64 rcv;		/* all numbers before it were applied */
+	u32 beyond;		/* so many after it, too */
 	u64 accepted[ACP_FRAME_WINDOW / 64];	/* by number modulo window */
 	u64 applied[ACP_FRAME_WINDOW / 64];
 };
@@ -154,8 +155,8 @@ struct acp_flow_ack {
 };
 
 /*
- * Take the acknowledgement of a frame ("map": body of an ACK, or NULL: its
- * sack field).  False: it is impossible (acknowledges what was never sent).
+ * Take the acknowledgement of a frame ("map": body of an ACK, or NULL).
+ * False: it is impossible (acknowledges what was never sent).
  * Then take tokens until NULL, then end.
  */
 bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct acp_frame *fr,
@@ -187,8 +188,11 @@ void acp_flow_refuse(struct acp_flow *f, u64 seq);
 void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr);
 void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map);
 
-/* Is there more to tell than the header's sack has room for? */
-bool acp_flow_map_needed(const struct acp_flow *f);
+/* Is there more to tell than the header does: was anything applied beyond a gap? */
+static inline bool acp_flow_map_needed(const struct acp_flow *f)
+{
+	return f->beyond;
+}
 
 /* ---- time ---- */
 

@@ -46,7 +46,6 @@ void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f)
 	h->epoch_dst = cpu_to_be32(f->epoch_dst);
 	h->seq = cpu_to_be64(f->seq);
 	h->ack = cpu_to_be64(f->ack);
-	h->sack = cpu_to_be64(f->sack);
 }
 
 static enum acp_frame_error check(const struct acp_frame *f)
@@ -86,7 +85,6 @@ enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_fram
 	f->epoch_dst = be32_to_cpu(h->epoch_dst);
 	f->seq = be64_to_cpu(h->seq);
 	f->ack = be64_to_cpu(h->ack);
-	f->sack = be64_to_cpu(h->sack);
 	if (len < sizeof(*h) || f->length != len - sizeof(*h))
 		return ACP_FRAME_BAD_LEN;
 	return check(f);

@@ -3,7 +3,7 @@
  * The wire format: what a frame looks like, and the only code that encodes
  * and decodes one.  PROTOCOL.md says the same for people.
  *
- * A frame is one UDP datagram: a header of 56 bytes and, by its type,
+ * A frame is one UDP datagram: a header of 48 bytes and, by its type,
  *	DATA	one or more messages, covered by one sequence number;
  *	ACK	the full bitmap of frames received beyond "ack";
  *	HELLO	the sender's set-up of the job, to open a flow.
@@ -50,10 +50,9 @@ struct acp_frame_hdr {
 	__be32 epoch_dst;	/* as the receiver told it; 0 in a first HELLO */
 	__be64 seq;		/* DATA: its number, counted from 1; else 0 */
 	__be64 ack;		/* all frames before this one were applied */
-	__be64 sack;		/* bit i: frame ack + 1 + i was applied too */
 };
 
-static_assert(sizeof(struct acp_frame_hdr) == 56);
+static_assert(sizeof(struct acp_frame_hdr) == 48);
 
 /* ACK body: bit i of word w says that frame ack + 1 + 64 w + i was applied. */
 struct acp_frame_ack {
@@ -133,7 +132,7 @@ struct acp_frame {
 	u16 generation;
 	u32 job, node;
 	u32 epoch_src, epoch_dst;
-	u64 seq, ack, sack;
+	u64 seq, ack;
 	u32 length;		/* at most 65535 */
 };
 
@@ -161,7 +160,7 @@ void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f);
 
 /*
  * Decode and check a header of a datagram of "len" bytes, "h" being its
- * first 56 (the caller makes sure of those).  Looks at nothing behind it,
+ * first 48 (the caller makes sure of those).  Looks at nothing behind it,
  * and not at the tag.
  */
 enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_frame_hdr *h, u32 len);

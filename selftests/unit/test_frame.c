@@ -29,7 +29,7 @@ static struct acp_frame good_frame(u8 type, u32 length)
 	return (struct acp_frame){
 		.type = type, .color = 1, .generation = 7, .job = 42, .node = 3,
 		.epoch_src = 0x11111111, .epoch_dst = 0x22222222,
-		.seq = type == ACP_FRAME_DATA ? 5 : 0, .ack = 9, .sack = 1, .length = length,
+		.seq = type == ACP_FRAME_DATA ? 5 : 0, .ack = 9, .length = length,
 	};
 }
 
@@ -59,7 +59,7 @@ static bool same_frame(const struct acp_frame *a, const struct acp_frame *b)
 	return a->type == b->type && a->flags == b->flags && a->color == b->color &&
 	       a->generation == b->generation && a->job == b->job && a->node == b->node &&
 	       a->epoch_src == b->epoch_src && a->epoch_dst == b->epoch_dst && a->seq == b->seq &&
-	       a->ack == b->ack && a->sack == b->sack && a->length == b->length;
+	       a->ack == b->ack && a->length == b->length;
 }
 
 static bool same_msg(const struct acp_msg *a, const struct acp_msg *b)
@@ -137,7 +137,7 @@ TEST(frame__round_trip)
 		in = (struct acp_frame){
 			.type = ACP_FRAME_DATA + i % 3, .color = rnd(), .generation = rnd(),
 			.job = rnd(), .node = rnd(), .epoch_src = rnd() | 1, .epoch_dst = rnd() | 1,
-			.ack = rnd(), .sack = rnd(),
+			.ack = rnd(),
 		};
 		in.length = smallest(in.type);
 		if (in.type == ACP_FRAME_DATA) {
@@ -158,7 +158,7 @@ TEST(frame__layout)
 	const u8 *p = (const u8 *)&h;
 
 	acp_frame_encode(&h, &f);
-	CHECK_EQ(sizeof(h), 56);
+	CHECK_EQ(sizeof(h), 48);
 	CHECK_EQ(p[0], 1);		/* the tag is the caller's */
 	CHECK_EQ(p[7], 8);
 	CHECK_EQ(p[8], ACP_FRAME_VERSION);
@@ -173,7 +173,6 @@ TEST(frame__layout)
 	CHECK_EQ(p[31], 0x22);
 	CHECK_EQ(p[39], 5);
 	CHECK_EQ(p[47], 9);
-	CHECK_EQ(p[55], 1);
 }
 
 TEST(frame__N5_length_of_the_datagram)
@@ -311,25 +310,25 @@ TEST(frame__tagged_bytes)
 {
 	struct acp_frame f = good_frame(ACP_FRAME_DATA, 1000);
 
-	CHECK_EQ(acp_frame_tagged(&f), 1056);
+	CHECK_EQ(acp_frame_tagged(&f), 1048);
 	f.flags = ACP_FRAME_BULK;
-	CHECK_EQ(acp_frame_tagged(&f), 88);
+	CHECK_EQ(acp_frame_tagged(&f), 80);
 	f.flags = ACP_FRAME_BULK | ACP_FRAME_CRC;
-	CHECK_EQ(acp_frame_tagged(&f), 96);
+	CHECK_EQ(acp_frame_tagged(&f), 88);
 }
 
 TEST(frame__N6_reserved_field_of_the_crc)
 {
-	u8 *frame = calloc(1, 96);
+	u8 *frame = calloc(1, 88);
 	u32 bit, crc;
 
-	memcpy(frame + 88, "\x12\x34\x56\x78", 4);
+	memcpy(frame + 80, "\x12\x34\x56\x78", 4);
 	CHECK(acp_frame_crc(frame, &crc));
 	CHECK_EQ(crc, 0x12345678);
 	for (bit = 0; bit < 32; bit++) {
-		frame[92 + bit / 8] = 1u << bit % 8;
+		frame[84 + bit / 8] = 1u << bit % 8;
 		CHECK(!acp_frame_crc(frame, &crc));
-		frame[92 + bit / 8] = 0;
+		frame[84 + bit / 8] = 0;
 	}
 	free(frame);
 }
