@@ -165,6 +165,20 @@ u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_fr
 	return verdict;
 }
 
+u32 acp_flow_hello_stranger(const struct acp_flow *f, const struct acp_frame *fr,
+			    struct acp_frame *reply)
+{
+	u32 verdict = ACP_FLOW_DROP;
+
+	if (fr->flags & ACP_FRAME_ASK) {
+		hello(reply, 0, f->epoch, fr->epoch_src);
+		verdict |= ACP_FLOW_REPLY;
+	}
+	if (f->state != ACP_FLOW_OPEN && fr->epoch_dst == f->epoch)
+		verdict |= ACP_FLOW_REFUSED;
+	return verdict;
+}
+
 void acp_flow_restart(struct acp_flow *f, u32 epoch_peer, u32 epoch_next, u64 now)
 {
 	begin(f);

@@ -103,7 +103,8 @@ void acp_flow_init(struct acp_flow *f, u32 epoch, u32 epoch_next, u64 limit, u64
 #define ACP_FLOW_PASS		1	/* the frame counts */
 #define ACP_FLOW_OPENED		2	/* the flow is open from now on */
 #define ACP_FLOW_RESTART	4	/* the peer began anew: fail all, acp_flow_restart() */
-#define ACP_FLOW_REPLY		8	/* send the HELLO that acp_flow_hello_fill() describes */
+#define ACP_FLOW_REPLY		8	/* send the HELLO that was filled in */
+#define ACP_FLOW_REFUSED	16	/* the wrong one answers: fail all, acp_flow_init() */
 
 /* Begin to open, unless already done. */
 void acp_flow_open(struct acp_flow *f, u64 now);
@@ -114,6 +115,13 @@ u32 acp_flow_admit(struct acp_flow *f, const struct acp_frame *fr, u64 now);
 /* A HELLO frame: its verdict; the reply goes to "reply". */
 u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_frame *reply,
 		   u64 now);
+
+/*
+ * A HELLO of a peer that does not belong to us: its verdict, REPLY and
+ * REFUSED at most.  A flow that is open does not mind.
+ */
+u32 acp_flow_hello_stranger(const struct acp_flow *f, const struct acp_frame *fr,
+			    struct acp_frame *reply);
 
 /* After RESTART: a new life, open towards the peer's new epoch. */
 void acp_flow_restart(struct acp_flow *f, u32 epoch_peer, u32 epoch_next, u64 now);

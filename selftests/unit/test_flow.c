@@ -974,6 +974,31 @@ TEST(open__N11_hello_alone_opens_nothing)
 	CHECK(!(reply.flags & ACP_FRAME_ASK));
 }
 
+/* Who runs another set-up is told of ours; it ends what is not open, if it answers us. */
+TEST(stranger__N11_only_an_answer_counts)
+{
+	struct acp_frame ask = { .type = ACP_FRAME_HELLO, .flags = ACP_FRAME_ASK, .epoch_src = 77 };
+	struct acp_frame reply = { 0 };
+	struct end a, b, c;
+
+	pair_init(&a, &b);
+	end_init(&c);
+	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_REPLY);
+	acp_flow_open(&c.f, now);
+	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_REPLY);
+	CHECK(reply.epoch_src == c.f.epoch && reply.epoch_dst == 77 && !reply.flags);
+	ask.epoch_dst = c.f.epoch;
+	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_REPLY | ACP_FLOW_REFUSED);
+	ask.flags = 0;
+	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_REFUSED);
+	ask.epoch_dst = c.f.epoch_next;
+	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_DROP);
+	ask.epoch_dst = a.f.epoch;
+	CHECK_EQ(acp_flow_hello_stranger(&a.f, &ask, &reply), ACP_FLOW_DROP);
+	ask.epoch_dst = a.f.epoch_next;
+	CHECK_EQ(acp_flow_hello_stranger(&a.f, &ask, &reply), ACP_FLOW_DROP);
+}
+
 /* The peer restarted while idle: it opens anew, and is believed after its answer. */
 TEST(restart__peer_opens_anew)
 {
