@@ -91,7 +91,7 @@ static void tell_all(struct acp_job *job, u8 flag)
 	u32 i;
 
 	for (i = first(job); i <= last(job); i++) {
-		if (tell(job, i, flag, 0))
+		if (tell(job, i, flag, READ_ONCE(job->stranger)))
 			continue;
 		acp_stat_inc(job->node, drop_nomem);
 		spin_lock_bh(&b->lock);
@@ -108,7 +108,8 @@ void acp_barrier_tend(struct acp_job *job)
 
 	for (i = first(job); i <= last(job); i++) {
 		for (k = 0; k < ARRAY_SIZE(flags); k++) {
-			if (!(READ_ONCE(b->owed[i]) & flags[k]) || !tell(job, i, flags[k], 0))
+			if (!(READ_ONCE(b->owed[i]) & flags[k]) ||
+			    !tell(job, i, flags[k], READ_ONCE(job->stranger)))
 				continue;
 			spin_lock_bh(&b->lock);
 			b->owed[i] &= ~flags[k];
@@ -172,6 +173,17 @@ static bool over(struct acp_context *ctx)
 	       READ_ONCE(job->barrier.broken) || READ_ONCE(job->aborted);
 }
 
+/* Why none will complete any more; 0: they will. */
+static int broken(const struct acp_job *job)
+{
+	if (READ_ONCE(job->aborted))
+		return -ECANCELED;
+	/* Pairs with acp_barrier_break(): first that it is, then why. */
+	if (!smp_load_acquire(&job->barrier.broken))
+		return 0;
+	return READ_ONCE(job->stranger) ? -EPROTO : -EPIPE;
+}
+
 static int result(struct acp_context *ctx, long left)
 {
 	const struct acp_job *job = ctx->job;
@@ -181,27 +193,21 @@ static int result(struct acp_context *ctx, long left)
 		ctx->finished |= ctx->final;
 		return 0;
 	}
-	if (READ_ONCE(job->aborted))
-		return -ECANCELED;
-	if (READ_ONCE(job->barrier.broken))
-		return -EPIPE;
-	return left < 0 ? -EINTR : -ETIMEDOUT;
+	return broken(job) ?: left < 0 ? -EINTR : -ETIMEDOUT;
 }
 
 int acp_barrier_wait(struct acp_context *ctx, bool final, u64 timeout_ns)
 {
 	struct acp_barrier *b = &ctx->job->barrier;
 	unsigned long ticks = MAX_SCHEDULE_TIMEOUT;
+	int err = 0;
 	long left;
-	int err;
 
 	if (xchg(&ctx->syncing, true))
 		return -EBUSY;
-	if (!ctx->sync_want && READ_ONCE(ctx->job->aborted)) {
-		err = -ECANCELED;
-	} else if (!ctx->sync_want && READ_ONCE(b->broken)) {
-		err = -EPIPE;
-	} else {
+	if (!ctx->sync_want)
+		err = broken(ctx->job);
+	if (!err) {
 		ctx->final = final;
 		if (!ctx->sync_want)
 			arrive(ctx);
@@ -222,7 +228,8 @@ void acp_barrier_break(struct acp_job *job)
 
 	spin_lock_bh(&b->lock);
 	before = b->broken;
-	WRITE_ONCE(b->broken, true);
+	/* After job->stranger: pairs with broken(). */
+	smp_store_release(&b->broken, true);
 	if (!before)
 		unexpect_all(job);
 	spin_unlock_bh(&b->lock);
@@ -267,6 +274,8 @@ void acp_barrier_arrived(struct acp_job *job, const struct acp_msg *m)
 		return;
 	}
 	if (m->flags & ACP_MSG_BROKEN) {
+		if (m->ticket && m->ticket <= job->nodes)
+			acp_job_set_stranger(job, m->ticket - 1);
 		acp_barrier_break(job);
 		return;
 	}

@@ -20,7 +20,7 @@ void acp_barrier_arrived(struct acp_job *job, const struct acp_msg *m);
 /* A rank left: unless it passed a final barrier, none will complete any more. */
 void acp_barrier_leave(struct acp_context *ctx);
 
-/* A node is lost: none will complete any more. */
+/* A node is lost, or a stranger (job->stranger): none will complete any more. */
 void acp_barrier_break(struct acp_job *job);
 
 /* Now and then: tell neighbours what could not be told for want of memory. */

@@ -295,12 +295,17 @@ static int ioctl_wait(struct acp_context *ctx, void __user *arg)
 static int ioctl_sync(struct acp_context *ctx, void __user *arg)
 {
 	struct acp_sync s;
+	int err;
 
 	if (copy_from_user(&s, arg, sizeof(s)))
 		return -EFAULT;
-	if (s.size != sizeof(s) || (s.flags & ~ACP_SYNC_FINAL))
+	if (s.size != sizeof(s) || (s.flags & ~ACP_SYNC_FINAL) || s.reserved)
 		return -EINVAL;
-	return acp_barrier_wait(ctx, s.flags & ACP_SYNC_FINAL, s.timeout_ns);
+	err = acp_barrier_wait(ctx, s.flags & ACP_SYNC_FINAL, s.timeout_ns);
+	if (err != -EPROTO)
+		return err;
+	s.node = READ_ONCE(ctx->job->stranger) - 1;
+	return copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : err;
 }
 
 static int ioctl_peer(struct acp_context *ctx, void __user *arg)

@@ -38,7 +38,7 @@ struct acp_barrier {
 	u32 local;		/* of these, arrived */
 	u32 children;		/* nodes below this one */
 	u8 below;		/* of these, arrived: a bit each */
-	bool broken;		/* a rank left: none will complete */
+	bool broken;		/* a rank left, or there is a stranger: none will complete */
 	/* by neighbour: the node above, then the children */
 	u32 life[ACP_BARRIER_ARITY + 1];	/* of the flow its message is expected on; 0: not */
 	u8 owed[ACP_BARRIER_ARITY + 1];	/* ACP_MSG_ flags that it must be told yet */
@@ -72,6 +72,7 @@ struct acp_job {
 	struct acp_socket *sockets[ACP_COLORS_MAX];
 	struct acp_barrier barrier;
 	bool aborted;
+	u32 stranger;		/* node that runs another set-up of the job, plus 1; or 0 */
 
 	refcount_t refs;	/* contexts, work under way, the node's table */
 	u32 members;		/* ranks here; under the node's mutex */
@@ -82,10 +83,23 @@ struct acp_job {
 	struct rcu_head rcu;
 };
 
+/* Have all ranks been in a barrier?  Then all nodes have the same set-up. */
+static inline bool acp_job_met(const struct acp_job *job)
+{
+	return READ_ONCE(job->barrier.released);
+}
+
 /* How long a node may take to answer for the first time: once all have met, as any other time. */
 static inline u64 acp_job_open_limit(const struct acp_job *job)
 {
-	return READ_ONCE(job->barrier.released) ? job->limit : job->open_limit;
+	return acp_job_met(job) ? job->limit : job->open_limit;
+}
+
+/* The job cannot meet, since that node runs another set-up of it.  Before its barrier is broken. */
+static inline void acp_job_set_stranger(struct acp_job *job, u32 node)
+{
+	if (!acp_job_met(job))
+		WRITE_ONCE(job->stranger, node + 1);
 }
 
 /* Key of a job in its node's table. */

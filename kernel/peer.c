@@ -730,19 +730,40 @@ static bool same_setup(struct acp_peer *peer, const struct acp_frame_hello *h)
 	return false;
 }
 
+/*
+ * A HELLO of another set-up.  It is answered, so that both ends hear of it;
+ * but only what answers a HELLO of ours, as no replay does and no frame of an
+ * earlier run, ends anything.  So a node of a job that has not met yet asks.
+ */
+static void hello_of_stranger(struct acp_peer *peer, const struct acp_frame *f,
+			      struct sk_buff_head *out)
+{
+	struct acp_job *job = peer->job;
+	struct acp_frame reply = {};
+	u32 verdict = acp_flow_hello_stranger(&peer->flow, f, &reply);
+
+	if (verdict & ACP_FLOW_REPLY)
+		build_hello(peer, &reply, out);
+	if (verdict & ACP_FLOW_REFUSED) {
+		acp_job_set_stranger(job, peer->node);
+		flow_failed(peer, ACP_ST_PEER);
+	} else if (!acp_job_met(job) && !READ_ONCE(job->stranger)) {
+		peer->wanted = true;
+	}
+}
+
 static void hello(struct acp_peer *peer, const struct acp_frame *f,
 		  const struct acp_frame_hello *h, struct sk_buff_head *out, u64 now)
 {
 	struct acp_frame reply = {};
-	bool same = same_setup(peer, h);
 	u32 verdict;
 
 	if (!READ_ONCE(peer->job->members) && f->epoch_src != peer->flow.epoch_peer) {
 		acp_stat_inc(peer->job->node, drop_no_job);
 		return;
 	}
-	if (!same && peer->flow.state == ACP_FLOW_OPENING) {
-		flow_failed(peer, ACP_ST_PEER);
+	if (!same_setup(peer, h)) {
+		hello_of_stranger(peer, f, out);
 		return;
 	}
 	verdict = acp_flow_hello(&peer->flow, f, &reply, now);

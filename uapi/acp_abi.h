@@ -258,6 +258,9 @@ struct acp_wait {
  *	-ETIMEDOUT	not all came within timeout_ns
  *	-EBUSY		another thread of this rank is in the barrier
  *	-EPIPE		a rank left the job: no barrier can complete any more
+ *	-EPROTO		"node" runs the job with another number of ranks, placement,
+ *			nodes, colors or integrity: no barrier can complete.  Only
+ *			before the first one has.
  * A rank that leaves without having passed a barrier with ACP_SYNC_FINAL
  * breaks the barriers of all others, so that nobody waits for the dead.
  */
@@ -265,6 +268,9 @@ struct acp_sync {
 	__u32 size;
 	__u32 flags;		/* ACP_SYNC_ */
 	__u64 timeout_ns;	/* ~0: for ever */
+	/* out, with -EPROTO */
+	__u32 node;		/* it differs from the caller's */
+	__u32 reserved;		/* 0 */
 };
 
 #define ACP_SYNC_FINAL	1u	/* the caller leaves the job after this one */
@@ -288,7 +294,7 @@ struct acp_peer_info {
 #define ACP_IOC_UNREG		_IOWR(ACP_IOC_MAGIC, 2, struct acp_unreg)
 #define ACP_IOC_DOORBELL	_IO(ACP_IOC_MAGIC, 3)
 #define ACP_IOC_WAIT		_IOW(ACP_IOC_MAGIC, 4, struct acp_wait)
-#define ACP_IOC_SYNC		_IOW(ACP_IOC_MAGIC, 5, struct acp_sync)
+#define ACP_IOC_SYNC		_IOWR(ACP_IOC_MAGIC, 5, struct acp_sync)
 #define ACP_IOC_PEER		_IOWR(ACP_IOC_MAGIC, 6, struct acp_peer_info)
 #define ACP_IOC_ABORT		_IO(ACP_IOC_MAGIC, 7)
 
@@ -318,7 +324,7 @@ _Static_assert(sizeof(struct acp_join) == 136, "ABI");
 _Static_assert(sizeof(struct acp_reg) == 64, "ABI");
 _Static_assert(sizeof(struct acp_unreg) == 24, "ABI");
 _Static_assert(sizeof(struct acp_wait) == 24, "ABI");
-_Static_assert(sizeof(struct acp_sync) == 16, "ABI");
+_Static_assert(sizeof(struct acp_sync) == 24, "ABI");
 _Static_assert(sizeof(struct acp_peer_info) == 24, "ABI");
 #endif
 

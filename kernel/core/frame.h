@@ -87,7 +87,11 @@ enum acp_msg_type {
 #define ACP_MSG_ORDERED	4	/* CMD: its DATA must not overtake earlier frames */
 #define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
 #define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
-#define ACP_MSG_BROKEN	32	/* BARRIER: a rank left, none will complete any more */
+/*
+ * BARRIER: none will complete any more.  ticket 0: a rank left; else that node,
+ * counted from 1, runs another set-up of the job.
+ */
+#define ACP_MSG_BROKEN	32
 
 struct acp_msg_hdr {
 	union {

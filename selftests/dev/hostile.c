@@ -158,6 +158,10 @@ TEST(K1_reserved_fields_and_flags)
 			sync.flags = 1u << bit;
 			CHECK_ERRNO(ioctl(r.fd, ACP_IOC_SYNC, &sync), EINVAL);
 		}
+		sync.flags = 0;
+		sync.reserved = 1u << bit;
+		CHECK_ERRNO(ioctl(r.fd, ACP_IOC_SYNC, &sync), EINVAL);
+		sync.reserved = 0;
 		unreg.reserved = 1u << bit;
 		CHECK_ERRNO(ioctl(r.fd, ACP_IOC_UNREG, &unreg), EINVAL);
 	}

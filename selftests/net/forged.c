@@ -33,7 +33,8 @@ static void drain(void)
 		;
 }
 
-static void begin_with(bool ipv6, uint32_t integrity)
+/* The ranks have joined, and the victim wants something of us. */
+static void begin_unheard(bool ipv6, uint32_t integrity)
 {
 	nodes_open(&n, 3, 1, ipv6);
 	nodes_setup(&n, &setup, 0, 6);
@@ -51,9 +52,19 @@ static void begin_with(bool ipv6, uint32_t integrity)
 	fill(closed.addr, SIZE, 2);
 	inject_open(&x, &n, 1, 0, &setup);
 	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
+}
+
+static void meet(void)
+{
 	inject_handshake(&x);
 	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
 	drain();
+}
+
+static void begin_with(bool ipv6, uint32_t integrity)
+{
+	begin_unheard(ipv6, integrity);
+	meet();
 }
 
 static void begin(void)
@@ -894,6 +905,76 @@ TEST(N9_barrier_released_by_a_child)
 }
 
 /* ---- N11, N12, N13 ---- */
+
+/* A HELLO of a node that has our key and another idea of the job. */
+static void send_stranger(uint32_t src, uint32_t dst, uint8_t flags)
+{
+	struct acp_frame f = inject_header(&x, ACP_FRAME_HELLO);
+	struct acp_frame_hello setup = x.setup;
+
+	setup.digest ^= cpu_to_be64(1);
+	f.flags = flags;
+	f.epoch_src = src;
+	f.epoch_dst = dst;
+	inject_frame(&x, &f, &setup, sizeof(setup));
+}
+
+/* It is told of the victim's set-up, and a flow that is open does not mind. */
+TEST(N11_stranger_at_an_open_flow)
+{
+	struct acp_frame f;
+	struct count c;
+	uint32_t src, dst, i;
+
+	begin();
+	c = count("drop_mismatch");
+	for (i = 0; i < 6; i++) {
+		src = i & 1 ? 77 : x.base.epoch_src;
+		dst = i < 2 ? 0 : i < 4 ? x.base.epoch_dst : 78;
+		send_stranger(src, dst, ACP_FRAME_ASK);
+		CHECK(inject_receive(&x, &f, NULL, 5000));
+		CHECK(f.type == ACP_FRAME_HELLO && !f.flags);
+		CHECK(f.epoch_src == x.base.epoch_dst && f.epoch_dst == src);
+		send_stranger(src, dst, 0);
+	}
+	counted(&c, 12);
+	inject_silence(&x, 200);
+	goes_on();
+}
+
+/* What answers no HELLO of the victim may be a replay: the flow opens in spite of it. */
+TEST(N11_stranger_while_opening)
+{
+	struct acp_frame f;
+	struct count c;
+
+	begin_unheard(false, ACP_INTEGRITY_UDP);
+	c = count("drop_mismatch");
+	CHECK(inject_receive(&x, &f, &x.setup, 5000));
+	send_stranger(77, 0, ACP_FRAME_ASK);
+	send_stranger(77, f.epoch_src ^ 1, ACP_FRAME_ASK);
+	send_stranger(77, f.epoch_src ^ 1, 0);
+	counted(&c, 3);
+	meet();
+	goes_on();
+}
+
+/* What does is believed. */
+TEST(P7_stranger_answers)
+{
+	struct acp_sync sync = { .size = sizeof(sync), .timeout_ns = 5000 * MS };
+	struct acp_frame f;
+
+	begin_unheard(false, ACP_INTEGRITY_UDP);
+	CHECK(inject_receive(&x, &f, &x.setup, 5000));
+	send_stranger(77, f.epoch_src, 0);
+	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_PEER);
+	CHECK_ERRNO(ioctl(victim.fd, ACP_IOC_SYNC, &sync), EPROTO);
+	CHECK_EQ(sync.node, 1);
+	CHECK_ERRNO(ioctl(second.fd, ACP_IOC_SYNC, &sync), EPROTO);
+	CHECK_EQ(sync.node, 1);
+	untouched("another set-up");
+}
 
 TEST(N11_replay)
 {
