@@ -24,6 +24,7 @@
 #define GENERATION_MAX	65535
 #define LEAVING_TRIES	500	/* of joining while ranks of another run leave */
 #define LEAVING_NS	10000000	/* between them */
+#define STRANGER_MS	1000		/* to stay in a job that cannot meet: others hear why */
 
 struct libacp libacp = { .fd = -1 };
 
@@ -304,19 +305,25 @@ static void watch_forks(void)
 
 /* ---- The barrier ---- */
 
+static int wait_for_all(struct acp_sync *sync)
+{
+	int error;
+
+	pthread_mutex_lock(&barrier);
+	do {
+		error = ioctl(libacp.fd, ACP_IOC_SYNC, sync) < 0 ? errno : 0;
+	} while (error == EINTR);
+	pthread_mutex_unlock(&barrier);
+	return -error;
+}
+
 int libacp_barrier(uint32_t flags, uint64_t timeout_ns)
 {
 	struct acp_sync sync = {
 		.size = sizeof(sync), .flags = flags, .timeout_ns = timeout_ns,
 	};
-	int error;
 
-	pthread_mutex_lock(&barrier);
-	do {
-		error = ioctl(libacp.fd, ACP_IOC_SYNC, &sync) < 0 ? errno : 0;
-	} while (error == EINTR);
-	pthread_mutex_unlock(&barrier);
-	return -error;
+	return wait_for_all(&sync);
 }
 
 static int meet(uint32_t flags)
@@ -329,13 +336,33 @@ static int meet(uint32_t flags)
 	return error ? -1 : 0;
 }
 
+/*
+ * As long as a rank is there, its node answers to those that differ, and its
+ * ranks that join only now hear of it, too.
+ */
+static void explain_stranger(uint32_t node)
+{
+	const uint32_t ms = libacp.boot.init_timeout_ms < STRANGER_MS ?
+			    libacp.boot.init_timeout_ms : STRANGER_MS;
+	const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000 };
+
+	libacp_error("the nodes disagree about the job: node %u has another number of ranks, placement, addresses or integrity than this one (%u ranks on %u nodes): ACP_NPROCS, ACP_NODES, ACP_PLACEMENT and ACP_INTEGRITY must be the same on all",
+		     node, libacp.nprocs, libacp.boot.nodes);
+	nanosleep(&pause, NULL);
+}
+
 static int meet_first(void)
 {
-	int error = libacp_barrier(0, libacp.boot.init_timeout_ms * MS);
+	struct acp_sync sync = {
+		.size = sizeof(sync), .timeout_ns = libacp.boot.init_timeout_ms * MS,
+	};
+	int error = wait_for_all(&sync);
 
 	if (error == -ETIMEDOUT)
 		libacp_error("not all %u ranks came within %u ms (ACP_INIT_TIMEOUT): are they all started, and is UDP port %u open between the nodes?",
 			     libacp.nprocs, libacp.boot.init_timeout_ms, libacp.boot.port);
+	else if (error == -EPROTO)
+		explain_stranger(sync.node);
 	else if (error == -EPIPE)
 		libacp_error("a rank left before all %u had met", libacp.nprocs);
 	else if (error)

@@ -481,19 +481,74 @@ TEST(P7_rank_is_taken)
 	members_expect(&m, 0);
 }
 
-/* Node 1 believes in a fifth rank, which would be there. */
-TEST(P7_wrong_number_of_ranks)
+/* Start all, those of the last node with other values of a variable. */
+static void start_disagreeing(const char *name, const char *value, const char *other)
 {
 	int r;
 
-	setenv("ACP_INIT_TIMEOUT", "5000", 1);
+	for (r = 0; r < m.count; r++) {
+		setenv(name, r < m.count - PER_NODE ? value : other, 1);
+		members_start(&m, r, init_fails);
+	}
+	setenv(name, value, 1);
+}
+
+/* Each tells of the node that it does not agree with, and long before the time-out. */
+static void all_say_so(uint64_t begin)
+{
+	int r, last = m.count / PER_NODE - 1;
+	char text[100];
+
+	members_expect(&m, 0);
+	for (r = 0; r < m.count; r++) {
+		snprintf(text, sizeof(text), "the nodes disagree about the job: node %d has another",
+			 r / PER_NODE == last ? 0 : last);
+		CHECK(members_said(&m, r, text));
+	}
+	CHECK(now_ns() - begin < 20000 * MS);
+}
+
+/* Node 1 believes in a fifth rank, which would be there. */
+TEST(P7_wrong_number_of_ranks)
+{
+	uint64_t begin;
+	int r;
+
 	members_open(&m, RANKS, PER_NODE);
+	begin = now_ns();
 	for (r = 0; r < RANKS; r++) {
 		setenv("ACP_NPROCS", r < PER_NODE ? "4" : "5", 1);
 		setenv("ACP_PLACEMENT", r < PER_NODE ? "block" : "0+2@0,2+3@1", 1);
 		members_start(&m, r, init_fails);
 	}
-	members_expect(&m, 0);
+	all_say_so(begin);
+}
+
+/* Then with the right set-up, at once: nothing is left of the first try. */
+TEST(P7_disagreement_is_mended)
+{
+	uint64_t begin;
+	int i;
+
+	members_open(&m, RANKS, PER_NODE);
+	for (i = 0; i < 3; i++) {
+		begin = now_ns();
+		start_disagreeing("ACP_INTEGRITY", "udp", "crc32c");
+		all_say_so(begin);
+		members_start_all(&m, meet_and_leave);
+		members_expect(&m, 0);
+	}
+}
+
+/* Node 1 never speaks to node 2, and hears of it from node 0. */
+TEST(P7_disagreement_is_told_to_all)
+{
+	uint64_t begin;
+
+	members_open(&m, RANKS + PER_NODE, PER_NODE);
+	begin = now_ns();
+	start_disagreeing("ACP_PLACEMENT", "block", "0+1@0,1+3@1,4+2@2");
+	all_say_so(begin);
 }
 
 /* Two that share a node disagree: the second one hears of it. */
