@@ -14,7 +14,7 @@
 
 /* ---- the map ---- */
 
-u32 acp_job_node_of(const struct acp_job *job, u32 rank)
+const struct acp_rank_run *acp_job_run_of(const struct acp_job *job, u32 rank)
 {
 	const struct acp_rank_run *r = job->rank_runs;
 	u32 low = 0, high = job->n_rank_runs;
@@ -27,8 +27,7 @@ u32 acp_job_node_of(const struct acp_job *job, u32 rank)
 		else
 			high = mid;
 	}
-	r += low;
-	return r->node + (rank - r->first) / r->block % r->nodes;
+	return r + low;
 }
 
 /* addr += n, counted in network order over the family's width. */

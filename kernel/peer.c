@@ -105,14 +105,15 @@ static void put_short(struct sk_buff *skb, const struct acp_msg *m, struct acp_r
 		      const void *inline_data, u64 offset)
 {
 	u32 head = acp_msg_head(m), size = acp_msg_size(m);
-	u8 *p = skb_put(skb, size);
+	u8 *p = __skb_put(skb, size);
 
 	acp_msg_encode(p, m);
 	if (inline_data)
 		memcpy(p + head, inline_data, m->length);
 	else if (m->length)
 		acp_region_read(r, offset, p + head, m->length);
-	memset(p + head + m->length, 0, size - head - m->length);
+	if (m->length & 7)
+		memset(p + head + m->length, 0, size - head - m->length);
 }
 
 /* Bytes that the checksum of a long payload takes. */

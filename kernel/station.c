@@ -378,17 +378,12 @@ static void arrival_put(struct acp_arrival *a)
 	kfree(a);
 }
 
-/* A command of a rank of this node ended somewhere. */
+/* A command of a rank of this node ended somewhere.  BH is off: nothing goes meanwhile (RCU). */
 static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
 {
-	struct acp_context *ctx;
-	bool known;
+	struct acp_context *ctx = acp_job_context(job, rank);
 
-	rcu_read_lock();
-	ctx = acp_job_context(job, rank);
-	known = ctx && acp_queue_complete(ctx, ticket, status);
-	rcu_read_unlock();
-	if (!known)
+	if (!ctx || !acp_queue_complete(ctx, ticket, status))
 		acp_stat_inc(job->node, stray_done);
 }
 
@@ -860,11 +855,10 @@ void acp_station_idle(struct acp_job *job)
 	struct acp_context *ctx;
 
 	smp_mb();	/* states of commands before the flags of their queue */
-	rcu_read_lock();
+	/* BH is off: no context goes meanwhile (RCU). */
 	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
 		if (acp_queue_ready(ctx) && acp_queue_drain(ctx, ACP_DRAIN_SOFTIRQ))
 			acp_poller_kick(job->node);
-	rcu_read_unlock();
 }
 
 int acp_station_init(void)

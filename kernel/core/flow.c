@@ -194,17 +194,6 @@ void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr)
 
 /* ---- sending ---- */
 
-bool acp_flow_room(const struct acp_flow *f)
-{
-	return f->state == ACP_FLOW_OPEN && !f->lost && f->flight < f->cong.window &&
-	       f->next < f->una + WINDOW - ACP_FLOW_ANSWERS;
-}
-
-bool acp_flow_room_answer(const struct acp_flow *f)
-{
-	return f->state == ACP_FLOW_OPEN && f->next < f->una + WINDOW;
-}
-
 u64 acp_flow_send(struct acp_flow *f, void *token, u64 now)
 {
 	u64 seq = f->next++;
@@ -240,13 +229,11 @@ bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy)
 	return false;
 }
 
-u64 acp_flow_lost(const struct acp_flow *f)
+u64 acp_flow_next_lost(const struct acp_flow *f)
 {
 	bool full = f->flight && f->flight >= f->cong.window;
 	u64 seq;
 
-	if (!f->lost)
-		return 0;
 	for (seq = f->una; seq < f->next; seq++)
 		if (slot(f, seq)->state == ACP_SLOT_LOST && (!full || slot(f, seq)->answer))
 			return seq;

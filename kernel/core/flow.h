@@ -132,13 +132,20 @@ void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr);
 /* ---- sending ---- */
 
 /* May a new frame be sent now? */
-bool acp_flow_room(const struct acp_flow *f);
+static inline bool acp_flow_room(const struct acp_flow *f)
+{
+	return f->state == ACP_FLOW_OPEN && !f->lost && f->flight < f->cong.window &&
+	       f->next < f->una + ACP_FRAME_WINDOW - ACP_FLOW_ANSWERS;
+}
 
 /* A new frame goes out with this token: its number. */
 u64 acp_flow_send(struct acp_flow *f, void *token, u64 now);
 
 /* The same for a frame of answers (see ACP_FLOW_ANSWERS). */
-bool acp_flow_room_answer(const struct acp_flow *f);
+static inline bool acp_flow_room_answer(const struct acp_flow *f)
+{
+	return f->state == ACP_FLOW_OPEN && f->next < f->una + ACP_FRAME_WINDOW;
+}
 u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now);
 
 /*
@@ -148,7 +155,12 @@ u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now);
 bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy);
 
 /* The next frame to be sent again, or 0; its token; and that it was sent. */
-u64 acp_flow_lost(const struct acp_flow *f);
+u64 acp_flow_next_lost(const struct acp_flow *f);
+static inline u64 acp_flow_lost(const struct acp_flow *f)
+{
+	return f->lost ? acp_flow_next_lost(f) : 0;
+}
+
 void *acp_flow_token(const struct acp_flow *f, u64 seq);
 void acp_flow_resend(struct acp_flow *f, u64 seq, u64 now);
 
