@@ -119,7 +119,7 @@ int acp_job_match(const struct acp_job *job, const struct acp_job *other);
 
 void acp_job_put(struct acp_job *job);
 
-/* Node of a rank (rank < nprocs); address of a node.  Any context. */
+/* The run that a rank is in, its node (rank < nprocs); address of a node.  Any context. */
 const struct acp_rank_run *acp_job_run_of(const struct acp_job *job, u32 rank);
 
 static inline u32 acp_job_node_of(const struct acp_job *job, u32 rank)
@@ -130,6 +130,7 @@ static inline u32 acp_job_node_of(const struct acp_job *job, u32 rank)
 		r = acp_job_run_of(job, rank);
 	return r->node + (rank - r->first) / r->block % r->nodes;
 }
+
 void acp_job_address(const struct acp_job *job, u32 node, u32 color, u8 addr[16]);
 
 /* The context of a rank of this node, or NULL.  RCU. */

@@ -146,6 +146,7 @@ static inline bool acp_flow_room_answer(const struct acp_flow *f)
 {
 	return f->state == ACP_FLOW_OPEN && f->next < f->una + ACP_FRAME_WINDOW;
 }
+
 u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now);
 
 /*
