@@ -91,7 +91,8 @@ static void tell_all(struct acp_job *job, u8 flag)
 	u32 i;
 
 	for (i = first(job); i <= last(job); i++) {
-		if (tell(job, i, flag, READ_ONCE(job->stranger)))
+		/* A job that goes has told all that it had to tell. */
+		if (tell(job, i, flag, READ_ONCE(job->stranger)) || READ_ONCE(job->dead))
 			continue;
 		acp_stat_inc(job->node, drop_nomem);
 		spin_lock_bh(&b->lock);
