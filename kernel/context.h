@@ -75,6 +75,7 @@ struct acp_context {
 	struct acp_cmd *cmds;	/* [ACP_INFLIGHT], by ticket */
 	wait_queue_head_t wait;
 	u64 armed;		/* ticket poll() waits for; ~0: none */
+	u64 polled;		/* tickets taken plus completed, at the poller's last look */
 
 	struct mutex reg_lock;	/* registrations */
 	struct xarray regions;	/* STag -> region; RCU */

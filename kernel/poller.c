@@ -13,7 +13,16 @@ static unsigned int poll_us = 500;
 module_param(poll_us, uint, 0644);
 MODULE_PARM_DESC(poll_us, "microseconds the poller goes on looking at idle rings; 0: no poller");
 
-/* Look at all rings once.  True: something was taken, or is left to take. */
+/* Was something taken or completed since the last look, by whomever? */
+static bool moved(struct acp_context *ctx)
+{
+	u64 former = ctx->polled;
+
+	ctx->polled = READ_ONCE(ctx->taken) + READ_ONCE(ctx->completed);
+	return ctx->polled != former;
+}
+
+/* Look at all rings once.  True: there is traffic, or something is left to take. */
 static bool look(struct acp_node *node)
 {
 	struct acp_context *ctx;
@@ -21,14 +30,12 @@ static bool look(struct acp_node *node)
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(ctx, &node->poll_list, poll_link) {
-		u64 before = READ_ONCE(ctx->taken);
-
-		if (!acp_queue_ready(ctx))
-			continue;
-		local_bh_disable();
-		busy |= acp_queue_drain(ctx, ACP_DRAIN_CALLER);
-		local_bh_enable();
-		busy |= READ_ONCE(ctx->taken) != before;
+		if (acp_queue_ready(ctx)) {
+			local_bh_disable();
+			busy |= acp_queue_drain(ctx, ACP_DRAIN_CALLER);
+			local_bh_enable();
+		}
+		busy |= moved(ctx);
 	}
 	rcu_read_unlock();
 	return busy;

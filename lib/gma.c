@@ -16,10 +16,9 @@
 
 #include "libacp.h"
 
-#define SPINS		2000		/* looks before sleeping on a completion */
-#define ROOM_SPIN_NS	1000000		/* time before sleeping on a full ring */
-#define ROOM_ALONE_NS	50000		/* ... when the kernel has only our CPU to work on */
-#define ROOM_LOOKS	64		/* looks between two looks at the clock */
+#define SPIN_NS		1000000		/* time before sleeping on a completion or a full ring */
+#define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU to work on */
+#define LOOKS		64		/* looks between two looks at the clock */
 
 static pthread_mutex_t submit_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool last_was_local;	/* the newest GMA was done by its caller; a hint, atomic */
@@ -86,13 +85,13 @@ static int sleep_for(uint64_t ticket)
 static bool spin_for_room(void)
 {
 	const struct libacp_queue *q = &libacp.queue;
-	uint64_t end = now_ns() + (libacp.spin ? ROOM_SPIN_NS : ROOM_ALONE_NS);
+	uint64_t end = now_ns() + (libacp.spin ? SPIN_NS : ROOM_ALONE_NS);
 	unsigned int looks = 0;
 
 	while (!libacp_queue_asleep(q)) {
 		if (libacp_queue_room(q, libacp_queue_completed(q)))
 			return true;
-		if (++looks % ROOM_LOOKS == 0 && now_ns() > end)
+		if (++looks % LOOKS == 0 && now_ns() > end)
 			return false;
 		pause_cpu();
 	}
@@ -262,18 +261,26 @@ static bool reached(uint64_t ticket)
 	return ticket <= libacp_queue_completed(&libacp.queue);
 }
 
+/* Look for the completion of a ticket; false after some time. */
+static bool spin_for(uint64_t ticket)
+{
+	uint64_t end = now_ns() + SPIN_NS;
+	unsigned int looks = 0;
+
+	do {
+		pause_cpu();
+		if (reached(ticket))
+			return true;
+	} while (++looks % LOOKS || now_ns() < end);
+	return false;
+}
+
 int libacp_gma_wait(acp_handle_t handle)
 {
 	uint64_t ticket = handle_ticket(handle);
-	unsigned int i;
 
-	if (reached(ticket))
+	if (reached(ticket) || (libacp.spin && spin_for(ticket)))
 		return 0;
-	for (i = 0; libacp.spin && i < SPINS; i++) {
-		pause_cpu();
-		if (reached(ticket))
-			return 0;
-	}
 	return sleep_for(ticket);
 }
 
