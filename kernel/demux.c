@@ -3,6 +3,7 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/netfilter.h>
+#include <linux/netfilter_bridge.h>
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6.h>
 #include <linux/slab.h>
@@ -11,6 +12,9 @@
 #include <net/ip.h>
 #include <net/ip6_fib.h>
 #include "demux.h"
+
+#define KNOWN	256	/* 2^n */
+#define TURN	16	/* misses until an entry is taken over */
 
 /* Where the last datagram from an address went.  RCU. */
 struct known {
@@ -24,10 +28,16 @@ struct known {
 	struct rcu_head rcu;
 };
 
-/* The peers of a job often have consecutive addresses. */
-static unsigned long index_of(__be32 from)
+struct acp_demux {
+	struct nf_hook_ops hooks[2];	/* IPv4, IPv6 */
+	struct known *known[KNOWN];	/* by address: those of a job are often consecutive */
+};
+
+static DEFINE_PER_CPU(u32, misses);
+
+static struct known **entry(struct acp_demux *demux, __be32 from)
 {
-	return be32_to_cpu(from);
+	return &demux->known[be32_to_cpu(from) % KNOWN];
 }
 
 /* Does it go where the one that is known went?  Its port is in the skb's head, or unknown. */
@@ -66,27 +76,30 @@ static void attach(struct sk_buff *skb, const struct known *k)
 	skb->destructor = sock_pfree;
 }
 
+/* Not in a bridge: what RCU alone keeps must not be queued, and its route counts for nothing. */
 static bool untouched(const struct sk_buff *skb)
 {
+#if IS_ENABLED(CONFIG_BRIDGE_NETFILTER)
+	if (nf_bridge_info_exists(skb))
+		return false;
+#endif
 	return !skb_dst(skb) && !skb->sk && skb->pkt_type == PACKET_HOST;
 }
 
-static unsigned int before_routing4(void *node, struct sk_buff *skb,
+static unsigned int before_routing4(void *demux, struct sk_buff *skb,
 				    const struct nf_hook_state *state)
 {
-	const struct acp_near *known = &((struct acp_node *)node)->known;
-	const struct known *k = acp_near_look(known, index_of(ip_hdr(skb)->saddr));
+	const struct known *k = READ_ONCE(*entry(demux, ip_hdr(skb)->saddr));
 
 	if (k && untouched(skb) && is_like4(skb, k))
 		attach(skb, k);
 	return NF_ACCEPT;
 }
 
-static unsigned int before_routing6(void *node, struct sk_buff *skb,
+static unsigned int before_routing6(void *demux, struct sk_buff *skb,
 				    const struct nf_hook_state *state)
 {
-	const struct acp_near *known = &((struct acp_node *)node)->known;
-	const struct known *k = acp_near_look(known, index_of(ipv6_hdr(skb)->saddr.s6_addr32[3]));
+	const struct known *k = READ_ONCE(*entry(demux, ipv6_hdr(skb)->saddr.s6_addr32[3]));
 
 	if (k && untouched(skb) && is_like6(skb, k))
 		attach(skb, k);
@@ -106,24 +119,34 @@ static const struct nf_hook_ops hooks[] = {
 
 int acp_demux_start(struct acp_node *node)
 {
+	struct acp_demux *demux;
 	u32 i;
 	int err;
 
-	node->hooks = kmemdup(hooks, sizeof(hooks), GFP_KERNEL);
-	if (!node->hooks)
+	if (node->demux)
+		return 0;
+	demux = kzalloc(sizeof(*demux), GFP_KERNEL);
+	if (!demux)
 		return -ENOMEM;
+	memcpy(demux->hooks, hooks, sizeof(hooks));
 	for (i = 0; i < ARRAY_SIZE(hooks); i++)
-		node->hooks[i].priv = node;
-	err = nf_register_net_hooks(node->net, node->hooks, ARRAY_SIZE(hooks));
+		demux->hooks[i].priv = demux;
+	err = nf_register_net_hooks(node->net, demux->hooks, ARRAY_SIZE(hooks));
 	if (err)
-		kfree(node->hooks);
+		kfree(demux);
+	else
+		node->demux = demux;
 	return err;
 }
 
 void acp_demux_stop(struct acp_node *node)
 {
-	nf_unregister_net_hooks(node->net, node->hooks, ARRAY_SIZE(hooks));
-	kfree(node->hooks);
+	if (!node->demux)
+		return;
+	nf_unregister_net_hooks(node->net, node->demux->hooks, ARRAY_SIZE(hooks));
+	synchronize_rcu();
+	kfree(node->demux);
+	node->demux = NULL;
 }
 
 /* ---- what is known ---- */
@@ -181,28 +204,33 @@ static bool is_known(const struct known *k, const struct sock *sk, const struct 
 
 void acp_demux_learn(struct acp_node *node, struct sock *sk, const struct sk_buff *skb)
 {
-	bool v4 = ip_hdr(skb)->version == 4;
-	unsigned long i = index_of(v4 ? ip_hdr(skb)->saddr : ipv6_hdr(skb)->saddr.s6_addr32[3]);
-	struct known *k;
+	struct known **e = entry(node->demux, ip_hdr(skb)->version == 4 ?
+				 ip_hdr(skb)->saddr : ipv6_hdr(skb)->saddr.s6_addr32[3]);
+	struct known *k = READ_ONCE(*e);
 
-	if (!skb_dst(skb) || !skb->dev || is_known(acp_near_look(&node->known, i), sk, skb))
+	if (!skb_dst(skb) || !skb->dev || is_known(k, sk, skb))
+		return;
+	/* Sources that share an entry take turns, but not at each frame. */
+	if (k && this_cpu_inc_return(misses) % TURN)
 		return;
 	k = known_new(sk, skb);
 	if (!k)
 		return;
-	k = acp_near_swap(&node->known, i, k);
+	k = xchg(e, k);
 	if (k)
 		known_free(k);
 }
 
 void acp_demux_forget(struct acp_node *node, const struct sock *sk)
 {
-	unsigned long i;
+	u32 i;
 
-	for (i = 0; i < ACP_NEAR; i++) {
-		struct known *k = acp_near_look(&node->known, i);
+	rcu_read_lock();
+	for (i = 0; i < KNOWN; i++) {
+		struct known *k = READ_ONCE(node->demux->known[i]);
 
-		if (k && (!sk || k->sk == sk) && acp_near_clear(&node->known, i, k))
+		if (k && k->sk == sk && cmpxchg(&node->demux->known[i], k, NULL) == k)
 			known_free(k);
 	}
+	rcu_read_unlock();
 }

@@ -34,16 +34,9 @@ static inline void acp_near_set(struct acp_near *near, unsigned long index, void
 	smp_store_release(&near->entries[index % ACP_NEAR], entry);
 }
 
-/* True if it was there. */
-static inline bool acp_near_clear(struct acp_near *near, unsigned long index, void *entry)
+static inline void acp_near_clear(struct acp_near *near, unsigned long index, void *entry)
 {
-	return cmpxchg(&near->entries[index % ACP_NEAR], entry, NULL) == entry;
-}
-
-/* Set, and the former one. */
-static inline void *acp_near_swap(struct acp_near *near, unsigned long index, void *entry)
-{
-	return xchg(&near->entries[index % ACP_NEAR], entry);
+	cmpxchg(&near->entries[index % ACP_NEAR], entry, NULL);
 }
 
 #endif /* ACP_NEAR_H */

@@ -8,6 +8,7 @@
 #include <net/netns/generic.h>
 #include "barrier.h"
 #include "core/flow.h"
+#include "demux.h"
 #include "node.h"
 #include "poller.h"
 #include "station.h"
@@ -332,6 +333,7 @@ static void __net_exit node_leave(struct net *net)
 	/* A tender may want the lock, and a frame be on its way through a closed socket. */
 	flush_workqueue(tenders);
 	synchronize_rcu();
+	acp_demux_stop(node);
 	acp_poller_exit(node);
 	xa_destroy(&node->jobs);
 	free_percpu(node->stats);

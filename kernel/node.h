@@ -31,8 +31,7 @@ struct acp_node {
 	struct xarray jobs;	/* acp_job_index -> job; RCU */
 	struct acp_near near_jobs;
 	struct list_head sockets;
-	struct acp_near known;	/* see demux.h */
-	struct nf_hook_ops *hooks;
+	struct acp_demux *demux;	/* made with the first socket */
 	struct acp_stats __percpu *stats;
 	spinlock_t poll_lock;	/* guards the list; readers: RCU */
 	struct list_head poll_list;	/* contexts with a ring */

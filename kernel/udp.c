@@ -238,6 +238,7 @@ static void renew(struct sk_buff *skb)
 		*((u32 *)&skb->tail - 1) = 0;
 	skb->head_frag = head_frag;
 	skb->alloc_cpu = raw_smp_processor_id();
+	skb->truesize = SKB_TRUESIZE(skb_end_offset(skb));
 	skb->data = skb->head;
 	skb_reset_tail_pointer(skb);
 	skb->mac_header = (typeof(skb->mac_header))~0U;
@@ -537,11 +538,9 @@ static struct acp_socket *socket_new(struct acp_node *node, const struct acp_soc
 	err = bind_socket(s->sock, s);
 	if (err)
 		goto close;
-	if (list_empty(&node->sockets)) {
-		err = acp_demux_start(node);
-		if (err)
-			goto close;
-	}
+	err = acp_demux_start(node);
+	if (err)
+		goto close;
 	s->node = node;
 	take_datagrams(s);
 	list_add(&s->link, &node->sockets);
@@ -597,9 +596,9 @@ void acp_socket_close(struct acp_job *job)
 		if (!s || --s->users)
 			continue;
 		list_del(&s->link);
-		if (list_empty(&job->node->sockets))
-			acp_demux_stop(job->node);
 		rcu_assign_sk_user_data(s->sock->sk, NULL);
+		/* A datagram that somebody has queued may come after this module is gone. */
+		WRITE_ONCE(udp_sk(s->sock->sk)->encap_rcv, NULL);
 		synchronize_rcu();	/* nobody learns of it any more */
 		acp_demux_forget(job->node, s->sock->sk);
 		kernel_sock_shutdown(s->sock, SHUT_RDWR);

@@ -17,7 +17,7 @@
 #include "libacp.h"
 
 #define SPIN_NS		1000000		/* time before sleeping on a completion or a full ring */
-#define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU to work on */
+#define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU */
 #define LOOKS		64		/* looks between two looks at the clock */
 
 static pthread_mutex_t submit_lock = PTHREAD_MUTEX_INITIALIZER;
