@@ -71,7 +71,6 @@ static void attach(struct sk_buff *skb, const struct known *k)
 	if (!dst)
 		return;
 	skb_dst_set_noref(skb, dst);
-	skb_orphan(skb);
 	skb->sk = k->sk;
 	skb->destructor = sock_pfree;
 }
@@ -83,7 +82,7 @@ static bool untouched(const struct sk_buff *skb)
 	if (nf_bridge_info_exists(skb))
 		return false;
 #endif
-	return !skb_dst(skb) && !skb->sk && skb->pkt_type == PACKET_HOST;
+	return !skb_dst(skb) && !skb->sk && !skb->destructor && skb->pkt_type == PACKET_HOST;
 }
 
 static unsigned int before_routing4(void *demux, struct sk_buff *skb,

@@ -105,7 +105,7 @@ static void put_short(struct sk_buff *skb, const struct acp_msg *m, struct acp_r
 		      const void *inline_data, u64 offset)
 {
 	u32 head = acp_msg_head(m), size = acp_msg_size(m);
-	u8 *p = __skb_put(skb, size);
+	u8 *p = skb_put(skb, size);
 
 	acp_msg_encode(p, m);
 	if (inline_data)

@@ -198,9 +198,10 @@ static void read_entry(struct acp_context *ctx, u64 ticket, struct acp_sqe *e)
 
 static u8 check_entry(struct acp_context *ctx, const struct acp_sqe *e, u64 ticket)
 {
+	static const u8 none[sizeof(e->reserved)];
 	struct acp_job *job = ctx->job;
 
-	if (memchr_inv(e->reserved, 0, sizeof(e->reserved)) || (e->flags & ~ACP_SQE_FLAGS) ||
+	if (memcmp(e->reserved, none, sizeof(none)) || (e->flags & ~ACP_SQE_FLAGS) ||
 	    e->order >= ticket)
 		return ACP_ST_OP;
 	if (READ_ONCE(job->aborted) || READ_ONCE(job->dead))
