@@ -216,6 +216,7 @@ TEST(A5_chain_of_long_copies)
 TEST(A5_more_waiting_than_in_flight)
 {
 	static const char *const addresses[] = { "127.0.0.1", "127.0.0.2", NULL };
+	struct acp_sqe e = { .op = ACP_OP_ADD8, .a = 1 };
 	uint64_t first;
 	struct setup s;
 	int i;
@@ -225,11 +226,16 @@ TEST(A5_more_waiting_than_in_flight)
 	s.join.depth = 4096;
 	rank_open(&r, &s);
 	first = pending();
+	e.dst = heap_ga(&r, 8);
+	e.src = heap_ga(&r, 0);
+	e.order = first;
+	/* Not seen, however long it takes to issue them. */
+	e.seen = first - 1;
 	for (i = 0; i < 3000; i++)
-		rank_atomic(&r, ACP_OP_ADD8, heap_ga(&r, 8), heap_ga(&r, 0), 1, 0, first);
+		rank_submit(&r, &e);
 	ends(first, ACP_ST_TIMEOUT);
 	CHECK(rank_wait(&r, r.last, 20000 * MS) >= 0);
-	/* All issued before the failure was seen: none had an effect. */
+	/* None had an effect. */
 	CHECK_EQ(*(uint64_t *)r.heap, 0);
 	CHECK_EQ(r.cq->failed, 3001);
 }
