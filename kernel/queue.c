@@ -372,11 +372,15 @@ static bool take(struct acp_context *ctx, struct acp_batch *batch)
 	return true;
 }
 
-/* Could it go on now?  The drainer asks after each pass, see acp_queue_drain. */
-static bool can_go_on(struct acp_context *ctx, u64 completed)
+/*
+ * Could it go on now?  The drainer asks after each pass, see acp_queue_drain.
+ * What began to wait in the pass is tried once more: whoever opened its flow or
+ * made room at its peer meanwhile may not have seen that anything waits.
+ */
+static bool can_go_on(struct acp_context *ctx, u64 completed, u32 waited)
 {
 	smp_mb();	/* pairs with that in acp_station_idle(): flags before states */
-	if (ctx->waiting && READ_ONCE(ctx->completed) != completed)
+	if (ctx->waiting > waited || (ctx->waiting && READ_ONCE(ctx->completed) != completed))
 		return true;
 	return available(ctx) && slot_free(ctx);
 }
@@ -384,8 +388,9 @@ static bool can_go_on(struct acp_context *ctx, u64 completed)
 bool acp_queue_drain(struct acp_context *ctx, int budget)
 {
 	struct acp_batch batch = {};
-	int asked;
 	u64 completed;
+	u32 waited;
+	int asked;
 
 	if (atomic_inc_return(&ctx->drain) != 1)
 		return false;
@@ -397,9 +402,10 @@ bool acp_queue_drain(struct acp_context *ctx, int budget)
 				break;
 			if (ctx->waiting)
 				start_waiting(ctx, &batch);
+			waited = ctx->waiting;
 			while (budget-- > 0 && take(ctx, &batch))
 				;
-		} while (budget > 0 && can_go_on(ctx, completed));
+		} while (budget > 0 && can_go_on(ctx, completed, waited));
 		acp_batch_flush(&batch);
 	} while (budget > 0 && atomic_sub_return(asked, &ctx->drain));
 	if (budget > 0)
