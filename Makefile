@@ -6,6 +6,9 @@
 #	make demo		two virtual machines run the examples	(installs packages)
 #	make test [ONLY=PATTERN] [KERNELS="6.1 rt"]	all tests	(installs packages)
 #	make check		static checks				(installs packages)
+#	make fuzz [MINUTES=10] [SEED=N]	fuzzers of the protocol and of the device, for long	(installs packages)
+#	make coverage		lines and branches of the protocol that unit tests and fuzzers reach
+#	make soak [MINUTES=10] [SEED=N] [LIFE=N] [KERNEL=debug]	everything at once, at random
 #	make install [PREFIX=/usr/local] [DESTDIR=]	library, headers, tools, manual pages, udev rule
 #	make modules_install [DESTDIR=]			the module, under /lib/modules
 #	make clean
@@ -52,6 +55,23 @@ check:
 	scripts/packages build check
 	scripts/check
 
+MINUTES ?= 10
+fuzz:
+	scripts/packages build guest check debug
+	$(MAKE) $(JOBS) selftests/fuzz selftests/dev
+	selftests/fuzz/core --minutes $(MINUTES)
+	scripts/fuzz-syscalls debug $(MINUTES) $(SEED)
+
+coverage:
+	$(MAKE) --no-print-directory -C selftests/fuzz coverage
+
+# Of what was not said: the debug kernel, a seed that is printed.
+soak: KERNEL = debug
+soak:
+	scripts/packages build guest debug
+	$(MAKE) $(JOBS) selftests/soak
+	scripts/soak '$(KERNEL)' '$(MINUTES)' '$(SEED)' '$(LIFE)'
+
 install: lib tools
 	$(MAKE) -C lib install
 	$(MAKE) -C tools install
@@ -69,4 +89,4 @@ clean:
 	for part in $(PARTS) $(SUITES); do $(MAKE) -C $$part clean || exit 1; done
 	rm -rf build
 
-.PHONY: all module $(PARTS) $(SUITES) demo test check install modules_install clean
+.PHONY: all module $(PARTS) $(SUITES) demo test check fuzz coverage soak install modules_install clean

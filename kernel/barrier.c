@@ -2,6 +2,7 @@
 /* The barrier of a job: see barrier.h. */
 #include <linux/slab.h>
 #include "barrier.h"
+#include "event.h"
 #include "node.h"
 #include "queue.h"
 
@@ -119,6 +120,18 @@ void acp_barrier_tend(struct acp_job *job)
 	}
 }
 
+/* A rank has left: all neighbours hear of it, but "from".  Who is not told now, is not. */
+static void tell_left(struct acp_job *job, u32 rank, u32 from)
+{
+	u64 what = (u64)(rank + 1) << 32 | READ_ONCE(job->stranger);
+	u32 i;
+
+	for (i = first(job); i <= last(job); i++)
+		if (neighbour(job, i) != from && !tell(job, i, ACP_MSG_BROKEN, what) &&
+		    !READ_ONCE(job->dead))
+			acp_stat_inc(job->node, drop_nomem);
+}
+
 static void release(struct acp_job *job, u64 number)
 {
 	bool told = true;
@@ -185,7 +198,7 @@ static int broken(const struct acp_job *job)
 	return READ_ONCE(job->stranger) ? -EPROTO : -EPIPE;
 }
 
-static int result(struct acp_context *ctx, long left)
+static int result(struct acp_context *ctx, int err)
 {
 	const struct acp_job *job = ctx->job;
 
@@ -194,15 +207,13 @@ static int result(struct acp_context *ctx, long left)
 		ctx->finished |= ctx->final;
 		return 0;
 	}
-	return broken(job) ?: left < 0 ? -EINTR : -ETIMEDOUT;
+	return broken(job) ?: err == -ERESTARTSYS ? -EINTR : -ETIMEDOUT;
 }
 
 int acp_barrier_wait(struct acp_context *ctx, bool final, u64 timeout_ns)
 {
 	struct acp_barrier *b = &ctx->job->barrier;
-	unsigned long ticks = MAX_SCHEDULE_TIMEOUT;
 	int err = 0;
-	long left;
 
 	if (xchg(&ctx->syncing, true))
 		return -EBUSY;
@@ -212,10 +223,9 @@ int acp_barrier_wait(struct acp_context *ctx, bool final, u64 timeout_ns)
 		ctx->final = final;
 		if (!ctx->sync_want)
 			arrive(ctx);
-		if (timeout_ns < (u64)MAX_JIFFY_OFFSET * (NSEC_PER_SEC / HZ))
-			ticks = nsecs_to_jiffies(timeout_ns) + 1;
-		left = wait_event_interruptible_timeout(b->wait, over(ctx), ticks);
-		err = result(ctx, left);
+		err = wait_event_interruptible_hrtimeout(b->wait, over(ctx),
+							 min_t(u64, timeout_ns, KTIME_MAX));
+		err = result(ctx, err);
 	}
 	/* What this call changed, before the next may enter: pairs with xchg() above. */
 	smp_store_release(&ctx->syncing, false);
@@ -236,6 +246,8 @@ void acp_barrier_break(struct acp_job *job)
 	spin_unlock_bh(&b->lock);
 	if (before)
 		return;
+	/* Before others know, and with it send what else they have to tell. */
+	acp_event_add(job, &(struct acp_news){ .type = ACP_EVENT_BROKEN });
 	tell_all(job, ACP_MSG_BROKEN);
 	wake_up_all(&b->wait);
 }
@@ -261,8 +273,24 @@ void acp_barrier_abort(struct acp_job *job, bool tell)
 
 void acp_barrier_leave(struct acp_context *ctx)
 {
-	if (!ctx->finished)
-		acp_barrier_break(ctx->job);
+	struct acp_job *job = ctx->job;
+
+	if (ctx->finished)
+		return;
+	acp_barrier_break(job);
+	if (!READ_ONCE(job->aborted) && acp_event_left(job, ctx->rank))
+		tell_left(job, ctx->rank, job->me);
+}
+
+static void broken_arrived(struct acp_job *job, const struct acp_msg *m)
+{
+	u32 stranger = m->ticket, left = m->ticket >> 32;
+
+	if (stranger && stranger <= job->nodes)
+		acp_job_set_stranger(job, stranger - 1);
+	acp_barrier_break(job);
+	if (left && left <= job->ga.nprocs && acp_event_left(job, left - 1))
+		tell_left(job, left - 1, m->origin);
 }
 
 void acp_barrier_arrived(struct acp_job *job, const struct acp_msg *m)
@@ -275,9 +303,7 @@ void acp_barrier_arrived(struct acp_job *job, const struct acp_msg *m)
 		return;
 	}
 	if (m->flags & ACP_MSG_BROKEN) {
-		if (m->ticket && m->ticket <= job->nodes)
-			acp_job_set_stranger(job, m->ticket - 1);
-		acp_barrier_break(job);
+		broken_arrived(job, m);
 		return;
 	}
 	spin_lock_bh(&b->lock);

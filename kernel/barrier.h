@@ -11,6 +11,13 @@
 #include "context.h"
 #include "job.h"
 
+/* Is a node next to this one in the tree? */
+static inline bool acp_barrier_neighbour(const struct acp_job *job, u32 node)
+{
+	return (node && (node - 1) / ACP_BARRIER_ARITY == job->me) ||
+	       (job->me && (job->me - 1) / ACP_BARRIER_ARITY == node);
+}
+
 /* Wait for all ranks of the job; errors as of ACP_IOC_SYNC. */
 int acp_barrier_wait(struct acp_context *ctx, bool final, u64 timeout_ns);
 

@@ -23,6 +23,7 @@
 #define ACP_INFLIGHT	256	/* commands taken, not complete; 2^n */
 
 struct acp_region;
+struct acp_user;
 
 enum acp_cmd_state {
 	ACP_CMD_FREE,
@@ -50,6 +51,8 @@ struct acp_context {
 	struct acp_job *job;
 	u32 rank;
 	struct mm_struct *mm;	/* of the process that joined; grabbed, for accounting */
+	struct acp_user *user;	/* whom it counts for */
+	unsigned long paid;	/* KiB counted for the user that no ring or region has yet */
 	struct kref refs;
 	struct rcu_head rcu;
 	bool closed;		/* the rank has left */
@@ -59,6 +62,7 @@ struct acp_context {
 	struct acp_sqe *entries;
 	u32 depth;
 	size_t sq_bytes, cq_bytes;
+	u32 ring_kib;		/* counted for the user */
 	struct acp_cq *cq;	/* written by us, read-only for the user */
 
 	/* draining: one at a time, whoever comes; see queue.c */
@@ -86,6 +90,8 @@ struct acp_context {
 	u64 sync_want;		/* barrier this rank has arrived at, 0: none */
 	bool syncing, final;
 	bool finished;		/* passed a final barrier */
+
+	u64 events_read;	/* of the job's; under the lock of these */
 
 	struct list_head poll_link;	/* in the node's list, RCU */
 	struct list_head job_link;	/* in the job's, RCU */

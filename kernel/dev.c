@@ -15,15 +15,12 @@
 #include <linux/vmalloc.h>
 #include "barrier.h"
 #include "dev.h"
+#include "event.h"
 #include "job.h"
 #include "poller.h"
 #include "queue.h"
 #include "region.h"
 #include "station.h"
-
-static bool enable = true;
-module_param(enable, bool, 0644);
-MODULE_PARM_DESC(enable, "accept new ranks; 0 refuses them, those that joined go on");
 
 /* file->private_data: the context, once joined. */
 struct acp_file {
@@ -47,6 +44,9 @@ void acp_context_free(struct kref *ref)
 {
 	struct acp_context *ctx = container_of(ref, struct acp_context, refs);
 
+	/* The rings go a moment later; who runs again at once should not have to wait for it. */
+	acp_user_uncharge(ctx->user, ACP_LIMIT_USER_MEMORY, ctx->ring_kib);
+	acp_user_put(ctx->user);
 	call_rcu(&ctx->rcu, context_free_rcu);
 }
 
@@ -57,17 +57,30 @@ void acp_context_free(struct kref *ref)
 static void context_drop(struct acp_context *ctx)
 {
 	acp_region_remove_all(ctx);
+	acp_user_uncharge(ctx->user, ACP_LIMIT_USER_MEMORY, ctx->paid);
+	acp_user_uncharge(ctx->user, ACP_LIMIT_USER_RANKS, 1);
 	mmdrop(ctx->mm);
 	acp_context_put(ctx);
 }
 
-static struct acp_context *context_new(struct acp_job *job, const struct acp_join *j)
+static struct acp_context *context_alloc(struct acp_node *node)
 {
 	struct acp_context *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
-	int err;
 
 	if (!ctx)
-		return ERR_PTR(-ENOMEM);
+		return NULL;
+	ctx->user = acp_user_find(node);
+	if (ctx->user)
+		return ctx;
+	kfree(ctx);
+	return NULL;
+}
+
+/* All but its place in the job; on failure it is gone. */
+static int context_fill(struct acp_context *ctx, struct acp_job *job, const struct acp_join *j)
+{
+	int err;
+
 	ctx->job = job;
 	refcount_inc(&job->refs);
 	ctx->rank = j->rank;
@@ -81,6 +94,7 @@ static struct acp_context *context_new(struct acp_job *job, const struct acp_joi
 	ctx->next_stag = ACP_STAG_USER;
 	ctx->starter_bytes = j->starter_size;
 	ctx->heap_bytes = j->heap_size;
+	ctx->events_read = READ_ONCE(job->events.count);
 	err = acp_queue_create(ctx, j->depth);
 	if (!err)
 		err = acp_region_allocate(ctx, ACP_STAG_STARTER, j->starter_size);
@@ -88,14 +102,16 @@ static struct acp_context *context_new(struct acp_job *job, const struct acp_joi
 		err = acp_region_allocate(ctx, ACP_STAG_HEAP, j->heap_size);
 	if (!err)
 		err = acp_region_allocate(ctx, ACP_STAG_LIBRARY, PAGE_SIZE);
-	if (!err)
-		return ctx;
-	context_drop(ctx);
-	return ERR_PTR(err);
+	if (err)
+		context_drop(ctx);
+	return err;
 }
 
-/* The rank leaves: nobody finds it any more, nothing of it changes any more. */
-static void context_leave(struct acp_context *ctx)
+/*
+ * The rank leaves: nobody finds it any more, nothing of it changes any more.
+ * "Again": it may come once more, since nobody has seen it.
+ */
+static void context_leave(struct acp_context *ctx, bool again)
 {
 	struct acp_job *job = ctx->job;
 	u32 rank = ctx->rank;
@@ -108,7 +124,7 @@ static void context_leave(struct acp_context *ctx)
 	/* Who hears of it finds the rank gone. */
 	acp_barrier_leave(ctx);
 	context_drop(ctx);
-	acp_node_leave(job, rank, false);
+	acp_node_leave(job, rank, again);
 }
 
 /* ---- join ---- */
@@ -126,16 +142,23 @@ static int read_join(struct acp_join *j, void __user *arg)
 
 static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 {
-	struct acp_job *job = acp_node_join(acp_node_of(file->net), j);
-	struct acp_context *ctx;
+	struct acp_node *node = acp_node_of(file->net);
+	struct acp_context *ctx = context_alloc(node);
+	struct acp_job *job;
 	int err;
 
-	if (IS_ERR(job))
+	if (!ctx)
+		return ERR_PTR(-ENOMEM);
+	job = acp_node_join(node, j, ctx);
+	if (IS_ERR(job)) {
+		acp_user_put(ctx->user);
+		kfree(ctx);
 		return ERR_CAST(job);
-	ctx = context_new(job, j);
-	if (IS_ERR(ctx)) {
+	}
+	err = context_fill(ctx, job, j);
+	if (err) {
 		acp_node_leave(job, j->rank, true);
-		return ctx;
+		return ERR_PTR(err);
 	}
 	err = xa_insert_bh(&job->ranks, j->rank, ctx, GFP_KERNEL_ACCOUNT);
 	if (err) {
@@ -144,6 +167,7 @@ static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 		return ERR_PTR(err);
 	}
 	acp_near_set(&job->near_ranks, j->rank, ctx);
+	acp_node_arrived(job, j->rank);
 	smp_mb();	/* pairs with xchg() in acp_barrier_abort(): it finds us, or we see it */
 	if (READ_ONCE(job->aborted))
 		acp_queue_abort(ctx);
@@ -157,13 +181,14 @@ static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 
 static int ioctl_join(struct acp_file *file, void __user *arg)
 {
+	struct acp_join __user *to = arg;
 	struct acp_context *ctx;
 	struct acp_join j;
 	int err = read_join(&j, arg);
 
 	if (err)
 		return err;
-	if (!READ_ONCE(enable))
+	if (!acp_limits_enabled(acp_node_of(file->net)))
 		return -EOPNOTSUPP;
 	mutex_lock(&file->lock);
 	if (file->ctx) {
@@ -173,7 +198,9 @@ static int ioctl_join(struct acp_file *file, void __user *arg)
 		memzero_explicit(j.key, sizeof(j.key));
 		err = PTR_ERR_OR_ZERO(ctx);
 		if (!err && copy_to_user(arg, &j, sizeof(j))) {
-			context_leave(ctx);
+			/* Its user does not know of it: barriers need not, either. */
+			ctx->finished = true;
+			context_leave(ctx, true);
 			err = -EFAULT;
 		}
 		/* Only now: another thread may use the file at once. */
@@ -183,13 +210,17 @@ static int ioctl_join(struct acp_file *file, void __user *arg)
 	}
 	mutex_unlock(&file->lock);
 	memzero_explicit(&j, sizeof(j));
-	return err;
+	if (!acp_over_which(err))
+		return err;
+	acp_stat_inc(acp_node_of(file->net), limit_calls);
+	return put_user(acp_over_which(err), &to->node) ?: -EDQUOT;
 }
 
 /* ---- the other calls; the caller is the process that joined ---- */
 
 static int ioctl_reg(struct acp_context *ctx, void __user *arg)
 {
+	struct acp_reg __user *to = arg;
 	struct acp_reg reg;
 	u32 left;
 	int err;
@@ -199,6 +230,10 @@ static int ioctl_reg(struct acp_context *ctx, void __user *arg)
 	if (reg.size != sizeof(reg))
 		return -EINVAL;
 	err = acp_region_register(ctx, &reg);
+	if (acp_over_which(err)) {
+		acp_stat_inc(ctx->job->node, limit_calls);
+		return put_user(acp_over_which(err), &to->key) ?: -EDQUOT;
+	}
 	if (err)
 		return err;
 	if (!copy_to_user(arg, &reg, sizeof(reg)))
@@ -250,27 +285,26 @@ static bool ended(struct acp_context *ctx)
 	return READ_ONCE(ctx->job->aborted);
 }
 
+/* Never shorter than asked for: jiffies may be late and then jump. */
 static int wait_for(struct acp_context *ctx, u64 ticket, u64 timeout_ns)
 {
-	unsigned long ticks = MAX_SCHEDULE_TIMEOUT;
-	long left;
+	ktime_t timeout = min_t(u64, timeout_ns, KTIME_MAX);
+	int err;
 
 	if (acp_queue_completed(ctx) >= ticket)
 		return 0;
 	if (ended(ctx))
 		return -ECANCELED;
-	if (!timeout_ns)
+	if (!timeout)
 		return -ETIMEDOUT;
-	if (timeout_ns < (u64)MAX_JIFFY_OFFSET * (NSEC_PER_SEC / HZ))
-		ticks = nsecs_to_jiffies(timeout_ns) + 1;
-	left = wait_event_interruptible_timeout(ctx->wait,
-						acp_queue_completed(ctx) >= ticket || ended(ctx),
-						ticks);
+	err = wait_event_interruptible_hrtimeout(ctx->wait,
+						 acp_queue_completed(ctx) >= ticket || ended(ctx),
+						 timeout);
 	if (acp_queue_completed(ctx) >= ticket)
 		return 0;
 	if (ended(ctx))
 		return -ECANCELED;
-	return left < 0 ? -EINTR : -ETIMEDOUT;
+	return err == -ERESTARTSYS ? -EINTR : -ETIMEDOUT;
 }
 
 static int ioctl_wait(struct acp_context *ctx, void __user *arg)
@@ -329,6 +363,41 @@ static int ioctl_peer(struct acp_context *ctx, void __user *arg)
 	return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
 }
 
+static int ioctl_state(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_rank_state s;
+	u8 status;
+
+	if (copy_from_user(&s, arg, sizeof(s)))
+		return -EFAULT;
+	if (s.size != sizeof(s) || s.rank >= ctx->job->ga.nprocs)
+		return -EINVAL;
+	s.state = acp_event_state(ctx->job, s.rank, &status);
+	s.status = status;
+	return copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : 0;
+}
+
+static int ioctl_event(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_event e;
+	u64 number;
+	int err;
+
+	if (copy_from_user(&e, arg, sizeof(e)))
+		return -EFAULT;
+	if (e.size != sizeof(e))
+		return -EINVAL;
+	/* Again, if another thread was faster. */
+	do {
+		err = acp_event_next(ctx, &e, &number);
+		if (err)
+			return err;
+		if (copy_to_user(arg, &e, sizeof(e)))
+			return -EFAULT;
+	} while (!acp_event_take(ctx, number));
+	return 0;
+}
+
 static int ioctl_abort(struct acp_context *ctx, void __user *arg)
 {
 	acp_barrier_abort(ctx->job, true);
@@ -343,11 +412,13 @@ static int (* const calls[])(struct acp_context *ctx, void __user *arg) = {
 	[_IOC_NR(ACP_IOC_SYNC)] = ioctl_sync,
 	[_IOC_NR(ACP_IOC_PEER)] = ioctl_peer,
 	[_IOC_NR(ACP_IOC_ABORT)] = ioctl_abort,
+	[_IOC_NR(ACP_IOC_STATE)] = ioctl_state,
+	[_IOC_NR(ACP_IOC_EVENT)] = ioctl_event,
 };
 
 static const unsigned int numbers[] = {
 	ACP_IOC_JOIN, ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_DOORBELL, ACP_IOC_WAIT, ACP_IOC_SYNC,
-	ACP_IOC_PEER, ACP_IOC_ABORT,
+	ACP_IOC_PEER, ACP_IOC_ABORT, ACP_IOC_STATE, ACP_IOC_EVENT,
 };
 
 /* The context, if it is the caller's and its job still has a node. */
@@ -502,7 +573,7 @@ static int dev_release(struct inode *inode, struct file *filp)
 	struct acp_file *file = filp->private_data;
 
 	if (file->ctx)
-		context_leave(file->ctx);
+		context_leave(file->ctx, false);
 	put_net(file->net);
 	kfree(file);
 	return 0;
@@ -520,6 +591,8 @@ static __poll_t dev_poll(struct file *filp, poll_table *table)
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (READ_ONCE(ctx->sq->tail) - acp_queue_completed(ctx) < ctx->depth)
 		mask |= EPOLLOUT | EPOLLWRNORM;
+	if (acp_event_pending(ctx))
+		mask |= EPOLLPRI;
 	if (ended(ctx))
 		mask |= EPOLLERR | EPOLLHUP;
 	return mask;

@@ -7,7 +7,9 @@
 #include <linux/slab.h>
 #include <linux/socket.h>
 #include <linux/uaccess.h>
+#include "aead.h"
 #include "job.h"
+#include "limits.h"
 
 /* For sizes that a caller asks for: it pays, and no message when there is no such memory. */
 #define GFP_USER_WISH (GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
@@ -116,8 +118,6 @@ static void *read_array(u64 ptr, u32 n, size_t size)
 {
 	void *p;
 
-	if (!n || n > ACP_RUNS_MAX)
-		return ERR_PTR(-EINVAL);
 	p = kvmalloc_array(n, size, GFP_USER_WISH);
 	if (!p)
 		return ERR_PTR(-ENOMEM);
@@ -130,9 +130,10 @@ static void *read_array(u64 ptr, u32 n, size_t size)
 
 static int read_runs(struct acp_job *job, const struct acp_join *j)
 {
-	void *p = read_array(j->rank_run_ptr, j->rank_runs, sizeof(*job->rank_runs));
+	void *p;
 	int err;
 
+	p = read_array(j->rank_run_ptr, j->rank_runs, sizeof(*job->rank_runs));
 	if (IS_ERR(p))
 		return PTR_ERR(p);
 	job->rank_runs = p;
@@ -194,7 +195,10 @@ static int check(const struct acp_join *j)
 	if (!j->nprocs || j->nprocs > ACP_RANKS_MAX || j->rank >= j->nprocs || !j->job ||
 	    j->generation > U16_MAX || !j->nodes || j->nodes > j->nprocs || !j->colors ||
 	    j->colors > ACP_COLORS_MAX || !j->port || j->port > U16_MAX ||
-	    j->integrity > ACP_INTEGRITY_CRC32C || j->flags)
+	    j->integrity > ACP_INTEGRITY_AEAD || j->flags)
+		return -EINVAL;
+	if (!j->rank_runs || j->rank_runs > ACP_RUNS_MAX || !j->node_runs ||
+	    j->node_runs > ACP_RUNS_MAX)
 		return -EINVAL;
 	if (j->timeout_ms < 10 || j->timeout_ms > 3600000 || j->open_timeout_ms < 10 ||
 	    j->open_timeout_ms > 3600000)
@@ -224,6 +228,8 @@ static void init_fields(struct acp_job *job, struct acp_node *node, const struct
 	xa_init_flags(&job->peers, XA_FLAGS_LOCK_BH);
 	spin_lock_init(&job->barrier.lock);
 	init_waitqueue_head(&job->barrier.wait);
+	spin_lock_init(&job->events.lock);
+	xa_init_flags(&job->events.left, XA_FLAGS_LOCK_BH);
 }
 
 static void job_free(struct rcu_head *rcu)
@@ -231,15 +237,35 @@ static void job_free(struct rcu_head *rcu)
 	struct acp_job *job = container_of(rcu, struct acp_job, rcu);
 
 	memzero_explicit(&job->key, sizeof(job->key));
+	xa_destroy(&job->events.left);
 	kvfree(job->rank_runs);
 	kvfree(job->node_runs);
 	kfree(job);
 }
 
+int acp_job_charge_runs(struct acp_job *job)
+{
+	u32 kib = (job->n_rank_runs * sizeof(*job->rank_runs) +
+		   job->n_node_runs * sizeof(*job->node_runs)) >> 10;
+	int err = acp_user_charge(job->user, ACP_LIMIT_USER_MEMORY, kib);
+
+	if (!err)
+		job->run_kib = kib;
+	return err;
+}
+
+static void stop_counting(struct acp_job *job)
+{
+	acp_user_uncharge(job->user, ACP_LIMIT_USER_MEMORY, job->run_kib);
+	acp_user_put(job->user);
+}
+
 void acp_job_put(struct acp_job *job)
 {
-	if (refcount_dec_and_test(&job->refs))
-		call_rcu(&job->rcu, job_free);
+	if (!refcount_dec_and_test(&job->refs))
+		return;
+	stop_counting(job);
+	call_rcu(&job->rcu, job_free);
 }
 
 struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *j)
@@ -252,9 +278,17 @@ struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *j)
 	job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
 	if (!job)
 		return ERR_PTR(-ENOMEM);
+	job->user = acp_user_find(node);
+	if (!job->user) {
+		kfree(job);
+		return ERR_PTR(-ENOMEM);
+	}
 	init_fields(job, node, j);
 	err = read_runs(job, j);
+	if (!err && acp_job_sealed(job))
+		err = acp_aead_start(job);
 	if (err) {
+		stop_counting(job);
 		job_free(&job->rcu);
 		return ERR_PTR(err);
 	}

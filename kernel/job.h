@@ -24,8 +24,10 @@
 #include "core/frame.h"
 #include "near.h"
 
+struct acp_cipher;
 struct acp_node;
 struct acp_socket;
+struct acp_user;
 
 #define ACP_BARRIER_ARITY 4
 
@@ -44,6 +46,30 @@ struct acp_barrier {
 	u8 owed[ACP_BARRIER_ARITY + 1];	/* ACP_MSG_ flags that it must be told yet */
 };
 
+#define ACP_EVENTS	64	/* kept; 2^n */
+#define ACP_LEFT_MOST	1024	/* ranks that left without having finalized, told and remembered */
+
+/* What has happened: struct acp_event without what is each reader's. */
+struct acp_news {
+	u8 type;		/* ACP_EVENT_ */
+	u8 status;		/* ACP_ST_ */
+	u8 color;
+	u32 node, rank;
+};
+
+struct acp_events {
+	spinlock_t lock;	/* bh; guards last[] and count, and where its readers are */
+	u64 count;		/* ever */
+	struct acp_news last[ACP_EVENTS];
+	struct xarray left;	/* ranks that left; under its lock, readers: RCU */
+	u32 n_left;		/* likewise; all that was counted */
+};
+
+/* Of a rank of this node, in seats; none: it has not come yet. */
+#define ACP_SEAT_LEFT	xa_mk_value(0)
+#define ACP_SEAT_TAKEN	xa_mk_value(1)	/* it is about to come */
+#define ACP_SEAT_HERE	xa_mk_value(2)	/* it has come; without a context, it is leaving */
+
 struct acp_job {
 	/* fixed from creation on */
 	struct acp_node *node;
@@ -58,7 +84,10 @@ struct acp_job {
 	u64 limit, open_limit;	/* ns */
 	struct acp_ga_layout ga;
 	siphash_key_t key;
+	struct acp_cipher __percpu *ciphers;	/* of one whose frames are encrypted */
 	kuid_t owner;
+	struct acp_user *user;	/* whom it counts for; until nobody holds the job */
+	u32 run_kib;		/* of the runs, likewise */
 	u32 n_rank_runs, n_node_runs;
 	struct acp_rank_run *rank_runs;
 	struct acp_node_run *node_runs;
@@ -68,20 +97,28 @@ struct acp_job {
 	struct acp_near near_ranks;
 	struct list_head contexts;	/* the same; RCU, under the node's poll_lock */
 	struct xarray peers;	/* node and color -> peer; RCU */
+	atomic_long_t n_peers;	/* but those that barriers need */
 	struct acp_near near_peers;
 	struct acp_socket *sockets[ACP_COLORS_MAX];
 	struct acp_barrier barrier;
+	struct acp_events events;
 	bool aborted;
 	u32 stranger;		/* node that runs another set-up of the job, plus 1; or 0 */
 
 	refcount_t refs;	/* contexts, work under way, the node's table */
 	u32 members;		/* ranks here; under the node's mutex */
-	struct xarray seats;	/* rank -> is it here, or was it; likewise */
+	struct xarray seats;	/* rank -> is it here, or was it; likewise, readers: RCU */
 	bool dead;		/* out of the node's table; likewise */
 	u64 left_at;		/* ns, when the last rank left */
 	struct delayed_work tend;	/* holds a reference */
 	struct rcu_head rcu;
 };
+
+/* Are its frames encrypted? */
+static inline bool acp_job_sealed(const struct acp_job *job)
+{
+	return unlikely(job->integrity == ACP_INTEGRITY_AEAD);
+}
 
 /* Have all ranks been in a barrier?  Then all nodes have the same set-up. */
 static inline bool acp_job_met(const struct acp_job *job)
@@ -110,9 +147,13 @@ static inline unsigned long acp_job_index(u32 id, u16 generation)
 
 /*
  * Build a job from a join request, reading the runs from user memory.
- * May sleep.  Returns ERR_PTR(-EINVAL, -EFAULT, -ENOMEM, -EAFNOSUPPORT).
+ * May sleep.  Returns ERR_PTR(-EINVAL, -EFAULT, -ENOMEM, -EAFNOSUPPORT,
+ * -EOPNOTSUPP, -EINTR).
  */
 struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *join);
+
+/* Count the runs for its user, until nobody holds the job: 0 or acp_over(). */
+int acp_job_charge_runs(struct acp_job *job);
 
 /* Does what a second rank brings agree with the job?  0, -EACCES, -EPROTO. */
 int acp_job_match(const struct acp_job *job, const struct acp_job *other);

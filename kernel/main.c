@@ -2,14 +2,24 @@
 /* Init in order, exit in reverse. */
 #include <linux/module.h>
 #include <linux/rcupdate.h>
+#include "aead.h"
 #include "dev.h"
+#include "limits.h"
 #include "node.h"
 #include "station.h"
 
+/* Global addresses and counters of 64 bits are read and written as one word. */
+#ifndef CONFIG_64BIT
+#error "ACP needs a 64-bit kernel"
+#endif
+
 static int __init acp_init(void)
 {
-	int err = acp_station_init();
+	int err = acp_limits_init();
 
+	if (err)
+		return err;
+	err = acp_station_init();
 	if (err)
 		return err;
 	err = acp_node_init();
@@ -38,6 +48,7 @@ static void __exit acp_exit(void)
 	rcu_barrier();
 	rcu_barrier();
 	acp_udp_exit();
+	acp_aead_exit();
 	acp_station_exit();
 }
 

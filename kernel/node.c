@@ -11,14 +11,13 @@
 #include "demux.h"
 #include "node.h"
 #include "poller.h"
+#include "queue.h"
+#include "region.h"
 #include "station.h"
 
 #define LINGER_QUIET	(200 * NSEC_PER_MSEC)	/* without frames in flight, after the last rank */
 #define LINGER_POLL	(HZ / 10)
 #define TEND_EVERY	(5 * HZ)
-
-#define SEAT_LEFT	xa_mk_value(0)
-#define SEAT_TAKEN	xa_mk_value(1)
 
 static unsigned int node_id;
 static struct workqueue_struct *tenders;	/* of our own, so that the module can wait for it */
@@ -56,38 +55,88 @@ static struct acp_peer *peer_new(struct acp_job *job, u32 node, u32 color)
 	__skb_queue_head_init(&peer->held);
 	draw_epochs(epochs);
 	acp_flow_init(&peer->flow, epochs[0], epochs[1], job->limit, acp_job_open_limit(job));
+	if (acp_job_sealed(job))
+		acp_aead_secret(&peer->secret, job, node, color);
 	acp_peer_init(peer);
 	return peer;
 }
 
+/*
+ * Is it a flow that job_peers is for?  Those over which barriers go are not:
+ * they are at most ACP_BARRIER_ARITY + 1, and all nodes would suffer.
+ */
+static bool is_limited(const struct acp_job *job, u32 node, u32 color)
+{
+	return color || !acp_barrier_neighbour(job, node);
+}
+
+/* Count it as a flow of its job and as memory of its user. */
+static bool count_peer(struct acp_job *job, bool limited)
+{
+	if (limited &&
+	    !acp_limit_take(&job->n_peers, 1, acp_limit(job->node, ACP_LIMIT_JOB_PEERS)))
+		return false;
+	if (!acp_user_charge(job->user, ACP_LIMIT_USER_MEMORY, ACP_PEER_KIB))
+		return true;
+	if (limited)
+		atomic_long_dec(&job->n_peers);
+	return false;
+}
+
+static void uncount_peer(struct acp_job *job, bool limited)
+{
+	acp_user_uncharge(job->user, ACP_LIMIT_USER_MEMORY, ACP_PEER_KIB);
+	if (limited)
+		atomic_long_dec(&job->n_peers);
+}
+
+/* In the table of its job, whose lock is held: so that none is counted twice. */
+static struct acp_peer *peer_add(struct acp_job *job, u32 node, u32 color)
+{
+	bool limited = is_limited(job, node, color);
+	struct acp_peer *peer;
+
+	if (!count_peer(job, limited)) {
+		acp_stat_inc(job->node, limit_peers);
+		return NULL;
+	}
+	peer = peer_new(job, node, color);
+	if (peer && !__xa_insert(&job->peers, acp_peer_index(node, color), peer,
+				 GFP_ATOMIC | __GFP_NOWARN)) {
+		acp_near_set(&job->near_peers, node + color, peer);
+		return peer;
+	}
+	kfree_sensitive(peer);
+	uncount_peer(job, limited);
+	return NULL;
+}
+
 struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color)
 {
-	struct acp_peer *peer = acp_peer_find(job, node, color), *other;
+	struct acp_peer *peer = acp_peer_find(job, node, color);
 
 	if (READ_ONCE(job->dead))
 		return NULL;
 	if (peer)
 		return peer;
-	peer = peer_new(job, node, color);
-	if (!peer)
-		return NULL;
-	other = xa_cmpxchg_bh(&job->peers, acp_peer_index(node, color), NULL, peer,
-			      GFP_ATOMIC | __GFP_NOWARN);
-	if (!other) {
-		acp_near_set(&job->near_peers, node + color, peer);
-		return peer;
-	}
-	kfree(peer);
-	return xa_is_err(other) ? NULL : other;
+	xa_lock_bh(&job->peers);
+	peer = xa_load(&job->peers, acp_peer_index(node, color)) ?: peer_add(job, node, color);
+	xa_unlock_bh(&job->peers);
+	return peer;
+}
+
+static void peer_gone(struct rcu_head *rcu)
+{
+	kfree_sensitive(container_of(rcu, struct acp_peer, rcu));
 }
 
 static void peer_free(struct acp_peer *peer)
 {
 	dst_release(peer->dst);
-	kvfree(peer->slots);
-	kvfree(peer->sent);
+	acp_peer_give_back_slots(peer);
 	kfree(peer->fails);
-	kfree_rcu(peer, rcu);
+	acp_user_uncharge(peer->job->user, ACP_LIMIT_USER_MEMORY, ACP_PEER_KIB);
+	call_rcu(&peer->rcu, peer_gone);
 }
 
 /*
@@ -110,6 +159,31 @@ void acp_peer_destroy_all(struct acp_job *job)
 
 /* ---- jobs ---- */
 
+/* A job counts from when it is in the table until it is out of it.  Under node->lock. */
+static int count_job(struct acp_job *job)
+{
+	struct acp_node *node = job->node;
+	int err;
+
+	if (node->n_jobs >= acp_limit(node, ACP_LIMIT_JOBS))
+		return acp_over(ACP_LIMIT_JOBS);
+	err = acp_user_charge(job->user, ACP_LIMIT_USER_JOBS, 1);
+	if (err)
+		return err;
+	err = acp_job_charge_runs(job);
+	if (err)
+		acp_user_uncharge(job->user, ACP_LIMIT_USER_JOBS, 1);
+	else
+		node->n_jobs++;
+	return err;
+}
+
+static void uncount_job(struct acp_job *job)
+{
+	job->node->n_jobs--;
+	acp_user_uncharge(job->user, ACP_LIMIT_USER_JOBS, 1);
+}
+
 /* Out of the table, nothing arrives any more, nothing is left.  Under node->lock. */
 static void job_destroy(struct acp_job *job)
 {
@@ -118,10 +192,13 @@ static void job_destroy(struct acp_job *job)
 		acp_job_put(job);	/* the work's */
 	xa_erase(&job->node->jobs, acp_job_index(job->id, job->generation));
 	acp_near_clear(&job->node->near_jobs, job->id, job);
+	uncount_job(job);
 	synchronize_rcu();
 	acp_station_flush();
 	acp_peer_destroy_all(job);
 	acp_socket_close(job);
+	if (acp_job_sealed(job))
+		acp_aead_release();
 	xa_destroy(&job->seats);
 	acp_job_put(job);
 }
@@ -182,15 +259,22 @@ static void tend(struct work_struct *work)
 /* Into the table, which then holds a reference, as does the tending work.  Under node->lock. */
 static int job_add(struct acp_node *node, struct acp_job *job)
 {
-	int err;
+	int err = count_job(job);
 
+	if (err)
+		return err;
 	INIT_DELAYED_WORK(&job->tend, tend);
+	if (acp_job_sealed(job))
+		acp_aead_hold();
 	err = acp_socket_open(job);
 	if (!err)
 		err = xa_err(xa_store(&node->jobs, acp_job_index(job->id, job->generation), job,
 				      GFP_KERNEL_ACCOUNT));
 	if (err) {
 		acp_socket_close(job);
+		if (acp_job_sealed(job))
+			acp_aead_release();
+		uncount_job(job);
 		return err;
 	}
 	acp_near_set(&node->near_jobs, job->id, job);
@@ -199,58 +283,120 @@ static int job_add(struct acp_node *node, struct acp_job *job)
 	return 0;
 }
 
-/* The job that others here have joined, or the wanted one, which then is in the table. */
-static struct acp_job *find_or_add(struct acp_node *node, struct acp_job *wanted)
+/* ---- ranks ---- */
+
+/*
+ * A rank is here once in the life of a job: tickets begin anew, and what is
+ * under way for the first one would be taken for the second one's.
+ */
+static int seat_free(struct acp_job *job, u32 rank)
+{
+	void *seat = xa_load(&job->seats, rank);
+
+	if (seat)
+		return seat == ACP_SEAT_LEFT ? -ESTALE : -EEXIST;
+	return 0;
+}
+
+static int take_seat(struct acp_job *job, u32 rank)
+{
+	return xa_err(xa_store_bh(&job->seats, rank, ACP_SEAT_TAKEN, GFP_KERNEL_ACCOUNT));
+}
+
+/* The job, if others here have joined it and the rank may, too.  NULL: nobody has. */
+static struct acp_job *joined_by_others(struct acp_node *node, const struct acp_job *wanted,
+					u32 rank)
+{
+	struct acp_job *job = acp_job_find(node, wanted->id, wanted->generation);
+	int err;
+
+	if (!job || !job->members)
+		return NULL;
+	err = acp_job_match(job, wanted) ?: seat_free(job, rank);
+	return err ? ERR_PTR(err) : job;
+}
+
+/* Put the wanted job into the table, in place of one that lingers. */
+static struct acp_job *begin(struct acp_node *node, struct acp_job *wanted)
+{
+	struct acp_job *former = acp_job_find(node, wanted->id, wanted->generation);
+	int err;
+
+	if (former)
+		job_destroy(former);
+	err = acp_poller_start(node) ?: job_add(node, wanted);
+	return err ? ERR_PTR(err) : wanted;
+}
+
+/* What a rank begins with counts before anything is made: its user is told at once. */
+static int pay(struct acp_context *ctx, const struct acp_job *job, const struct acp_join *join)
+{
+	unsigned long kib = 0;
+	int err = acp_queue_price(job->node, join->depth, &kib);
+
+	err = err ?: acp_region_price(job, join->starter_size, &kib);
+	err = err ?: acp_region_price(job, join->heap_size, &kib);
+	err = err ?: acp_region_price(job, PAGE_SIZE, &kib);
+	err = err ?: acp_user_charge(ctx->user, ACP_LIMIT_USER_RANKS, 1);
+	if (err)
+		return err;
+	err = acp_user_charge(ctx->user, ACP_LIMIT_USER_MEMORY, kib);
+	if (err)
+		acp_user_uncharge(ctx->user, ACP_LIMIT_USER_RANKS, 1);
+	else
+		ctx->paid = kib;
+	return err;
+}
+
+static void pay_back(struct acp_context *ctx)
+{
+	acp_user_uncharge(ctx->user, ACP_LIMIT_USER_MEMORY, ctx->paid);
+	acp_user_uncharge(ctx->user, ACP_LIMIT_USER_RANKS, 1);
+}
+
+static struct acp_job *join_wanted(struct acp_node *node, struct acp_job *wanted,
+				   const struct acp_join *join, struct acp_context *ctx)
 {
 	struct acp_job *job;
 	int err;
 
 	if (node->dying)
 		return ERR_PTR(-ENODEV);
-	job = acp_job_find(node, wanted->id, wanted->generation);
-	if (job && job->members) {
-		err = acp_job_match(job, wanted);
-		return err ? ERR_PTR(err) : job;
+	job = joined_by_others(node, wanted, join->rank);
+	err = PTR_ERR_OR_ZERO(job) ?: pay(ctx, wanted, join);
+	if (err)
+		return ERR_PTR(err);
+	if (!job)
+		job = begin(node, wanted);
+	err = PTR_ERR_OR_ZERO(job) ?: take_seat(job, join->rank);
+	if (err) {
+		pay_back(ctx);
+		return ERR_PTR(err);
 	}
-	if (job)
-		job_destroy(job);
-	err = acp_poller_start(node);
-	if (!err)
-		err = job_add(node, wanted);
-	return err ? ERR_PTR(err) : wanted;
+	job->members++;
+	refcount_inc(&job->refs);
+	return job;
 }
 
-/*
- * A rank is here once in the life of a job: tickets begin anew, and what is
- * under way for the first one would be taken for the second one's.
- */
-static int take_seat(struct acp_job *job, u32 rank)
-{
-	void *seat = xa_load(&job->seats, rank);
-
-	if (seat)
-		return seat == SEAT_TAKEN ? -EEXIST : -ESTALE;
-	return xa_err(xa_store_bh(&job->seats, rank, SEAT_TAKEN, GFP_KERNEL_ACCOUNT));
-}
-
-struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join)
+struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join,
+			      struct acp_context *ctx)
 {
 	/* Not under the lock: user memory may take as long as its owner likes. */
 	struct acp_job *wanted = acp_job_create(node, join), *job;
-	int err;
 
 	if (IS_ERR(wanted))
 		return wanted;
 	mutex_lock(&node->lock);
-	job = find_or_add(node, wanted);
-	err = IS_ERR(job) ? PTR_ERR(job) : take_seat(job, join->rank);
-	if (!err) {
-		job->members++;
-		refcount_inc(&job->refs);
-	}
+	job = join_wanted(node, wanted, join, ctx);
 	mutex_unlock(&node->lock);
 	acp_job_put(wanted);
-	return err ? ERR_PTR(err) : job;
+	return job;
+}
+
+void acp_node_arrived(struct acp_job *job, u32 rank)
+{
+	/* Unless the job has ended meanwhile; its seats went with it. */
+	xa_cmpxchg_bh(&job->seats, rank, ACP_SEAT_TAKEN, ACP_SEAT_HERE, GFP_KERNEL);
 }
 
 void acp_node_leave(struct acp_job *job, u32 rank, bool again)
@@ -259,7 +405,7 @@ void acp_node_leave(struct acp_job *job, u32 rank, bool again)
 
 	mutex_lock(&node->lock);
 	if (!job->dead)
-		xa_store_bh(&job->seats, rank, again ? NULL : SEAT_LEFT, GFP_KERNEL);
+		xa_store_bh(&job->seats, rank, again ? NULL : ACP_SEAT_LEFT, GFP_KERNEL);
 	if (!--job->members && !job->dead) {
 		job->left_at = acp_now();
 		if (!mod_delayed_work(tenders, &job->tend, LINGER_POLL))
@@ -308,11 +454,17 @@ static int __net_init node_enter(struct net *net)
 	if (!node->stats)
 		return -ENOMEM;
 	acp_poller_init(node);
-	if (!proc_create_net_single("acp", 0444, net->proc_net, stats_show, NULL)) {
-		free_percpu(node->stats);
-		return -ENOMEM;
-	}
+	if (acp_limits_enter(node))
+		goto stats;
+	if (!proc_create_net_single("acp", 0444, net->proc_net, stats_show, NULL))
+		goto limits;
 	return 0;
+
+limits:
+	acp_limits_leave(node);
+stats:
+	free_percpu(node->stats);
+	return -ENOMEM;
 }
 
 /* The namespace goes away: jobs end, whoever still holds their files. */
@@ -323,6 +475,7 @@ static void __net_exit node_leave(struct net *net)
 	unsigned long i;
 
 	remove_proc_entry("acp", net->proc_net);
+	acp_limits_leave(node);
 	mutex_lock(&node->lock);
 	node->dying = true;
 	xa_for_each(&node->jobs, i, job) {

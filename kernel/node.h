@@ -12,9 +12,11 @@
 #include <linux/ktime.h>
 #include <linux/mutex.h>
 #include <net/net_namespace.h>
+#include "aead.h"
 #include "context.h"
 #include "core/flow.h"
 #include "job.h"
+#include "limits.h"
 #include "stats.h"
 
 struct acp_poller {
@@ -29,6 +31,7 @@ struct acp_node {
 	struct net *net;
 	struct mutex lock;	/* jobs come and go, sockets */
 	struct xarray jobs;	/* acp_job_index -> job; RCU */
+	u32 n_jobs;		/* those that linger included */
 	struct acp_near near_jobs;
 	struct list_head sockets;
 	struct acp_demux *demux;	/* made with the first socket */
@@ -36,6 +39,7 @@ struct acp_node {
 	spinlock_t poll_lock;	/* guards the list; readers: RCU */
 	struct list_head poll_list;	/* contexts with a ring */
 	struct acp_poller poller;
+	struct acp_limits limits;
 	bool dying;
 };
 
@@ -44,11 +48,16 @@ void acp_node_exit(void);
 struct acp_node *acp_node_of(struct net *net);
 
 /*
- * Join or leave: the job is found or made, and the rank counted.  Who leaves
+ * Join or leave: the job is found or made, and the rank counted, with the memory
+ * that it will need (ctx->paid): who is refused has made nothing.  Who leaves
  * may come "again" if it was never seen.  May sleep.  Errors as of ACP_IOC_JOIN.
  */
-struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join);
+struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join,
+			      struct acp_context *ctx);
 void acp_node_leave(struct acp_job *job, u32 rank, bool again);
+
+/* The rank, which has joined, is in job->ranks now. */
+void acp_node_arrived(struct acp_job *job, u32 rank);
 
 /* A job of this node, or NULL.  RCU. */
 static inline struct acp_job *acp_job_find(struct acp_node *node, u32 id, u16 generation)
@@ -64,10 +73,21 @@ static inline struct acp_job *acp_job_find(struct acp_node *node, u32 id, u16 ge
 
 /* A frame's contents, kept until it is acknowledged. */
 struct acp_sent {
-	struct list_head items;	/* whole messages; or one item, of which it is a piece */
-	struct acp_item *piece;
-	u64 offset;
-	u32 length;
+	struct acp_item *piece;	/* it is a piece of this one; or NULL */
+	union {
+		struct {
+			u64 offset;
+			u32 length;
+		};
+		struct list_head items;	/* whole messages, of more than one item or not */
+	};
+};
+
+/* What became of a peer's flows; kept as long as the job. */
+enum acp_fate {
+	ACP_FATE_NONE,		/* none ever failed */
+	ACP_FATE_LOST,		/* the last one failed, and no other has opened since */
+	ACP_FATE_BACK,		/* one failed, and another one has opened */
 };
 
 struct acp_peer {
@@ -88,9 +108,18 @@ struct acp_peer {
 	struct list_head dropped;	/* items of a flow that failed */
 	u8 dropped_status;
 	bool lost;			/* acp_station_lost() is due */
+	u8 fate;			/* enum acp_fate */
+	u8 lost_status;			/* ACP_ST_: why the last one failed */
+	bool tell_lost, tell_back;	/* the ranks here are to be told so */
 	struct dst_entry *dst;
 	u32 dst_cookie;
 	u32 mtu;			/* bytes of a datagram's payload */
+	u16 narrow;			/* bytes of IP that the path really takes, 0: see route */
+	u64 narrow_until;		/* ns, when to try again */
+	u64 doubted;			/* number of the frame that may be too long for the path */
+	u64 doubted_at;			/* when it was last sent and that counted */
+	u8 doubts;
+	bool blameless;			/* ... though it is not its length */
 	bool retry;			/* memory was short: try again soon */
 	bool wanted;			/* somebody waits for the flow to open */
 	bool dead;
@@ -100,8 +129,14 @@ struct acp_peer {
 	u64 armed;		/* when the timer will fire, ~0: not armed */
 	struct hrtimer timer;
 	struct tasklet_struct work;
+	struct acp_secret secret;	/* of a job whose frames are encrypted */
 	struct rcu_head rcu;
 };
+
+/* What it counts as memory of the job's user; and while it is in use, its slots besides. */
+#define ACP_PEER_KIB	DIV_ROUND_UP(sizeof(struct acp_peer), SZ_1K)
+#define ACP_SLOTS_KIB	DIV_ROUND_UP(ACP_FRAME_WINDOW * (sizeof(struct acp_flow_slot) + \
+							 sizeof(struct acp_sent)), SZ_1K)
 
 /* Key of a peer in its job's table. */
 static inline unsigned long acp_peer_index(u32 node, u32 color)
@@ -122,6 +157,7 @@ static inline struct acp_peer *acp_peer_find(struct acp_job *job, u32 node, u32 
 	return xa_load(&job->peers, acp_peer_index(node, color));
 }
 
+/* The peer, which is made if need be; NULL: no memory, or the job has as many as it may. */
 struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color);
 
 /* All peers of a job that is out of the table.  Sleeps. */
@@ -187,6 +223,9 @@ void acp_udp_exit(void);
 void acp_peer_init(struct acp_peer *peer);
 void acp_peer_stop(struct acp_peer *peer);
 void acp_peer_reclaim(struct acp_peer *peer);
+
+/* Under the lock, or when nobody else has the peer any more. */
+void acp_peer_give_back_slots(struct acp_peer *peer);
 
 /* Nothing to send, nothing awaited.  Under the lock. */
 static inline bool acp_peer_idle(const struct acp_peer *peer)

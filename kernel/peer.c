@@ -15,6 +15,8 @@
 #include <linux/crc32.h>
 #include <linux/net.h>
 #include <linux/slab.h>
+#include <net/inet_ecn.h>
+#include "event.h"
 #include "node.h"
 #include "region.h"
 #include "udp.h"
@@ -24,6 +26,7 @@
 #define AT_ONCE		256	/* bytes of messages */
 #define HELD_MAX	64	/* fenced frames of a peer that wait */
 #define RETRY_NS	(2 * NSEC_PER_MSEC)
+#define DOUBTS		6	/* until a frame is too long for its path */
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer gives its slots back */
 
 /* ---- building frames, under the lock ---- */
@@ -100,9 +103,9 @@ static u32 frags_crc(const struct sk_buff *skb)
 	return ~crc;
 }
 
-/* Append a short message with its payload. */
-static void put_short(struct sk_buff *skb, const struct acp_msg *m, struct acp_region *r,
-		      const void *inline_data, u64 offset)
+/* Append a message with a copy of its payload. */
+static void put_copy(struct sk_buff *skb, const struct acp_msg *m, struct acp_region *r,
+		     const void *inline_data, u64 offset)
 {
 	u32 head = acp_msg_head(m), size = acp_msg_size(m);
 	u8 *p = skb_put(skb, size);
@@ -161,11 +164,12 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 	}
 	if (fence)
 		f->flags |= ACP_FRAME_FENCE;
-	if (m.length > ACP_FRAME_SHORT)
+	/* What is encrypted is so in place, and its owner may write to it meanwhile. */
+	if (m.length > ACP_FRAME_SHORT && !acp_job_sealed(peer->job))
 		put_bulk(peer, skb, f, &m, r, acp_ga_offset(l, m.src));
 	else
-		put_short(skb, &m, r, out->inline_data ? &out->m.a : NULL,
-			  acp_ga_offset(l, m.src));
+		put_copy(skb, &m, r, out->inline_data ? &out->m.a : NULL,
+			 acp_ga_offset(l, m.src));
 	if (r)
 		acp_region_put(r);
 }
@@ -203,16 +207,17 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 	struct acp_item *item = list_first_entry(from, struct acp_item, link);
 	u32 room = peer->mtu - sizeof(struct acp_frame_hdr), size = short_size(item), n = 0;
 
-	INIT_LIST_HEAD(&s->items);
-	s->piece = NULL;
 	if (!size) {
 		s->piece = item;
+		acp_udp_measure(peer);
 		s->offset = item->out.cut;
 		s->length = cut_message(item, payload_most(peer));
 		if (item->out.finished)
 			list_del_init(&item->link);
 		return;
 	}
+	s->piece = NULL;
+	INIT_LIST_HEAD(&s->items);
 	do {
 		cut_message(item, ACP_FRAME_SHORT);
 		list_move_tail(&item->link, &s->items);
@@ -242,6 +247,16 @@ static bool awaited(const struct acp_sent *s)
 	return false;
 }
 
+/* Bytes of a piece that are not in pages of their own. */
+static u32 piece_linear(const struct acp_peer *peer, u32 length)
+{
+	u32 head = sizeof(struct acp_msg_data);
+
+	if (length <= ACP_FRAME_SHORT)
+		return head + ACP_FRAME_SHORT;
+	return head + (acp_job_sealed(peer->job) ? (length + 7) & ~7u : crc_size(peer));
+}
+
 /* The frame of a slot, first or again. */
 static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 {
@@ -253,18 +268,19 @@ static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
 		f.flags |= ACP_FRAME_LAZY;
 	if (s->piece)
-		linear += sizeof(struct acp_msg_data) +
-			  (s->length <= ACP_FRAME_SHORT ? ACP_FRAME_SHORT : crc_size(peer));
-	list_for_each_entry(item, &s->items, link)
-		linear += short_size(item);
+		linear += piece_linear(peer, s->length);
+	else
+		list_for_each_entry(item, &s->items, link)
+			linear += short_size(item);
 	skb = acp_udp_frame_new(peer, linear);
 	if (!skb)
 		return NULL;
 	if (s->piece)
 		put_piece(peer, skb, &f, s->piece, s->offset, s->length);
-	list_for_each_entry(item, &s->items, link)
-		put_piece(peer, skb, &f, item, 0, item->out.m.type == ACP_MSG_DATA ?
-			  item->out.m.size : 0);
+	else
+		list_for_each_entry(item, &s->items, link)
+			put_piece(peer, skb, &f, item, 0, item->out.m.type == ACP_MSG_DATA ?
+				  item->out.m.size : 0);
 	acp_flow_fill(&peer->flow, &f);
 	acp_udp_frame_finish(peer, skb, &f);
 	return skb;
@@ -272,8 +288,14 @@ static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 
 static bool need_slots(struct acp_peer *peer)
 {
+	struct acp_user *user = peer->job->user;
+
 	if (peer->slots)
 		return true;
+	if (acp_user_charge(user, ACP_LIMIT_USER_MEMORY, ACP_SLOTS_KIB)) {
+		acp_stat_inc(peer->job->node, tx_nomem);
+		return false;
+	}
 	peer->slots = kcalloc(ACP_FRAME_WINDOW, sizeof(*peer->slots), GFP_ATOMIC | __GFP_NOWARN);
 	peer->sent = kcalloc(ACP_FRAME_WINDOW, sizeof(*peer->sent), GFP_ATOMIC | __GFP_NOWARN);
 	if (peer->slots && peer->sent) {
@@ -284,6 +306,7 @@ static bool need_slots(struct acp_peer *peer)
 	kfree(peer->sent);
 	peer->slots = NULL;
 	peer->sent = NULL;
+	acp_user_uncharge(user, ACP_LIMIT_USER_MEMORY, ACP_SLOTS_KIB);
 	acp_stat_inc(peer->job->node, tx_nomem);
 	return false;
 }
@@ -348,15 +371,22 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 	return true;
 }
 
+/* One frame less has a piece of it; the last one gives it to a list. */
+static void piece_through(struct acp_item *item, struct list_head *to)
+{
+	if (!--item->frames && item->out.finished)
+		list_add_tail(&item->link, to);
+}
+
 /* ---- the end of a flow's life, under the lock ---- */
 
 /* An item is in one place only: pending, or in the slots; collect each once. */
 static void drop_frame(struct acp_peer *peer, struct acp_sent *s)
 {
-	list_splice_tail_init(&s->items, &peer->dropped);
-	if (s->piece && !--s->piece->frames && s->piece->out.finished)
-		list_add_tail(&s->piece->link, &peer->dropped);
-	s->piece = NULL;
+	if (s->piece)
+		piece_through(s->piece, &peer->dropped);
+	else
+		list_splice_tail(&s->items, &peer->dropped);
 }
 
 static void drop_all(struct acp_peer *peer, u8 status)
@@ -373,6 +403,7 @@ static void drop_all(struct acp_peer *peer, u8 status)
 	if (peer->fails)
 		memset(peer->fails, 0, sizeof(*peer->fails));
 	peer->blind = 0;
+	peer->doubted = 0;	/* numbers begin anew, with 1 */
 	peer->dropped_status = status;
 	peer->lost = true;
 	peer->wanted = false;
@@ -389,11 +420,46 @@ static u32 new_epoch(u32 other)
 	return epoch;
 }
 
+static void set_lost(struct acp_peer *peer, u8 status)
+{
+	/* Who tries again and again is told once. */
+	peer->tell_lost |= peer->fate != ACP_FATE_LOST;
+	WRITE_ONCE(peer->lost_status, status);
+	WRITE_ONCE(peer->fate, ACP_FATE_LOST);
+}
+
+static void set_open(struct acp_peer *peer)
+{
+	if (peer->fate != ACP_FATE_LOST)
+		return;
+	WRITE_ONCE(peer->fate, ACP_FATE_BACK);
+	peer->tell_back = true;
+	tasklet_schedule(&peer->work);
+}
+
+/* Tell the ranks here what became of the peer.  Without the lock. */
+static void tell(struct acp_peer *peer, bool lost, bool back)
+{
+	struct acp_news news = { .node = peer->node, .color = peer->color };
+
+	if (lost) {
+		news.type = ACP_EVENT_DOWN;
+		news.status = peer->lost_status;
+		acp_event_add(peer->job, &news);
+	}
+	if (back) {
+		news.type = ACP_EVENT_UP;
+		news.status = ACP_ST_OK;
+		acp_event_add(peer->job, &news);
+	}
+}
+
 static void flow_failed(struct acp_peer *peer, u8 status)
 {
 	u32 epoch = new_epoch(peer->flow.epoch);
 
 	drop_all(peer, status);
+	set_lost(peer, status);
 	acp_flow_init(&peer->flow, epoch, new_epoch(epoch), peer->job->limit,
 		      acp_job_open_limit(peer->job));
 	acp_stat_inc(peer->job->node, flows_failed);
@@ -402,8 +468,16 @@ static void flow_failed(struct acp_peer *peer, u8 status)
 static void flow_restarted(struct acp_peer *peer, u32 epoch_peer, u64 now)
 {
 	drop_all(peer, ACP_ST_PEER);
+	set_lost(peer, ACP_ST_PEER);
 	acp_flow_restart(&peer->flow, epoch_peer, new_epoch(peer->flow.epoch_next), now);
+	set_open(peer);
 	acp_stat_inc(peer->job->node, flows_restarted);
+}
+
+static void flow_opened(struct acp_peer *peer)
+{
+	set_open(peer);
+	acp_stat_inc(peer->job->node, flows_opened);
 }
 
 /* ---- the pass over a peer ---- */
@@ -428,34 +502,128 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void give_back_slots(struct acp_peer *peer)
+void acp_peer_give_back_slots(struct acp_peer *peer)
 {
+	if (!peer->slots)
+		return;
 	kfree(peer->slots);
 	kfree(peer->sent);
 	peer->slots = NULL;
 	peer->sent = NULL;
 	peer->flow.slots = NULL;
+	acp_user_uncharge(peer->job->user, ACP_LIMIT_USER_MEMORY, ACP_SLOTS_KIB);
+}
+
+static void give_back(struct acp_peer *peer)
+{
+	acp_peer_give_back_slots(peer);
 	if (!peer->fails || peer->fails->count || peer->fails->blind >= peer->flow.rcv)
 		return;
 	kfree(peer->fails);
 	peer->fails = NULL;
 }
 
-static void tick(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+static u32 frame_size(const struct acp_peer *peer, const struct acp_sent *s)
+{
+	u32 size = sizeof(struct acp_frame_hdr);
+	const struct acp_item *item;
+
+	if (s->piece && s->piece->out.failed)
+		return size + sizeof(struct acp_msg_data);
+	if (s->piece)
+		return size + sizeof(struct acp_msg_data) + crc_size(peer) +
+		       round_up(s->length, 8);
+	list_for_each_entry(item, &s->items, link)
+		size += short_size(item);
+	return size;
+}
+
+static void ask(struct acp_peer *peer, struct sk_buff_head *out)
 {
 	struct acp_frame f = {};
 
+	acp_flow_ask(&peer->flow, &f);
+	build_hello(peer, &f, out);
+}
+
+/* Is there one more reason to believe so?  One each time that the frame was sent. */
+static bool doubted_again(struct acp_peer *peer, const struct acp_flow_slot *slot)
+{
+	if (peer->doubted != peer->flow.una) {
+		peer->doubted = peer->flow.una;
+		peer->doubted_at = slot->sent;
+		peer->doubts = 0;
+		peer->blameless = false;
+	} else if (peer->flow.heard > slot->sent && peer->doubted_at != slot->sent) {
+		peer->doubted_at = slot->sent;
+		peer->doubts++;
+	}
+	return peer->doubts >= DOUBTS;
+}
+
+/*
+ * Does the path swallow what is long?  The oldest frame was sent several times, and since it was
+ * last sent the peer was heard of: it is asked by a short frame, so that it is.  If the shortest
+ * do not get through either, their length was not the reason.
+ */
+static void doubt(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+{
+	const struct acp_flow_slot *slot = &peer->slots[peer->flow.una % ACP_FRAME_WINDOW];
+	u32 width;
+
+	if (slot->tries < 2)
+		return;
+	acp_udp_measure(peer);
+	width = acp_udp_narrower(peer, frame_size(peer, slot->token));
+	if (!width && !peer->narrow)
+		return;
+	if (!doubted_again(peer, slot)) {
+		ask(peer, out);
+		return;
+	}
+	peer->doubts = 0;
+	if (!width) {
+		peer->blameless = true;
+		peer->narrow = 0;
+		acp_udp_measure(peer);
+	} else if (!peer->blameless) {
+		acp_udp_narrow(peer, width, now);
+	}
+}
+
+/*
+ * A short time-out ends the flow before there are so many doubts: some will do, if the peer
+ * was heard of since the frame was last sent.  The next flow begins with shorter ones.
+ */
+static void doubt_at_the_end(struct acp_peer *peer, u64 now)
+{
+	const struct acp_flow *flow = &peer->flow;
+	const struct acp_flow_slot *slot;
+	u32 width;
+
+	if (flow->una == flow->next || peer->doubted != flow->una || peer->doubts < DOUBTS / 3 ||
+	    peer->blameless)
+		return;
+	slot = &peer->slots[flow->una % ACP_FRAME_WINDOW];
+	width = acp_udp_narrower(peer, frame_size(peer, slot->token));
+	if (width && flow->heard > slot->sent)
+		acp_udp_narrow(peer, width, now);
+}
+
+static void tick(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+{
 	switch (acp_flow_tick(&peer->flow, now)) {
 	case ACP_FLOW_QUIET:
 		break;
 	case ACP_FLOW_RESEND:
 		acp_stat_inc(peer->job->node, timeouts);
+		doubt(peer, out, now);
 		break;
 	case ACP_FLOW_ASK:
-		acp_flow_ask(&peer->flow, &f);
-		build_hello(peer, &f, out);
+		ask(peer, out);
 		break;
 	case ACP_FLOW_FAILED:
+		doubt_at_the_end(peer, now);
 		flow_failed(peer, peer->dst ? ACP_ST_TIMEOUT : ACP_ST_ROUTE);
 		break;
 	}
@@ -474,11 +642,8 @@ static void pass(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 		peer->wanted = false;
 	if (peer->flow.state == ACP_FLOW_CLOSED &&
 	    (peer->wanted || !acp_peer_idle(peer))) {
-		struct acp_frame f = {};
-
 		acp_flow_open(&peer->flow, now);
-		acp_flow_ask(&peer->flow, &f);
-		build_hello(peer, &f, out);
+		ask(peer, out);
 	}
 	peer->retry = !transmit(peer, out, now);
 	if (peer->flow.ack_due && peer->flow.state == ACP_FLOW_OPEN)
@@ -618,6 +783,17 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 		acp_flow_ack_later(&peer->flow, now);
 }
 
+/*
+ * Has the network marked it: Congestion Experienced?  That is in a part that no
+ * tag covers, so it counts in new frames only: a replay would count again and again.
+ */
+static bool is_marked(const struct sk_buff *skb)
+{
+	if (skb->protocol == htons(ETH_P_IP))
+		return INET_ECN_is_ce(ip_hdr(skb)->tos);
+	return INET_ECN_is_ce(ipv6_get_dsfield(ipv6_hdr(skb)));
+}
+
 /* A DATA frame.  Under the lock; takes the skb. */
 static void data(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 {
@@ -625,6 +801,10 @@ static void data(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 
 	switch (acp_flow_accept(&peer->flow, cb->seq, cb->fence)) {
 	case ACP_FLOW_NEW:
+		if (unlikely(is_marked(skb))) {
+			acp_flow_marked(&peer->flow);
+			acp_stat_inc(peer->job->node, rx_marked);
+		}
 		apply(peer, skb, now);
 		return;
 	case ACP_FLOW_HOLD:
@@ -664,8 +844,8 @@ static void work(struct tasklet_struct *t)
 {
 	struct acp_peer *peer = from_tasklet(peer, t, work);
 	struct sk_buff_head out;
+	bool lost, tell_lost, tell_back;
 	LIST_HEAD(dropped);
-	bool lost;
 	u8 status;
 
 	__skb_queue_head_init(&out);
@@ -677,12 +857,17 @@ static void work(struct tasklet_struct *t)
 	list_splice_init(&peer->dropped, &dropped);
 	status = peer->dropped_status;
 	lost = peer->lost;
+	tell_lost = peer->tell_lost;
+	tell_back = peer->tell_back && peer->fate == ACP_FATE_BACK;
 	peer->lost = false;
+	peer->tell_lost = false;
+	peer->tell_back = false;
 	spin_unlock(&peer->lock);
 	acp_udp_xmit(peer, &out);
 	report_dropped(peer, &dropped, status);
 	if (lost)
 		acp_station_lost(peer, status);
+	tell(peer, tell_lost, tell_back);
 	acp_station_idle(peer->job);
 }
 
@@ -691,12 +876,13 @@ static void acked(struct acp_sent *s, struct list_head *done)
 {
 	struct acp_item *item;
 
+	if (s->piece) {
+		piece_through(s->piece, done);
+		return;
+	}
 	list_for_each_entry(item, &s->items, link)
 		item->frames--;
-	list_splice_tail_init(&s->items, done);
-	if (s->piece && !--s->piece->frames && s->piece->out.finished)
-		list_add_tail(&s->piece->link, done);
-	s->piece = NULL;
+	list_splice_tail(&s->items, done);
 }
 
 static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
@@ -714,15 +900,22 @@ static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
 	}
 	while ((s = acp_flow_ack_next(&peer->flow, &ack, now)))
 		acked(s, done);
-	acp_flow_ack_end(&peer->flow, &ack, now);
+	if (acp_flow_ack_end(&peer->flow, &ack, now))
+		acp_stat_inc(peer->job->node, window_marks);
 }
 
-/* Does the peer run the job as we do? */
-static bool same_setup(struct acp_peer *peer, const struct acp_frame_hello *h)
+/*
+ * Does the peer run the job as we do?  If it encrypts and we do not, or the
+ * other way round, its header says so, and the body says nothing.
+ */
+static bool same_setup(struct acp_peer *peer, const struct acp_frame *f,
+		       const struct acp_frame_hello *h)
 {
 	const struct acp_job *job = peer->job;
+	bool aead = f->flags & ACP_FRAME_AEAD;
 
-	if (be32_to_cpu(h->nprocs) == job->ga.nprocs && be32_to_cpu(h->nodes) == job->nodes &&
+	if (aead == acp_job_sealed(job) &&
+	    be32_to_cpu(h->nprocs) == job->ga.nprocs && be32_to_cpu(h->nodes) == job->nodes &&
 	    be64_to_cpu(h->digest) == job->digest)
 		return true;
 	acp_stat_inc(job->node, drop_mismatch);
@@ -759,11 +952,12 @@ static void hello(struct acp_peer *peer, const struct acp_frame *f,
 	struct acp_frame reply = {};
 	u32 verdict;
 
-	if (!READ_ONCE(peer->job->members) && f->epoch_src != peer->flow.epoch_peer) {
+	/* Not before a rank has come for good: one that fails may begin the job anew. */
+	if (list_empty(&peer->job->contexts) && f->epoch_src != peer->flow.epoch_peer) {
 		acp_stat_inc(peer->job->node, drop_no_job);
 		return;
 	}
-	if (!same_setup(peer, h)) {
+	if (!same_setup(peer, f, h)) {
 		hello_of_stranger(peer, f, out);
 		return;
 	}
@@ -771,12 +965,19 @@ static void hello(struct acp_peer *peer, const struct acp_frame *f,
 	if (verdict & ACP_FLOW_RESTART)
 		flow_restarted(peer, f->epoch_src, now);
 	if (verdict & ACP_FLOW_OPENED)
-		acp_stat_inc(peer->job->node, flows_opened);
+		flow_opened(peer);
 	if (verdict & ACP_FLOW_REPLY)
 		build_hello(peer, &reply, out);
 }
 
-/* A frame that is authentic.  The skb's data begins behind its header. */
+/* Is it a piece of something long? */
+static bool in_train(const struct acp_frame *f)
+{
+	return (f->flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD)) &&
+	       ((f->flags & ACP_FRAME_BULK) || f->length > AT_ONCE);
+}
+
+/* A frame that is authentic.  The skb's data begins at its body. */
 void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f)
 {
 	struct sk_buff_head out;
@@ -802,7 +1003,7 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	if (verdict & ACP_FLOW_RESTART)
 		flow_restarted(peer, f->epoch_src, now);
 	if (verdict & ACP_FLOW_OPENED)
-		acp_stat_inc(peer->job->node, flows_opened);
+		flow_opened(peer);
 	acknowledgement(peer, f, f->type == ACP_FRAME_ACK && f->length ? (void *)skb->data : NULL,
 			&done, now);
 	if (f->type == ACP_FRAME_DATA) {
@@ -813,7 +1014,7 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 			now = acp_now();
 	}
 	/* A train is answered once, at the end of the pass; all else at once. */
-	if ((f->flags & ACP_FRAME_BULK) || peer->lost || !skb_queue_empty(&peer->held))
+	if (in_train(f) || peer->lost || !skb_queue_empty(&peer->held))
 		tasklet_schedule(&peer->work);
 	else
 		pass(peer, &out, now);
@@ -898,7 +1099,7 @@ void acp_peer_reclaim(struct acp_peer *peer)
 	spin_lock_bh(&peer->lock);
 	if (peer->slots && acp_peer_idle(peer) &&
 	    acp_now() - peer->used >= IDLE_NS)
-		give_back_slots(peer);
+		give_back(peer);
 	spin_unlock_bh(&peer->lock);
 }
 

@@ -12,16 +12,43 @@
 
 /* ---- making ---- */
 
-int acp_queue_create(struct acp_context *ctx, u32 depth)
+#define CMD_BYTES	PAGE_ALIGN(ACP_INFLIGHT * sizeof(struct acp_cmd))
+
+static size_t sq_bytes(u32 depth)
+{
+	return PAGE_ALIGN(sizeof(struct acp_sq) + depth * sizeof(struct acp_sqe));
+}
+
+static size_t cq_bytes(u32 depth)
+{
+	return PAGE_ALIGN(sizeof(struct acp_cq) + depth);
+}
+
+static u32 rings_kib(u32 depth)
+{
+	return (sq_bytes(depth) + cq_bytes(depth) + CMD_BYTES) >> 10;
+}
+
+int acp_queue_price(const struct acp_node *node, u32 depth, unsigned long *kib)
 {
 	if (depth < ACP_DEPTH_MIN || depth > ACP_DEPTH_MAX || !is_power_of_2(depth))
 		return -EINVAL;
+	if (depth > acp_limit(node, ACP_LIMIT_DEPTH))
+		return acp_over(ACP_LIMIT_DEPTH);
+	*kib += rings_kib(depth);
+	return 0;
+}
+
+int acp_queue_create(struct acp_context *ctx, u32 depth)
+{
 	ctx->depth = depth;
-	ctx->sq_bytes = PAGE_ALIGN(sizeof(struct acp_sq) + depth * sizeof(struct acp_sqe));
-	ctx->cq_bytes = PAGE_ALIGN(sizeof(struct acp_cq) + depth);
+	ctx->sq_bytes = sq_bytes(depth);
+	ctx->cq_bytes = cq_bytes(depth);
+	ctx->ring_kib = rings_kib(depth);
+	ctx->paid -= ctx->ring_kib;
 	ctx->sq = acp_region_pages(ctx->sq_bytes);
 	ctx->cq = acp_region_pages(ctx->cq_bytes);
-	ctx->cmds = acp_region_pages(PAGE_ALIGN(ACP_INFLIGHT * sizeof(*ctx->cmds)));
+	ctx->cmds = acp_region_pages(CMD_BYTES);
 	if (!ctx->sq || !ctx->cq || !ctx->cmds)
 		return -ENOMEM;
 	ctx->entries = (struct acp_sqe *)(ctx->sq + 1);
@@ -198,15 +225,12 @@ static void read_entry(struct acp_context *ctx, u64 ticket, struct acp_sqe *e)
 
 static u8 check_entry(struct acp_context *ctx, const struct acp_sqe *e, u64 ticket)
 {
-	static const u8 none[sizeof(e->reserved)];
 	struct acp_job *job = ctx->job;
+	u8 status = acp_sqe_check(e, ticket);
 
-	if (memcmp(e->reserved, none, sizeof(none)) || (e->flags & ~ACP_SQE_FLAGS) ||
-	    e->order >= ticket)
-		return ACP_ST_OP;
-	if (READ_ONCE(job->aborted) || READ_ONCE(job->dead))
-		return ACP_ST_ABORT;
-	return ACP_ST_OK;
+	if (!status && (READ_ONCE(job->aborted) || READ_ONCE(job->dead)))
+		status = ACP_ST_ABORT;
+	return status;
 }
 
 /* Make the command out of the entry; its status if it cannot be one. */
@@ -395,7 +419,8 @@ bool acp_queue_drain(struct acp_context *ctx, int budget)
 	if (atomic_inc_return(&ctx->drain) != 1)
 		return false;
 	do {
-		asked = atomic_read(&ctx->drain);
+		/* Before all that is looked at: who asks later is counted anew. */
+		asked = atomic_read_acquire(&ctx->drain);
 		do {
 			completed = READ_ONCE(ctx->completed);
 			if (READ_ONCE(ctx->closed))

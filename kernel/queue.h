@@ -22,6 +22,8 @@ static inline u64 acp_queue_completed(const struct acp_context *ctx)
 	return READ_ONCE(ctx->cq->completed);
 }
 
+/* Add the KiB that rings take to *kib: 0, -EINVAL, acp_over().  create: they are ctx->paid. */
+int acp_queue_price(const struct acp_node *node, u32 depth, unsigned long *kib);
 int acp_queue_create(struct acp_context *ctx, u32 depth);
 void acp_queue_destroy(struct acp_context *ctx);
 

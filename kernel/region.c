@@ -9,6 +9,7 @@
 #include <linux/version.h>
 #include <linux/vmalloc.h>
 #include "job.h"
+#include "limits.h"
 #include "region.h"
 
 #define PIN_BATCH 512
@@ -180,7 +181,7 @@ struct page *acp_region_page(struct acp_region *r, u64 offset)
 
 /* ---- accounting ---- */
 
-static int charge(struct mm_struct *mm, unsigned long pages)
+static int charge_process(struct mm_struct *mm, unsigned long pages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	unsigned long now = atomic64_add_return(pages, &mm->pinned_vm);
@@ -191,27 +192,69 @@ static int charge(struct mm_struct *mm, unsigned long pages)
 	return -ENOMEM;
 }
 
-static void uncharge(struct mm_struct *mm, unsigned long pages)
+static unsigned long pages_kib(unsigned long pages)
 {
-	atomic64_sub(pages, &mm->pinned_vm);
+	return pages * (PAGE_SIZE >> 10);
+}
+
+/* Count it for the process and the user: wholly or not at all. */
+static int charge(struct acp_context *ctx, struct acp_region *r)
+{
+	int err = charge_process(r->mm, r->npages);
+
+	if (err)
+		return err;
+	if (!r->registered) {
+		ctx->paid -= pages_kib(r->npages);
+		return 0;
+	}
+	err = acp_user_charge(r->user, ACP_LIMIT_USER_MEMORY, pages_kib(r->npages));
+	if (err)
+		goto process;
+	err = acp_user_charge(r->user, ACP_LIMIT_USER_REGIONS, 1);
+	if (!err)
+		return 0;
+	acp_user_uncharge(r->user, ACP_LIMIT_USER_MEMORY, pages_kib(r->npages));
+process:
+	atomic64_sub(r->npages, &r->mm->pinned_vm);
+	return err;
+}
+
+static void uncharge(struct acp_region *r)
+{
+	if (r->registered)
+		acp_user_uncharge(r->user, ACP_LIMIT_USER_REGIONS, 1);
+	acp_user_uncharge(r->user, ACP_LIMIT_USER_MEMORY, pages_kib(r->npages));
+	atomic64_sub(r->npages, &r->mm->pinned_vm);
 }
 
 /* ---- lifetime ---- */
 
-static struct acp_region *new_region(struct acp_context *ctx, u32 access, unsigned long npages)
+/* One that is charged for; acp_region_release() takes the charge back. */
+static struct acp_region *new_region(struct acp_context *ctx, u32 access, unsigned long npages,
+				     bool registered)
 {
 	struct acp_region *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+	int err;
 
 	if (!r)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
+	r->npages = npages;
+	r->registered = registered;
+	r->mm = ctx->mm;
+	r->user = ctx->user;
+	err = charge(ctx, r);
+	if (err) {
+		kfree(r);
+		return ERR_PTR(err);
+	}
 	refcount_set(&r->users, 1);
 	refcount_set(&r->holders, 1);
 	init_completion(&r->idle);
 	r->access = access;
-	r->npages = npages;
 	r->count = 1;
-	r->mm = ctx->mm;
 	mmgrab(r->mm);
+	acp_user_hold(r->user);
 	return r;
 }
 
@@ -239,7 +282,8 @@ void acp_region_release(struct acp_region *r)
 		return;
 	if (r->kaddr)
 		vfree(r->kaddr);
-	uncharge(r->mm, r->npages);
+	uncharge(r);
+	acp_user_put(r->user);
 	mmdrop(r->mm);
 	kvfree(r->pages);
 	kfree_rcu(r, rcu);
@@ -253,22 +297,28 @@ void *acp_region_pages(size_t bytes)
 				__GFP_RETRY_MAYFAIL);
 }
 
+static u64 allocated(u64 bytes)
+{
+	return PAGE_ALIGN(max_t(u64, bytes, 1));
+}
+
+int acp_region_price(const struct acp_job *job, u64 bytes, unsigned long *kib)
+{
+	if (bytes > (1ULL << job->ga.offset_bits) || bytes > LONG_MAX / 2)
+		return -ENOMEM;
+	*kib += allocated(bytes) >> 10;
+	return 0;
+}
+
 int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
 {
-	u64 size = PAGE_ALIGN(max_t(u64, bytes, 1));
+	u64 size = allocated(bytes);
 	struct acp_region *r;
 	int err;
 
-	if (bytes > (1ULL << ctx->job->ga.offset_bits) || bytes > LONG_MAX / 2)
-		return -ENOMEM;
-	err = charge(ctx->mm, size >> PAGE_SHIFT);
-	if (err)
-		return err;
-	r = new_region(ctx, ACP_ACCESS_ALL, size >> PAGE_SHIFT);
-	if (!r) {
-		uncharge(ctx->mm, size >> PAGE_SHIFT);
-		return -ENOMEM;
-	}
+	r = new_region(ctx, ACP_ACCESS_ALL, size >> PAGE_SHIFT, false);
+	if (IS_ERR(r))
+		return PTR_ERR(r);
 	r->stag = stag;
 	r->end = bytes;
 	r->bytes = size;
@@ -513,16 +563,11 @@ static struct acp_region *pin_new(struct acp_context *ctx, const struct acp_reg 
 {
 	u64 first = offset_in_page(reg->addr);
 	unsigned long npages = PAGE_ALIGN(first + reg->length) >> PAGE_SHIFT;
-	struct acp_region *r;
-	int err = charge(ctx->mm, npages);
+	struct acp_region *r = new_region(ctx, reg->access, npages, true);
+	int err;
 
-	if (err)
-		return ERR_PTR(err);
-	r = new_region(ctx, reg->access, npages);
-	if (!r) {
-		uncharge(ctx->mm, npages);
-		return ERR_PTR(-ENOMEM);
-	}
+	if (IS_ERR(r))
+		return r;
 	r->color = reg->color;
 	r->start = reg->addr - first;
 	r->base = first;

@@ -30,6 +30,7 @@ struct acp_region {
 	size_t bytes;		/* of kernel-allocated memory, whole pages */
 
 	unsigned long npages;
+	struct acp_user *user;	/* whom it counts for, as memory and if registered as a region */
 	u32 color;
 	u32 count;		/* registrations; under reg_lock */
 	unsigned long start;	/* user address of offset 0 */
@@ -42,6 +43,7 @@ struct acp_region {
 	bool ready;		/* pages are filled in: recheck may look */
 	bool notified;		/* the notifier is inserted */
 	bool pinned;
+	bool registered;
 	struct completion idle;	/* users reached 0 */
 	refcount_t holders;	/* the context, and mappings of kernel memory */
 	struct rcu_head rcu;
@@ -50,7 +52,11 @@ struct acp_region {
 /* Zeroed pages that users may map, charged to the caller's control group; vfree() frees them. */
 void *acp_region_pages(size_t bytes);
 
-/* Kernel-allocated memory under a reserved STag; accounted to ctx->mm. */
+/*
+ * Kernel-allocated memory under a reserved STag; accounted to ctx->mm.  For the
+ * user it is ctx->paid: price adds the KiB to *kib, or says -ENOMEM.
+ */
+int acp_region_price(const struct acp_job *job, u64 bytes, unsigned long *kib);
 int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes);
 
 /* Registration and its end, from ioctls. */

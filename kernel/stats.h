@@ -23,9 +23,12 @@
 	X(tx_again, "frames sent again")				\
 	X(tx_errors, "frames the network stack refused")		\
 	X(tx_nomem, "frames not sent for lack of memory")		\
+	X(narrowed, "times that a path swallowed what its MTU allows")	\
 	X(rx_frames, "frames accepted")					\
 	X(rx_held, "fenced frames that had to wait")			\
+	X(rx_marked, "frames that the network has marked (ECN)")	\
 	X(timeouts, "retransmission time-outs")				\
+	X(window_marks, "times marks made a window smaller")		\
 	X(flows_opened, "flows opened")					\
 	X(flows_failed, "flows whose peer was silent too long")		\
 	X(flows_restarted, "flows whose peer began anew")		\
@@ -37,6 +40,7 @@
 	X(drop_bad_source, "not from the address of the node it claims")\
 	X(drop_bad_mac, "the tag is wrong")				\
 	X(drop_bad_crc, "the payload's crc32c is wrong or missing")	\
+	X(drop_bad_aead, "the body is not what was encrypted")		\
 	X(drop_bad_epoch, "another life of the flow: replay or restart")\
 	X(drop_bad_ack, "acknowledges what was never sent")		\
 	X(drop_bad_msg, "malformed message")				\
@@ -46,7 +50,9 @@
 	X(drop_busy, "limit of delegated commands reached")		\
 	X(drop_nomem, "no memory to handle it")				\
 	X(drop_mismatch, "the peer runs another set-up of the job")	\
-	X(stray_done, "answers to commands that have ended")
+	X(stray_done, "answers to commands that have ended")		\
+	X(limit_calls, "calls refused since a limit of net.acp is reached")	\
+	X(limit_peers, "flows not made since the job has job_peers of them")
 
 enum acp_stat {
 #define ACP_STAT_ENUM(name, text) ACP_STAT_##name,

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <linux/udp.h>
 #include <net/inet_common.h>
+#include <net/inet_ecn.h>
 #include <net/ip.h>
 #include <net/ip6_checksum.h>
 #include <net/ip6_route.h>
@@ -25,6 +26,8 @@
 #define SPARE_MOST	2048	/* bytes of the skb that a peer keeps */
 #define MTU_LEAST	576
 #define MTU_MOST	16384
+#define MTU_SEALED	(SKB_WITH_OVERHEAD(SZ_8K) - 128)	/* and room for what is below IP */
+#define NARROW_NS	(600 * NSEC_PER_SEC)	/* as long as the kernel believes in a path MTU */
 
 struct acp_socket {
 	struct list_head link;
@@ -38,6 +41,19 @@ struct acp_socket {
 };
 
 /* ---- datagrams out ---- */
+
+/* Bytes of the headers around a frame. */
+static u32 overhead(const struct acp_peer *peer)
+{
+	return sizeof(struct udphdr) + (peer->job->family == AF_INET ? sizeof(struct iphdr) :
+					sizeof(struct ipv6hdr));
+}
+
+/* ... and around what is in it, if that is encrypted. */
+static u32 around(const struct acp_peer *peer)
+{
+	return overhead(peer) + (acp_job_sealed(peer->job) ? ACP_FRAME_SEALED : 0);
+}
 
 static struct sock *peer_sk(struct acp_peer *peer)
 {
@@ -97,13 +113,12 @@ static u32 route_cookie(struct acp_peer *peer, struct dst_entry *dst)
 /* The route is kept while it is valid. */
 void acp_udp_route(struct acp_peer *peer)
 {
-	bool v4 = peer->job->family == AF_INET;
 	struct dst_entry *dst = peer->dst;
 
 	if (dst && (!dst->obsolete || dst->ops->check(dst, peer->dst_cookie)))
 		return;
 	dst_release(dst);
-	dst = v4 ? route4(peer) : route6(peer);
+	dst = peer->job->family == AF_INET ? route4(peer) : route6(peer);
 	if (IS_ERR(dst)) {
 		acp_stat_inc(peer->job->node, tx_errors);
 		peer->dst = NULL;
@@ -111,8 +126,63 @@ void acp_udp_route(struct acp_peer *peer)
 	}
 	peer->dst = dst;
 	peer->dst_cookie = route_cookie(peer, dst);
-	peer->mtu = clamp_t(u32, dst_mtu(dst), MTU_LEAST, MTU_MOST) - sizeof(struct udphdr) -
-		    (v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+	acp_udp_measure(peer);
+}
+
+/* ---- what the path takes ---- */
+
+/*
+ * A card's MTU may change and its routes stay, so this is asked before a long
+ * frame is cut.  What was cut before is fragmented if need be, and so is what
+ * a router finds too long (IPv4), or has told of (IPv6, from then on).  But a
+ * path may also swallow what is too long, as switches do: see doubt() in peer.c.
+ */
+void acp_udp_measure(struct acp_peer *peer)
+{
+	u32 mtu;
+
+	if (!peer->dst)
+		return;
+	/* What is encrypted is in one piece of memory, of which two pages are mostly to be had. */
+	mtu = clamp_t(u32, dst_mtu(peer->dst), MTU_LEAST,
+		      acp_job_sealed(peer->job) ? MTU_SEALED : MTU_MOST);
+	if (unlikely(peer->narrow)) {
+		if (acp_now() >= peer->narrow_until)
+			peer->narrow = 0;
+		else
+			mtu = min_t(u32, mtu, peer->narrow);
+	}
+	peer->mtu = mtu - around(peer);
+}
+
+u32 acp_udp_narrower(const struct acp_peer *peer, u32 size)
+{
+	u32 least = peer->job->family == AF_INET ? MTU_LEAST : IPV6_MIN_MTU;
+	u32 mtu = min(size, peer->mtu) + around(peer);
+
+	if (mtu <= least)
+		return 0;
+	if (mtu > ETH_DATA_LEN)
+		return ETH_DATA_LEN;
+	return mtu > IPV6_MIN_MTU ? IPV6_MIN_MTU : least;
+}
+
+void acp_udp_narrow(struct acp_peer *peer, u32 width, u64 now)
+{
+	peer->narrow = width;
+	peer->narrow_until = now + NARROW_NS;
+	acp_udp_measure(peer);
+	acp_stat_inc(peer->job->node, narrowed);
+	net_warn_ratelimited("acp: job %u: long datagrams do not reach node %u; now of %u bytes\n",
+			     peer->job->id, peer->node, width);
+}
+
+/* In what pieces IP sends a frame that was cut before it was known what the path takes. */
+static u16 pieces(const struct acp_peer *peer, const struct sk_buff *skb)
+{
+	if (likely(!peer->narrow) || skb->len <= peer->narrow)
+		return 0;
+	return min_t(u32, peer->narrow, dst_mtu(peer->dst));
 }
 
 static void push_udp(struct sk_buff *skb, u16 port)
@@ -137,7 +207,7 @@ static void check4(struct sk_buff *skb, __be32 saddr, __be32 daddr)
 	udp_hdr(skb)->check = ~udp_v4_check(skb->len, saddr, daddr, 0);
 }
 
-static void push_ip4(struct acp_peer *peer, struct sk_buff *skb)
+static void push_ip4(struct acp_peer *peer, struct sk_buff *skb, u8 ecn)
 {
 	struct iphdr *iph;
 	__be32 saddr, daddr;
@@ -150,7 +220,7 @@ static void push_ip4(struct acp_peer *peer, struct sk_buff *skb)
 	iph = ip_hdr(skb);
 	iph->version = 4;
 	iph->ihl = sizeof(*iph) / 4;
-	iph->tos = 0;
+	iph->tos = ecn;
 	iph->frag_off = skb->len < MTU_LEAST ? htons(IP_DF) : 0;
 	iph->id = 0;
 	iph->ttl = ip4_dst_hoplimit(skb_dst(skb));
@@ -161,10 +231,12 @@ static void push_ip4(struct acp_peer *peer, struct sk_buff *skb)
 		__ip_select_ident(peer->job->node->net, iph, 1);
 	skb->protocol = htons(ETH_P_IP);
 	memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
+	IPCB(skb)->frag_max_size = pieces(peer, skb);
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-static void push_ip6(struct acp_peer *peer, struct sk_buff *skb)
+/* Not inline: its arrays would cost the stack of an IPv4 frame a guard. */
+static noinline void push_ip6(struct acp_peer *peer, struct sk_buff *skb, u8 ecn)
 {
 	struct in6_addr saddr, daddr;
 	struct ipv6hdr *iph;
@@ -175,7 +247,7 @@ static void push_ip6(struct acp_peer *peer, struct sk_buff *skb)
 	__skb_push(skb, sizeof(*iph));
 	skb_reset_network_header(skb);
 	iph = ipv6_hdr(skb);
-	ip6_flow_hdr(iph, 0, 0);
+	ip6_flow_hdr(iph, ecn, 0);
 	iph->payload_len = htons(skb->len - sizeof(*iph));
 	iph->nexthdr = IPPROTO_UDP;
 	iph->hop_limit = ip6_dst_hoplimit(skb_dst(skb));
@@ -183,12 +255,26 @@ static void push_ip6(struct acp_peer *peer, struct sk_buff *skb)
 	iph->daddr = daddr;
 	skb->protocol = htons(ETH_P_IPV6);
 	memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
+	IP6CB(skb)->frag_max_size = pieces(peer, skb);
 }
 #else
-static void push_ip6(struct acp_peer *peer, struct sk_buff *skb)
+static void push_ip6(struct acp_peer *peer, struct sk_buff *skb, u8 ecn)
 {
 }
 #endif
+
+/* Encrypt a datagram that is ready but for that. */
+static noinline bool close_frame(struct acp_peer *peer, struct sk_buff *skb)
+{
+	u8 *frame = skb_transport_header(skb) + sizeof(struct udphdr);
+	u32 size = skb_tail_pointer(skb) - frame;
+
+	if (!acp_aead_close(&peer->secret, frame,
+			    size - sizeof(struct acp_frame_hdr) - ACP_FRAME_SEALED))
+		return true;
+	acp_stat_inc(peer->job->node, tx_nomem);
+	return false;
+}
 
 /* Hand built datagrams to the network.  Without the lock, BH off. */
 void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
@@ -198,6 +284,10 @@ void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
 	int err;
 
 	while ((skb = __skb_dequeue(out))) {
+		if (acp_job_sealed(peer->job) && !close_frame(peer, skb)) {
+			kfree_skb(skb);
+			continue;
+		}
 		acp_stat_inc(peer->job->node, tx_frames);
 		if (peer->job->family == AF_INET)
 			err = ip_local_out(net, peer_sk(peer), skb);
@@ -285,20 +375,23 @@ void acp_udp_exit(void)
 
 struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear)
 {
+	u32 room, head = sizeof(struct acp_frame_hdr);
 	struct sk_buff *skb;
-	u32 room;
 
 	if (!peer->dst)
 		return NULL;
-	room = LL_RESERVED_SPACE(peer->dst->dev) + sizeof(struct udphdr) +
-	       (peer->job->family == AF_INET ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+	if (acp_job_sealed(peer->job)) {
+		head += sizeof(struct acp_frame_seal);
+		linear += ACP_FRAME_SEALED;
+	}
+	room = LL_RESERVED_SPACE(peer->dst->dev) + overhead(peer);
 	skb = spare_skb(room + linear) ?: alloc_skb(room + linear, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
 		acp_stat_inc(peer->job->node, tx_nomem);
 		return NULL;
 	}
 	skb_reserve(skb, room);
-	skb_put(skb, sizeof(struct acp_frame_hdr));
+	skb_put(skb, head);
 	return skb;
 }
 
@@ -308,27 +401,41 @@ static u64 tag_of(const struct acp_job *job, const struct acp_frame_hdr *h,
 	return siphash(&h->version, acp_frame_tagged(f) - sizeof(h->tag), &job->key);
 }
 
+/* What a frame needs to be encrypted, but that: a nonce, and room for the code. */
+static noinline void seal(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f)
+{
+	f->flags |= ACP_FRAME_AEAD;
+	f->length -= sizeof(struct acp_frame_seal);
+	acp_aead_nonce(&peer->secret, (void *)skb->data + sizeof(struct acp_frame_hdr));
+	skb_put(skb, ACP_FRAME_CODE);
+}
+
 /* Header, tag, UDP and IP header around a frame whose body is in the skb. */
 void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f)
 {
 	struct acp_job *job = peer->job;
 	struct acp_frame_hdr *h = (struct acp_frame_hdr *)skb->data;
+	u8 ecn;
 
 	f->color = peer->color;
 	f->job = job->id;
 	f->generation = job->generation;
 	f->node = job->me;
 	f->length = skb->len - sizeof(*h);
+	if (acp_job_sealed(job))
+		seal(peer, skb, f);
 	acp_frame_encode(h, f);
 	h->tag = cpu_to_be64(tag_of(job, h, f));
 	/* It goes out before bottom halves are on again; a queue takes a reference. */
 	skb_dst_set_noref(skb, peer->dst);
 	skb->ignore_df = 1;
 	push_udp(skb, job->port);
+	/* What the window holds back may be marked instead of dropped; other DATA is little. */
+	ecn = h->type == ACP_FRAME_DATA ? INET_ECN_ECT_0 : INET_ECN_NOT_ECT;
 	if (job->family == AF_INET)
-		push_ip4(peer, skb);
+		push_ip4(peer, skb, ecn);
 	else
-		push_ip6(peer, skb);
+		push_ip6(peer, skb, ecn);
 }
 
 /* ---- datagrams in ---- */
@@ -381,8 +488,67 @@ static bool bulk_right(struct acp_job *job, struct sk_buff *skb, const struct ac
 	return false;
 }
 
+/* Decrypt a frame that is linear and ours alone. */
+static bool opened(struct acp_job *job, const struct acp_peer *peer, struct sk_buff *skb,
+		   const struct acp_frame *f)
+{
+	struct acp_secret unknown;
+	int err;
+
+	if (peer) {
+		err = acp_aead_open(&peer->secret, skb->data, f->length);
+	} else {
+		acp_aead_secret(&unknown, job, f->node, f->color);
+		err = acp_aead_open(&unknown, skb->data, f->length);
+		memzero_explicit(&unknown, sizeof(unknown));
+	}
+	if (err == -EBADMSG)
+		acp_stat_inc(job->node, drop_bad_aead);
+	else if (err)
+		acp_stat_inc(job->node, drop_nomem);
+	return !err;
+}
+
+/*
+ * Is a frame encrypted, as the job wants it, and right?  Decrypts it.  A HELLO
+ * is let through by its tag if only one of both, frame and job, is encrypted:
+ * its sender runs another set-up of the job, and that is all to know of it.
+ */
+static noinline bool sealed_right(struct acp_job *job, const struct acp_peer *peer,
+				  struct sk_buff *skb, const struct acp_frame *f)
+{
+	bool aead = f->flags & ACP_FRAME_AEAD;
+
+	/* Who does not know its sender has no use for it: not worth deciphering. */
+	if (!peer && f->type != ACP_FRAME_HELLO) {
+		acp_stat_inc(job->node, drop_bad_epoch);
+		return false;
+	}
+	if (aead != acp_job_sealed(job)) {
+		/* Its body is all that is looked at: where it begins must be linear, too. */
+		if (f->type == ACP_FRAME_HELLO && pskb_may_pull(skb, acp_frame_body(f)))
+			return true;
+		acp_stat_inc(job->node, drop_bad_flags);
+		return false;
+	}
+	if (skb->len > MTU_MOST) {
+		acp_stat_inc(job->node, drop_bad_len);
+		return false;
+	}
+	if (skb_ensure_writable(skb, skb->len)) {
+		acp_stat_inc(job->node, drop_nomem);
+		return false;
+	}
+	if (!acp_frame_seal(skb->data)) {
+		acp_stat_inc(job->node, drop_bad_flags);
+		return false;
+	}
+	return opened(job, peer, skb, f);
+}
+
 /* Tag and checksum; makes the tagged part linear. */
-static bool authentic(struct acp_job *job, struct sk_buff *skb, const struct acp_frame *f)
+static bool authentic(struct acp_job *job, const struct acp_peer *peer, struct sk_buff *skb,
+		      const struct acp_frame *f)
 {
 	const struct acp_frame_hdr *h;
 
@@ -395,6 +561,8 @@ static bool authentic(struct acp_job *job, struct sk_buff *skb, const struct acp
 		acp_stat_inc(job->node, drop_bad_mac);
 		return false;
 	}
+	if (unlikely((u32)acp_job_sealed(job) | (f->flags & ACP_FRAME_AEAD)))
+		return sealed_right(job, peer, skb, f);
 	return !(f->flags & ACP_FRAME_BULK) || bulk_right(job, skb, f);
 }
 
@@ -474,18 +642,18 @@ static int received(struct sock *sk, struct sk_buff *skb)
 		goto drop;
 	}
 	job = frame_job(socket, skb, &f, &peer);
-	if (!job || !authentic(job, skb, &f))
+	if (!job || !authentic(job, peer, skb, &f))
 		goto drop;
 	if (!peer)
 		peer = new_peer(job, &f);
 	if (!peer)
 		goto drop;
 	acp_demux_learn(socket->node, sk, skb);
-	__skb_pull(skb, sizeof(struct acp_frame_hdr));
+	__skb_pull(skb, acp_frame_body(&f));
 	*acp_frame_cb(skb) = (struct acp_frame_cb){
 		.seq = f.seq,
 		.length = f.length,
-		.tagged = acp_frame_tagged(&f) - sizeof(struct acp_frame_hdr),
+		.tagged = acp_frame_covered(&f),
 		.fence = f.flags & ACP_FRAME_FENCE,
 		.lazy = f.flags & ACP_FRAME_LAZY,
 	};

@@ -28,6 +28,16 @@ static inline struct acp_frame_cb *acp_frame_cb(struct sk_buff *skb)
 /* See to peer->dst, the route, and with it to peer->mtu; before frames are made.  NULL: none. */
 void acp_udp_route(struct acp_peer *peer);
 
+/* The path's MTU may have changed: peer->mtu as of now. */
+void acp_udp_measure(struct acp_peer *peer);
+
+/*
+ * The next smaller datagrams (bytes of IP) to try when a frame of so many bytes does not get
+ * through, or 0; and from now on to send no larger ones.
+ */
+u32 acp_udp_narrower(const struct acp_peer *peer, u32 size);
+void acp_udp_narrow(struct acp_peer *peer, u32 width, u64 now);
+
 /* An empty frame, its header reserved, room for "linear" bytes with it; or NULL. */
 struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear);
 

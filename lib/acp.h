@@ -90,6 +90,30 @@ enum {
 	ACPX_EPENDING = 101	/* not complete yet */
 };
 
+/* What is known of another rank, without asking it. */
+enum {
+	ACPX_PEER_UNKNOWN = 0,	/* nothing: nobody here has spoken to its node */
+	ACPX_PEER_UP = 1,	/* its node answered, when last spoken to */
+	ACPX_PEER_DOWN = 2,	/* it left, or its node is silent or out of reach */
+	ACPX_PEER_BACK = 3	/* its node answers again, after it was down or restarted */
+};
+
+enum {
+	ACPX_EVENT_DOWN = 1,	/* a node is lost on a color */
+	ACPX_EVENT_UP = 2,	/* it answers again */
+	ACPX_EVENT_LEFT = 3,	/* a rank ended without acp_finalize */
+	ACPX_EVENT_BROKEN = 4	/* there will be no acp_sync any more: somebody is missing */
+};
+
+struct acpx_event {
+	int type;		/* ACPX_EVENT_ */
+	int reason;		/* ACPX_EVENT_DOWN: ACPX_E*, else 0 */
+	int node;		/* its number; ACPX_EVENT_BROKEN: -1 */
+	int color;		/* ACPX_EVENT_DOWN, UP; else -1 */
+	int rank;		/* ACPX_EVENT_LEFT; else -1 */
+	unsigned int missed;	/* older events that were not read in time */
+};
+
 #define ACPX_ERRORS_ABORT	0	/* acp_complete of a failed GMA ends the job (default) */
 #define ACPX_ERRORS_RETURN	1	/* the program asks acpx_status */
 
@@ -101,6 +125,10 @@ enum {
 int acpx_status(acp_handle_t handle);		/* 0 or ACPX_E* */
 const char *acpx_strerror(int status);		/* one line of English */
 int acpx_set_error_mode(int mode);		/* former mode, or -1 */
+int acpx_peer_state(int rank);			/* ACPX_PEER_*, or -1 */
+int acpx_query_node(int rank);			/* number of its node, or -1 */
+int acpx_event_fd(void);			/* for poll: POLLPRI if there are events; or -1 */
+int acpx_next_event(struct acpx_event *event);	/* 1: here it is, 0: none, or -1 */
 acp_ga_t acpx_query_heap_ga(int rank);		/* or ACP_GA_NULL */
 size_t acpx_starter_size(void);			/* bytes, own rank */
 size_t acpx_heap_size(void);			/* bytes, own rank */

@@ -27,7 +27,7 @@
 
 enum {
 	RANK, NPROCS, NODES, PLACEMENT, JOB, KEYFILE, INSECURE, PORT, STARTER_SIZE, HEAP_SIZE,
-	QUEUE_DEPTH, TIMEOUT, INIT_TIMEOUT, INTEGRITY, SETTINGS,
+	QUEUE_DEPTH, TIMEOUT, INIT_TIMEOUT, INTEGRITY, PRIVACY, SETTINGS,
 	IGNORED = SETTINGS
 };
 
@@ -52,6 +52,7 @@ static const struct setting {
 	[TIMEOUT]	= { "ACP_TIMEOUT", 10, 3600000, 10000, false },
 	[INIT_TIMEOUT]	= { "ACP_INIT_TIMEOUT", 10, 3600000, 60000, false },
 	[INTEGRITY]	= { .name = "ACP_INTEGRITY" },
+	[PRIVACY]	= { .name = "ACP_PRIVACY" },
 };
 
 /*
@@ -224,7 +225,11 @@ static int parse_integrity(struct libacp_boot *boot, const char *text)
 		boot->integrity = ACP_INTEGRITY_CRC32C;
 		return 0;
 	}
-	libacp_error("ACP_INTEGRITY=%s: want udp or crc32c", text);
+	if (strcmp(text, "aead") == 0) {
+		boot->integrity = ACP_INTEGRITY_AEAD;
+		return 0;
+	}
+	libacp_error("ACP_INTEGRITY=%s: want udp, crc32c or aead", text);
 	return -1;
 }
 
@@ -812,6 +817,28 @@ int libacp_boot_key(const struct libacp_boot *boot, uint8_t key[16])
 	return result;
 }
 
+/* Whether the job's frames are encrypted, in words of its own: it is an integrity, too. */
+static int parse_privacy(struct libacp_boot *boot, const struct values *values)
+{
+	const char *text = values->text[PRIVACY], *integrity = values->text[INTEGRITY];
+	bool aead;
+
+	if (!text)
+		return 0;
+	aead = strcmp(text, "aead") == 0;
+	if (!aead && strcmp(text, "none") != 0) {
+		libacp_error("ACP_PRIVACY=%s: want none or aead", text);
+		return -1;
+	}
+	if (integrity && aead != (boot->integrity == ACP_INTEGRITY_AEAD)) {
+		libacp_error("ACP_PRIVACY=%s and ACP_INTEGRITY=%s: choose one", text, integrity);
+		return -1;
+	}
+	if (aead)
+		boot->integrity = ACP_INTEGRITY_AEAD;
+	return 0;
+}
+
 /* Without a key anybody who reaches the port can write to the memory of the job. */
 static int choose_key(struct libacp_boot *boot, const struct values *values)
 {
@@ -820,6 +847,10 @@ static int choose_key(struct libacp_boot *boot, const struct values *values)
 		if (boot->keyfile)
 			return 0;
 		libacp_error("no memory");
+		return -1;
+	}
+	if (boot->integrity == ACP_INTEGRITY_AEAD) {
+		libacp_error("ACP_KEYFILE is not set: a job that is encrypted (ACP_PRIVACY, ACP_INTEGRITY) needs a key");
 		return -1;
 	}
 	if (boot->nodes == 1)
@@ -876,7 +907,7 @@ int libacp_boot_load(struct libacp_boot *boot, int *argc, char ***argv)
 	if (argc && argv && *argv)
 		result = take_options(&values, argc, *argv);
 	if (result < 0 || parse_numbers(&values) < 0 || apply_numbers(boot, &values) < 0 ||
-	    parse_integrity(boot, text[INTEGRITY]) < 0 ||
+	    parse_integrity(boot, text[INTEGRITY]) < 0 || parse_privacy(boot, &values) < 0 ||
 	    libacp_boot_nodes(boot, text[NODES] ? text[NODES] : "127.0.0.1") < 0 ||
 	    libacp_boot_placement(boot, text[PLACEMENT] ? text[PLACEMENT] : "block") < 0)
 		return -1;

@@ -60,7 +60,7 @@ static void pause_cpu(void)
 #endif
 }
 
-static uint64_t now_ns(void)
+uint64_t libacp_now(void)
 {
 	struct timespec t;
 
@@ -85,13 +85,13 @@ static int sleep_for(uint64_t ticket)
 static bool spin_for_room(void)
 {
 	const struct libacp_queue *q = &libacp.queue;
-	uint64_t end = now_ns() + (libacp.spin ? SPIN_NS : ROOM_ALONE_NS);
+	uint64_t end = libacp_now() + (libacp.spin ? SPIN_NS : ROOM_ALONE_NS);
 	unsigned int looks = 0;
 
 	while (!libacp_queue_asleep(q)) {
 		if (libacp_queue_room(q, libacp_queue_completed(q)))
 			return true;
-		if (++looks % LOOKS == 0 && now_ns() > end)
+		if (++looks % LOOKS == 0 && libacp_now() > end)
 			return false;
 		pause_cpu();
 	}
@@ -264,14 +264,14 @@ static bool reached(uint64_t ticket)
 /* Look for the completion of a ticket; false after some time. */
 static bool spin_for(uint64_t ticket)
 {
-	uint64_t end = now_ns() + SPIN_NS;
+	uint64_t end = libacp_now() + SPIN_NS;
 	unsigned int looks = 0;
 
 	do {
 		pause_cpu();
 		if (reached(ticket))
 			return true;
-	} while (++looks % LOOKS || now_ns() < end);
+	} while (++looks % LOOKS || libacp_now() < end);
 	return false;
 }
 
@@ -294,6 +294,13 @@ static const char *const op_names[ACP_OP_END] = {
 	[ACP_OP_AND4] = "acp_and4", [ACP_OP_AND8] = "acp_and8",
 };
 
+#define PLACE "0x%016" PRIx64 " of rank %d on node %d"
+
+static int node_of(acp_ga_t ga)
+{
+	return acpx_query_node(acp_query_rank(ga));
+}
+
 /* End the job because of a failure among the completed tickets: name the oldest one kept. */
 static void __attribute__((noreturn)) die_of_failure(uint64_t completed)
 {
@@ -309,10 +316,10 @@ static void __attribute__((noreturn)) die_of_failure(uint64_t completed)
 		if (!libacp_queue_entry(q, ticket, &entry) || entry.op >= ACP_OP_END ||
 		    !op_names[entry.op])
 			libacp_die("a global memory access failed: %s", acpx_strerror(status));
-		libacp_die("%s failed: %s (dst 0x%016" PRIx64 ", src 0x%016" PRIx64 ", rank %d <- %d)",
-			   op_names[entry.op], acpx_strerror(status), (uint64_t)entry.dst,
-			   (uint64_t)entry.src, acp_query_rank(entry.dst),
-			   acp_query_rank(entry.src));
+		libacp_die("%s failed: %s (dst " PLACE ", src " PLACE ")", op_names[entry.op],
+			   acpx_strerror(status), (uint64_t)entry.dst, acp_query_rank(entry.dst),
+			   node_of(entry.dst), (uint64_t)entry.src, acp_query_rank(entry.src),
+			   node_of(entry.src));
 	}
 	libacp_die("a global memory access failed");
 }

@@ -22,8 +22,9 @@
 #define FOR_EVER	UINT64_MAX
 #define MS		1000000ULL	/* ns */
 #define GENERATION_MAX	65535
-#define LEAVING_TRIES	500	/* of joining while ranks of another run leave */
-#define LEAVING_NS	10000000	/* between them */
+#define LEAVING_NS	(5000 * MS)	/* to join while ranks of another run leave */
+#define LIMIT_NS	(2000 * MS)	/* ... while what they had still counts */
+#define AGAIN_NS	10000000	/* between tries */
 #define STRANGER_MS	1000		/* to stay in a job that cannot meet: others hear why */
 
 struct libacp libacp = { .fd = -1 };
@@ -98,7 +99,29 @@ static void explain_join_memory(void)
 		     (unsigned long long)limit.rlim_cur);
 }
 
-static void explain_join(int error)
+const char *libacp_limit_name(uint64_t limit)
+{
+	static const char *const names[ACP_LIMIT_END] = {
+		[ACP_LIMIT_JOBS] = "net.acp.jobs (jobs on this node)",
+		[ACP_LIMIT_USER_JOBS] = "net.acp.user_jobs (jobs of a user)",
+		[ACP_LIMIT_USER_RANKS] = "net.acp.user_ranks (ranks of a user)",
+		[ACP_LIMIT_USER_REGIONS] = "net.acp.user_regions (registered regions of a user)",
+		[ACP_LIMIT_USER_MEMORY] = "net.acp.user_memory (KiB of a user)",
+		[ACP_LIMIT_DEPTH] = "net.acp.depth (ACP_QUEUE_DEPTH)",
+	};
+
+	return limit < ACP_LIMIT_END && names[limit] ? names[limit] : "net.acp";
+}
+
+static void explain_join_refused(void)
+{
+	if (libacp.boot.integrity == ACP_INTEGRITY_AEAD)
+		libacp_error("the module refuses this job: an administrator told it so (sysctl net.acp.enable, or the module's parameter), or the kernel lacks chacha20poly1305, which encryption (ACP_PRIVACY, ACP_INTEGRITY) needs");
+	else
+		libacp_error("the module refuses new ranks: an administrator told it so (sysctl net.acp.enable, or the module's parameter)");
+}
+
+static void explain_join(int error, uint32_t limit)
 {
 	const struct libacp_boot *boot = &libacp.boot;
 
@@ -127,17 +150,18 @@ static void explain_join(int error)
 			     boot->job);
 		break;
 	case EPROTO:
-		libacp_error("the ranks of job %u on this node disagree: module version, ACP_NPROCS, ACP_NODES, ACP_PLACEMENT, ACP_PORT, ACP_INTEGRITY and time-outs must be the same on all",
+		libacp_error("the ranks of job %u on this node disagree: module version, ACP_NPROCS, ACP_NODES, ACP_PLACEMENT, ACP_PORT, ACP_INTEGRITY, ACP_PRIVACY and time-outs must be the same on all",
 			     boot->job);
 		break;
 	case EAFNOSUPPORT:
 		libacp_error("ACP_NODES has IPv6 addresses, but this kernel has no IPv6");
 		break;
 	case EOPNOTSUPP:
-		libacp_error("the module refuses new jobs: an administrator told it so");
+		explain_join_refused();
 		break;
-	case ENOSPC:
-		libacp_error("too many ranks or jobs on this node");
+	case EDQUOT:
+		libacp_error("the administrator's limit %s is reached: see 'sysctl net.acp'",
+			     libacp_limit_name(limit));
 		break;
 	default:
 		libacp_error("cannot join job %u as rank %u: %s", boot->job, boot->rank,
@@ -161,16 +185,28 @@ static int open_device(void)
 }
 
 /*
- * Join; ranks of the same job's last run may still be leaving, or a child that
- * one of them forked may just be about to close its descriptor.
+ * How long to try again after such an error: ranks of the last run may still be
+ * leaving, or a child that one of them forked may just be about to close its
+ * descriptor.
  */
+static uint64_t patience(int error, uint32_t limit)
+{
+	if (error == EEXIST || error == ESTALE)
+		return LEAVING_NS;
+	if (error == EDQUOT && limit != ACP_LIMIT_DEPTH)
+		return LIMIT_NS;
+	return 0;
+}
+
 static int try_join(struct acp_join *join)
 {
-	const struct timespec pause = { 0, LEAVING_NS };
-	int tries = 0;
+	const struct timespec pause = { 0, AGAIN_NS };
+	const uint64_t begin = libacp_now();
 
 	while (ioctl(libacp.fd, ACP_IOC_JOIN, join) < 0) {
-		if ((errno != EEXIST && errno != ESTALE) || ++tries == LEAVING_TRIES)
+		if (errno == EINTR)
+			continue;
+		if (libacp_now() - begin >= patience(errno, join->node))
 			return -1;
 		nanosleep(&pause, NULL);
 	}
@@ -200,7 +236,7 @@ static int join_job(uint32_t number, struct acp_join *join)
 	result = try_join(join);
 	explicit_bzero(join->key, sizeof(join->key));
 	if (result < 0)
-		explain_join(errno);
+		explain_join(errno, join->node);
 	return result;
 }
 
@@ -346,7 +382,7 @@ static void explain_stranger(uint32_t node)
 			    libacp.boot.init_timeout_ms : STRANGER_MS;
 	const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000 };
 
-	libacp_error("the nodes disagree about the job: node %u has another number of ranks, placement, addresses or integrity than this one (%u ranks on %u nodes): ACP_NPROCS, ACP_NODES, ACP_PLACEMENT and ACP_INTEGRITY must be the same on all",
+	libacp_error("the nodes disagree about the job: node %u has another number of ranks, placement, addresses or integrity than this one (%u ranks on %u nodes): ACP_NPROCS, ACP_NODES, ACP_PLACEMENT, ACP_INTEGRITY and ACP_PRIVACY must be the same on all",
 		     node, libacp.nprocs, libacp.boot.nodes);
 	nanosleep(&pause, NULL);
 }

@@ -8,6 +8,7 @@
  *	mem.c	regions of this rank, and what a global address names
  *	local.c	copies and atomics done by the calling thread
  *	gma.c	copies and atomics done by the kernel; completion
+ *	event.c	what is known of other ranks
  *
  * Locks, outermost first; none is held while waiting for another rank,
  * except life and sync, which exist for that:
@@ -111,6 +112,9 @@ static inline bool libacp_in(void)
 {
 	return __atomic_load_n(&libacp.state, __ATOMIC_ACQUIRE) == LIBACP_IN;
 }
+
+/* What an administrator knows a limit (ACP_LIMIT_) by. */
+const char *libacp_limit_name(uint64_t limit);
 
 /* Meet all ranks; flags: ACP_SYNC_.  0 or -errno. */
 int libacp_barrier(uint32_t flags, uint64_t timeout_ns);
@@ -234,6 +238,9 @@ void libacp_gma_open(void);
 
 /* Wait for a handle: 0, or -errno.  Whether it failed is another question. */
 int libacp_gma_wait(acp_handle_t handle);
+
+/* The monotonic clock, ns. */
+uint64_t libacp_now(void);
 
 #pragma GCC visibility pop
 

@@ -146,6 +146,16 @@ void *libacp_mem_own(uint32_t stag)
 
 /* ---- Registration ---- */
 
+/* Once: a program may give something back and try again. */
+static void explain_limit(uint64_t limit)
+{
+	static int told;
+
+	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		libacp_error("cannot register memory: the administrator's limit %s is reached: see 'sysctl net.acp'",
+			     libacp_limit_name(limit));
+}
+
 acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access)
 {
 	struct acp_reg reg = {
@@ -172,6 +182,8 @@ acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned in
 	pthread_mutex_unlock(&table);
 	if (error == 0)
 		return reg.key;
+	if (error == -EDQUOT)
+		explain_limit(reg.key);
 	errno = -error;
 	return ACP_ATKEY_NULL;
 }

@@ -119,7 +119,7 @@ enum acp_status {
 	ACP_ST_ACCESS	= 5,	/* the region does not grant this */
 	ACP_ST_ALIGN	= 6,	/* an atomic that is not aligned to its size */
 	ACP_ST_RANK	= 7,	/* that rank is not there (any more) */
-	ACP_ST_NOMEM	= 8,	/* out of memory */
+	ACP_ST_NOMEM	= 8,	/* out of memory, or the job has as many flows as it may */
 	ACP_ST_TIMEOUT	= 9,	/* a peer has been silent too long */
 	ACP_ST_PEER	= 10,	/* a peer was restarted, or runs another set-up of the job */
 	ACP_ST_ROUTE	= 11,	/* no way to the peer */
@@ -154,6 +154,19 @@ struct acp_node_run {
 
 #define ACP_INTEGRITY_UDP	0	/* payloads over 128 bytes: UDP checksum */
 #define ACP_INTEGRITY_CRC32C	1	/* ... and crc32c in the authenticated header */
+#define ACP_INTEGRITY_AEAD	2	/* all is encrypted: ChaCha20-Poly1305 */
+
+/* Limits that an administrator sets, sysctls net.acp: which one -EDQUOT is about. */
+enum acp_limit {
+	ACP_LIMIT_JOBS		= 1,	/* jobs: of the network namespace */
+	ACP_LIMIT_USER_JOBS	= 2,	/* user_jobs */
+	ACP_LIMIT_USER_RANKS	= 3,	/* user_ranks */
+	ACP_LIMIT_USER_REGIONS	= 4,	/* user_regions: registered */
+	ACP_LIMIT_USER_MEMORY	= 5,	/* user_memory: pinned or allocated */
+	ACP_LIMIT_DEPTH		= 6,	/* depth: of a ring */
+	ACP_LIMIT_JOB_PEERS	= 7,	/* job_peers: commands beyond it end with ACP_ST_NOMEM */
+	ACP_LIMIT_END
+};
 
 /*
  * ACP_IOC_JOIN: become a rank of a job.  Ranks on one node must agree on
@@ -167,8 +180,10 @@ struct acp_node_run {
  *	-EPROTO		version, or a value that differs from the job's on this node
  *	-EAFNOSUPPORT	an IPv6 job on a kernel without IPv6
  *	-ENOMEM		no memory, or RLIMIT_MEMLOCK reached by starter and heap
- *	-ENOSPC		too many ranks, regions or jobs here
- *	-EOPNOTSUPP	the module was told to refuse new jobs
+ *	-EDQUOT		a limit of the administrator is reached; "node" says which
+ *	-EOPNOTSUPP	the administrator lets no ranks join, here or anywhere; or integrity
+ *			is aead, and the kernel has no rfc7539(chacha20,poly1305)
+ *	-EINTR		a signal came while that was looked for; call again
  */
 struct acp_join {
 	__u32 size;		/* sizeof(struct acp_join) */
@@ -190,7 +205,7 @@ struct acp_join {
 	__u32 depth;		/* of the ring: a power of two, ACP_DEPTH_MIN .. MAX */
 	__u32 flags;		/* 0 */
 	/* out */
-	__u32 node;		/* the rank's node */
+	__u32 node;		/* the rank's node; with -EDQUOT an ACP_LIMIT_ */
 	__u32 local_ranks;	/* ranks the map places on this node */
 	__u64 sq_bytes, cq_bytes;	/* sizes to map */
 };
@@ -207,6 +222,7 @@ struct acp_join {
  * a key must be unregistered as often as it was registered.
  *	-EFAULT		unmapped, protected or not pinnable memory in the range
  *	-ENOMEM		no memory, or RLIMIT_MEMLOCK reached
+ *	-EDQUOT		a limit of the administrator is reached; "key" says which
  *	-ENOSPC		all STags of the rank are in use
  *	-EOVERFLOW	longer than the offset field of a GA can say
  */
@@ -217,7 +233,7 @@ struct acp_reg {
 	__u32 reserved;
 	__u64 addr, length;
 	/* out */
-	__u64 key;		/* GA of offset 0 */
+	__u64 key;		/* GA of offset 0; with -EDQUOT an ACP_LIMIT_ */
 	__u64 start;		/* address that offset 0 stands for (page aligned) */
 	__u64 base, end;	/* the region is [base, end) */
 };
@@ -286,6 +302,45 @@ struct acp_peer_info {
 	__u64 starter_size, heap_size;
 };
 
+enum acp_rank_states {
+	ACP_RANK_UNKNOWN = 0,	/* its node was not spoken to, or it has not come yet */
+	ACP_RANK_UP	= 1,	/* when its node was last heard of */
+	ACP_RANK_DOWN	= 2,	/* it left, or its node is silent or out of reach */
+	ACP_RANK_BACK	= 3,	/* its node is there again, after it was lost or restarted */
+};
+
+/* ACP_IOC_STATE: what this node knows of a rank of the job; nobody is asked. */
+struct acp_rank_state {
+	__u32 size;
+	__u32 rank;
+	/* out */
+	__u32 state;		/* ACP_RANK_ */
+	__u32 status;		/* ACP_ST_ that an access would end with, when it is DOWN */
+};
+
+enum acp_event_type {
+	ACP_EVENT_DOWN	= 1,	/* "node" is lost on "color", with "status" as the reason */
+	ACP_EVENT_UP	= 2,	/* it is there again; what was under way is not */
+	ACP_EVENT_LEFT	= 3,	/* "rank" of "node" left without a final barrier */
+	ACP_EVENT_BROKEN = 4,	/* no barrier will complete any more */
+};
+
+/*
+ * ACP_IOC_EVENT: what has happened to others since the caller joined, one at a
+ * time.  poll() reports POLLPRI while there is something to read.
+ *	-EAGAIN		nothing new
+ */
+struct acp_event {
+	__u32 size;
+	/* out */
+	__u32 missed;		/* that were not read in time, before this one */
+	__u8  type;		/* ACP_EVENT_ */
+	__u8  status;
+	__u8  color;
+	__u8  reserved;
+	__u32 node, rank;
+};
+
 /* ACP_IOC_ABORT: end the job on all nodes; every call and command fails. */
 
 #define ACP_IOC_MAGIC		0xAC
@@ -297,6 +352,8 @@ struct acp_peer_info {
 #define ACP_IOC_SYNC		_IOWR(ACP_IOC_MAGIC, 5, struct acp_sync)
 #define ACP_IOC_PEER		_IOWR(ACP_IOC_MAGIC, 6, struct acp_peer_info)
 #define ACP_IOC_ABORT		_IO(ACP_IOC_MAGIC, 7)
+#define ACP_IOC_STATE		_IOWR(ACP_IOC_MAGIC, 8, struct acp_rank_state)
+#define ACP_IOC_EVENT		_IOWR(ACP_IOC_MAGIC, 9, struct acp_event)
 
 /*
  * mmap: offset = ACP_MAP(kind, rank), length up to the size of the thing,
@@ -326,6 +383,8 @@ _Static_assert(sizeof(struct acp_unreg) == 24, "ABI");
 _Static_assert(sizeof(struct acp_wait) == 24, "ABI");
 _Static_assert(sizeof(struct acp_sync) == 24, "ABI");
 _Static_assert(sizeof(struct acp_peer_info) == 24, "ABI");
+_Static_assert(sizeof(struct acp_rank_state) == 16, "ABI");
+_Static_assert(sizeof(struct acp_event) == 20, "ABI");
 #endif
 
 #endif /* ACP_ABI_H */

@@ -40,6 +40,17 @@ static inline int acp_op_width(u8 op)
 /* The word that an atomic leaves behind (4-byte operations: low 32 bits). */
 u64 acp_op_result(u8 op, u64 old, u64 a, u64 b);
 
+/* ACP_ST_OK, or what is wrong with an entry of the ring besides its command. */
+static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
+{
+	static const u8 none[sizeof(e->reserved)];
+
+	if (memcmp(e->reserved, none, sizeof(none)) || (e->flags & ~ACP_SQE_FLAGS) ||
+	    e->order >= ticket)
+		return ACP_ST_OP;
+	return ACP_ST_OK;
+}
+
 /* ACP_ST_OK, or what is wrong with a command whatever the regions are. */
 u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m);
 

@@ -2,55 +2,175 @@
 /* The congestion window: see cong.h. */
 #include "cong.h"
 
-#define INITIAL	32
-#define LEAST	4
+#define INITIAL		16
+#define LEAST		1
+#define DRAINED		2	/* frames that make no queue */
+#define QUEUE_START	8	/* frames of our own that end slow start ... */
+#define QUEUE_MOST	8	/* ... and that shrink the window */
+#define SLACK		10000	/* ns, of round trips that differ by chance */
+#define FEW		4	/* frames in flight: enough to see losses by later frames */
+#define SLOW		4	/* rounds per step while there is a queue */
+#define PATIENCE	128	/* rounds until the shortest round trip is looked for */
+#define WHOLE		16384	/* shares are out of this */
+#define MANY		(WHOLE / 50)	/* lost: not by accident */
+#define MEMORY		16	/* rounds that averages look back */
 
 void acp_cong_init(struct acp_cong *c, u32 max)
 {
 	c->window = min_t(u32, INITIAL, max);
 	c->threshold = max;
-	c->credit = 0;
 	c->max = max;
+	c->credit = 0;
+	c->acked = 0;
+	c->least = ~0ULL;
+	c->marked = 0;
+	c->lost = 0;
+	c->marks = WHOLE;
+	c->losses = 0;
+	c->excess = 0;
+	c->age = 0;
 	c->rtt_min = 0;
 }
 
-/* Is there a queue on the way: a round trip over 5/4 of the shortest? */
+/* The shortest round trip, after some more were measured. */
+static void renew_shortest(struct acp_cong *c)
+{
+	if (c->least == ~0ULL)
+		return;
+	if (c->least < c->rtt_min + c->rtt_min / 8)
+		c->age = 0;
+	if (c->least < c->rtt_min || !c->rtt_min)
+		c->rtt_min = c->least;
+	c->least = ~0ULL;
+}
+
+/* Is there a queue on the way: a round trip clearly longer than the shortest? */
 static bool queued(const struct acp_cong *c, u64 rtt)
 {
-	return rtt > c->rtt_min + c->rtt_min / 4;
+	return rtt > c->rtt_min + max_t(u64, c->rtt_min / 4, SLACK);
 }
 
-/* rtt_ns: the smoothed round trip, 0 if unknown. */
-void acp_cong_acked(struct acp_cong *c, u32 frames, u64 rtt_ns)
+/* Are more than so many of the frames in flight in a queue? */
+static bool queues(const struct acp_cong *c, u32 flight, u32 frames, u64 rtt)
 {
-	if (rtt_ns && (!c->rtt_min || rtt_ns < c->rtt_min))
-		c->rtt_min = rtt_ns;
-	if (c->window < c->threshold) {
-		c->window += frames;
-	} else {
-		c->credit += frames;
-		if (c->credit >= c->window) {
-			c->credit -= c->window;
-			c->window++;
-		}
-	}
-	c->window = min_t(u32, c->window, c->max);
+	return flight > frames && rtt > c->rtt_min &&
+	       flight * (rtt - c->rtt_min) > frames * rtt;
 }
 
-/* A loss that repetition mends; at most once per round trip. */
-void acp_cong_lost(struct acp_cong *c, u64 rtt_ns)
+static void shrink(struct acp_cong *c, u32 frames)
 {
-	u32 keep = queued(c, rtt_ns) ? 7 : 9;
-
-	c->window = max_t(u32, c->window * keep / 10, LEAST);
+	c->window = c->window > frames + LEAST ? c->window - frames : LEAST;
 	c->threshold = c->window;
 	c->credit = 0;
 }
 
-/* Nothing came back for a whole time-out. */
+/* One frame more per window of acknowledged ones, or faster, or slower. */
+static void step(struct acp_cong *c, u32 frames, bool slow)
+{
+	c->credit += slow ? frames : SLOW * frames;
+	if (c->credit < SLOW * c->window)
+		return;
+	c->credit = 0;
+	c->window++;
+	if (!slow && c->marks < WHOLE / 16)
+		c->window += c->window / 16;
+}
+
+static void grow(struct acp_cong *c, u32 frames, u32 flight, u64 rtt)
+{
+	if (c->window >= c->threshold)
+		step(c, frames, queued(c, rtt) || c->losses > MANY);
+	else if (queues(c, flight, QUEUE_START, rtt))
+		c->threshold = c->window;
+	else
+		c->window += frames;
+	c->window = min_t(u32, c->window, c->max);
+}
+
+/* What marks or, without them, the delay takes of the window.  True: marks did. */
+static bool reduce(struct acp_cong *c, u32 flight, u64 rtt)
+{
+	u32 frames;
+
+	if (c->marked)
+		c->excess += c->window * c->marks;
+	else if (queues(c, flight, QUEUE_MOST, rtt))
+		c->excess += c->window * (WHOLE / 4);
+	frames = c->excess / (2 * WHOLE);
+	c->excess %= 2 * WHOLE;
+	if (frames)
+		shrink(c, frames);
+	return frames && c->marked;
+}
+
+/*
+ * For one round trip next to nothing of ours is queued; then the window is what it was.  The
+ * way may have become longer, but more likely others fill the queue: who believed it at once
+ * would see no queue any more.
+ */
+static void drain(struct acp_cong *c, u64 rtt)
+{
+	c->age = 0;
+	c->rtt_min = min_t(u64, rtt, 2 * c->rtt_min);
+	c->threshold = c->window;
+	c->window = min_t(u32, c->window, DRAINED);
+}
+
+/* The average with the share of some frames in this round. */
+static u32 averaged(const struct acp_cong *c, u32 former, u32 frames)
+{
+	u32 share = frames ? min_t(u32, frames * WHOLE / c->acked, WHOLE) : 0;
+
+	return former - former / MEMORY + share / MEMORY;
+}
+
+/* A window of frames was acknowledged. */
+static bool round_ended(struct acp_cong *c, u32 flight, u64 rtt)
+{
+	bool reduced;
+
+	c->losses = averaged(c, c->losses, c->lost);
+	c->marks = averaged(c, c->marks, c->marked);
+	reduced = reduce(c, flight, rtt);
+	if (c->marked)
+		c->age = 0;	/* it is marks that keep the queue short */
+	else if (++c->age >= PATIENCE)
+		drain(c, rtt);
+	c->acked = 0;
+	c->marked = 0;
+	c->lost = 0;
+	return reduced;
+}
+
+/* What acp_cong_acked() does not do by itself. */
+bool acp_cong_react(struct acp_cong *c, u32 frames, u32 flight, bool marks, u64 rtt)
+{
+	flight += frames;
+	renew_shortest(c);
+	if (marks) {
+		c->marked += frames;
+		c->threshold = min_t(u32, c->threshold, c->window);
+	} else if (2 * flight >= c->window && flight <= c->window) {
+		grow(c, frames, flight, rtt);
+	}
+	return c->acked >= c->window && round_ended(c, flight, rtt);
+}
+
+void acp_cong_lost(struct acp_cong *c, u32 frames, u64 rtt)
+{
+	bool many = c->window > FEW && (frames > 1 + c->window / 16 || c->losses > MANY);
+
+	renew_shortest(c);
+	c->lost += frames;
+	shrink(c, max_t(u32, frames, many || queued(c, rtt) ? (c->window + 1) / 2 :
+							      c->window / 16));
+}
+
 void acp_cong_timeout(struct acp_cong *c)
 {
-	c->threshold = max_t(u32, c->window / 2, LEAST);
-	c->window = LEAST;
-	c->credit = 0;
+	u32 half = c->window / 2;
+
+	c->lost++;
+	shrink(c, c->window);
+	c->threshold = max_t(u32, half, FEW);
 }

@@ -5,6 +5,7 @@
 #define WINDOW		ACP_FRAME_WINDOW
 #define HELLO_FIRST	1000000ULL	/* ns until a HELLO is repeated, doubling */
 #define HELLO_MOST	ACP_FLOW_RTO_MAX
+#define BACKOFF_MOST	10
 #define NO_PROGRESS	3		/* limits without progress, though heard of */
 
 /*
@@ -46,6 +47,9 @@ static void begin(struct acp_flow *f)
 	f->ack_due = false;
 	f->probing = false;
 	f->late = 0;
+	f->marked = false;
+	f->marks = 0;
+	f->marks_peer = 0;
 	f->ack_at = 0;
 	f->next = 1;
 	f->una = 1;
@@ -223,7 +227,9 @@ u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now)
 
 bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy)
 {
-	if (lazy && slot(f, seq)->state == ACP_SLOT_FLIGHT && slot(f, seq)->tries == 1)
+	const struct acp_flow_slot *s = slot(f, seq);
+
+	if (lazy && 2 * f->flight < f->cong.window && s->state == ACP_SLOT_FLIGHT && s->tries == 1)
 		return true;
 	f->prompt = max_t(u64, f->prompt, seq);
 	return false;
@@ -235,7 +241,8 @@ u64 acp_flow_next_lost(const struct acp_flow *f)
 	u64 seq;
 
 	for (seq = f->una; seq < f->next; seq++)
-		if (slot(f, seq)->state == ACP_SLOT_LOST && (!full || slot(f, seq)->answer))
+		if (slot(f, seq)->state == ACP_SLOT_LOST &&
+		    (!full || seq == f->una || slot(f, seq)->answer))
 			return seq;
 	return 0;
 }
@@ -274,6 +281,7 @@ bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct
 	}
 	a->sample = 0;
 	a->late = false;
+	a->marks = fr->flags & ACP_FRAME_MARKS;
 	a->count = 0;
 	return true;
 }
@@ -290,7 +298,7 @@ static bool in_ack(const struct acp_flow_ack *a, u64 seq)
 	return a->map[i / 64] >> (i % 64) & 1;
 }
 
-void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
+void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 {
 	for (; a->pos < a->end; a->pos++) {
 		struct acp_flow_slot *s = slot(f, a->pos);
@@ -351,10 +359,14 @@ static void sampled(struct acp_flow *f, u64 rtt, bool late)
 	measure(f, rtt);
 }
 
-/* Frames sent clearly before one that was acknowledged are lost. */
-static bool mark_lost(struct acp_flow *f, u64 before)
+/*
+ * Frames sent clearly before one that was acknowledged are lost.  Returns how
+ * many, but 0 if all of them were sent before the last reaction to a loss.
+ */
+static u32 mark_lost(struct acp_flow *f, u64 before)
 {
-	bool any = false;
+	bool news = false;
+	u32 count = 0;
 	u64 seq;
 
 	for (seq = f->una; seq < f->next; seq++) {
@@ -365,30 +377,53 @@ static bool mark_lost(struct acp_flow *f, u64 before)
 		s->state = ACP_SLOT_LOST;
 		f->flight--;
 		f->lost++;
-		any |= seq >= f->recover;
+		count++;
+		news |= seq >= f->recover;
 	}
-	return any;
+	return news ? count : 0;
 }
 
-void acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
+/*
+ * Has the peer seen marks that we do not know of?  Only an acknowledgement of
+ * something new tells: what was overtaken on the way has an old count.
+ */
+static bool marks(struct acp_flow *f, const struct acp_flow_ack *a)
 {
-	u64 slack = max_t(u64, f->srtt / 4, 10000);
+	if (a->marks == f->marks_peer)
+		return false;
+	f->marks_peer = a->marks;
+	return true;
+}
+
+bool acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
+{
+	u64 una, slack;
+	bool reduced;
+	u32 lost;
 
 	if (!a->count)
-		return;
-	while (f->una < f->next && slot(f, f->una)->state == ACP_SLOT_ACKED) {
-		slot(f, f->una)->state = ACP_SLOT_FREE;
-		f->una++;
-	}
-	if (a->sample)
+		return false;
+	for (una = f->una; una < f->next && slot(f, una)->state == ACP_SLOT_ACKED; una++)
+		slot(f, una)->state = ACP_SLOT_FREE;
+	f->una = una;
+	if (a->sample) {
+		acp_cong_sample(&f->cong, a->sample);
 		sampled(f, a->sample, a->late);
+	}
 	f->rearm = now;
 	f->progress = now;
-	acp_cong_acked(&f->cong, a->count, f->srtt);
-	if (f->flight && f->rack > slack && mark_lost(f, f->rack - slack)) {
-		acp_cong_lost(&f->cong, f->srtt);
+	reduced = acp_cong_acked(&f->cong, a->count, f->flight, marks(f, a), f->srtt);
+	if (!f->flight)
+		return reduced;
+	slack = max_t(u64, f->srtt / 4, 10000);
+	if (f->rack <= slack)
+		return reduced;
+	lost = mark_lost(f, f->rack - slack);
+	if (lost) {
+		acp_cong_lost(&f->cong, lost, f->srtt);
 		f->recover = f->next;
 	}
+	return reduced;
 }
 
 /* ---- receiving ---- */
@@ -456,6 +491,11 @@ void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
 	fr->epoch_src = f->epoch;
 	fr->epoch_dst = f->epoch_peer;
 	fr->ack = f->rcv;
+	if (f->marked) {
+		f->marked = false;
+		f->marks += ACP_FRAME_MARK;	/* modulo 4, since it has 8 bits */
+	}
+	fr->flags |= f->marks;
 	if (fr->type == ACP_FRAME_DATA && acp_flow_map_needed(f))
 		return;
 	f->ack_due = false;
@@ -483,8 +523,8 @@ static u64 leeway(const struct acp_flow *f)
 static u64 timeout(const struct acp_flow *f)
 {
 	if (f->state == ACP_FLOW_OPENING)
-		return min_t(u64, HELLO_FIRST << min_t(u8, f->backoff, 10), HELLO_MOST);
-	return min_t(u64, (f->rto << min_t(u8, f->backoff, 10)) + leeway(f), ACP_FLOW_RTO_MAX);
+		return min_t(u64, HELLO_FIRST << f->backoff, HELLO_MOST);
+	return min_t(u64, (f->rto << f->backoff) + leeway(f), ACP_FLOW_RTO_MAX);
 }
 
 /* With nothing to repeat, a silent peer of whom answers are expected is asked. */
@@ -543,7 +583,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 		if (since(f->heard, now) > f->open_limit)
 			return ACP_FLOW_FAILED;
 		f->rearm = now;
-		if (f->backoff < 10)
+		if (f->backoff < BACKOFF_MOST)
 			f->backoff++;
 		return ACP_FLOW_ASK;
 	}
@@ -553,7 +593,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 	    since(f->progress, now) > NO_PROGRESS * f->limit)
 		return ACP_FLOW_FAILED;
 	f->rearm = now;
-	if (f->backoff < 10)
+	if (f->backoff < BACKOFF_MOST)
 		f->backoff++;
 	if (mark_lost(f, now - min_t(u64, oldest, now) + 1) || f->lost) {
 		acp_cong_timeout(&f->cong);

@@ -63,6 +63,9 @@ struct acp_flow {
 	bool ack_due;		/* the peer is owed an acknowledgement */
 	bool probing;		/* a HELLO was sent to a silent peer */
 	u8 late;		/* frames whose acknowledgement may be late */
+	bool marked;		/* the network marked a frame since our last acknowledgement */
+	u8 marks;		/* our acknowledgements that said so, as in ACP_FRAME_MARKS */
+	u8 marks_peer;		/* the same of the peer, as far as we have seen */
 	u64 ack_at;		/* when it is due, 0: not at all */
 	u32 epoch;		/* ours */
 	u32 epoch_peer;		/* valid when open */
@@ -82,9 +85,9 @@ struct acp_flow {
 	u64 rearm;		/* the time-out counts from here */
 	u64 heard;		/* last sign of life, or start of waiting for one */
 	u64 progress;		/* last acknowledgement of something new */
+	struct acp_cong cong;
 	u64 limit;		/* silence until the peer counts as failed */
 	u64 open_limit;		/* the same while opening */
-	struct acp_cong cong;
 
 	/* receiving */
 	u64 rcv;		/* all numbers before it were applied */
@@ -151,11 +154,16 @@ u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now);
 
 /*
  * Is the frame sent so that its acknowledgement may be late (ACP_FRAME_LAZY)?
- * One that is sent again never is.  To be asked each time that it is built.
+ * One that is sent again never is, nor is one that needs more than half of the
+ * window: congestion control then waits for it, and measures by it.  To be
+ * asked each time that it is built.
  */
 bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy);
 
-/* The next frame to be sent again, or 0; its token; and that it was sent. */
+/*
+ * The next frame to be sent again, or 0; its token; and that it was sent.  The
+ * oldest one does not wait for the window: others in flight may wait for it.
+ */
 u64 acp_flow_next_lost(const struct acp_flow *f);
 static inline u64 acp_flow_lost(const struct acp_flow *f)
 {
@@ -172,18 +180,25 @@ struct acp_flow_ack {
 	u64 pos, end;		/* numbers still to look at */
 	u64 sample;		/* round trip, ns */
 	bool late;		/* ... and perhaps a delay */
+	u8 marks;		/* ACP_FRAME_MARKS of the frame */
 	u32 count;
 };
 
 /*
  * Take the acknowledgement of a frame ("map": body of an ACK, or NULL).
  * False: it is impossible (acknowledges what was never sent).
- * Then take tokens until NULL, then end.
+ * Then take tokens until NULL, then end.  True at the end: the network has
+ * marked frames (ECN), and therefore the window is smaller now.
  */
 bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct acp_frame *fr,
 			const struct acp_frame_ack *map);
-void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
-void acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
+void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
+static inline void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
+{
+	return a->pos < a->end ? acp_flow_ack_take(f, a, now) : NULL;
+}
+
+bool acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
 
 /* ---- receiving ---- */
 
@@ -195,6 +210,12 @@ enum acp_flow_verdict {
 };
 
 enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence);
+
+/* A frame that is new (ACP_FLOW_NEW) was marked by the network: ECN, Congestion Experienced. */
+static inline void acp_flow_marked(struct acp_flow *f)
+{
+	f->marked = true;
+}
 
 /* Its effect is in memory.  True: the lower edge moved, fenced frames may pass. */
 bool acp_flow_applied(struct acp_flow *f, u64 seq);

@@ -2,15 +2,15 @@
 /* The wire format: see frame.h. */
 #include "frame.h"
 
-/* What each frame type may carry. */
+/* What each frame type may carry, beside AEAD. */
 static const struct {
 	u8 flags;
-	u32 min, max;		/* bytes after the header */
+	u32 min, max;		/* bytes of the body */
 } frame_rules[] = {
 	[ACP_FRAME_DATA] = { ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC |
-			     ACP_FRAME_LAZY,
+			     ACP_FRAME_LAZY | ACP_FRAME_MARKS,
 			     sizeof(struct acp_msg_hdr), 65535 },
-	[ACP_FRAME_ACK] = { 0, 0, sizeof(struct acp_frame_ack) },
+	[ACP_FRAME_ACK] = { ACP_FRAME_MARKS, 0, sizeof(struct acp_frame_ack) },
 	[ACP_FRAME_HELLO] = { ACP_FRAME_ASK, sizeof(struct acp_frame_hello),
 			      sizeof(struct acp_frame_hello) },
 };
@@ -32,6 +32,12 @@ static const u64 msg_rules[] = {
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))
 
+/* Bytes of seal and code. */
+static u32 sealed(u8 flags)
+{
+	return flags & ACP_FRAME_AEAD ? ACP_FRAME_SEALED : 0;
+}
+
 void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f)
 {
 	h->version = ACP_FRAME_VERSION;
@@ -40,7 +46,7 @@ void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f)
 	h->color = f->color;
 	h->job = cpu_to_be32(f->job);
 	h->generation = cpu_to_be16(f->generation);
-	h->length = cpu_to_be16(f->length);
+	h->length = cpu_to_be16(f->length + sealed(f->flags));
 	h->node = cpu_to_be32(f->node);
 	h->epoch_src = cpu_to_be32(f->epoch_src);
 	h->epoch_dst = cpu_to_be32(f->epoch_dst);
@@ -54,13 +60,16 @@ static enum acp_frame_error check(const struct acp_frame *f)
 		return ACP_FRAME_BAD_LEN;
 	if (f->type == ACP_FRAME_ACK && f->length % sizeof(struct acp_frame_ack))
 		return ACP_FRAME_BAD_LEN;
-	if (f->flags & ~frame_rules[f->type].flags)
+	if (f->flags & ~(frame_rules[f->type].flags | ACP_FRAME_AEAD))
 		return ACP_FRAME_BAD_FLAGS;
-	if ((f->flags & ACP_FRAME_CRC) && !(f->flags & ACP_FRAME_BULK))
-		return ACP_FRAME_BAD_FLAGS;
-	if ((f->flags & ACP_FRAME_BULK) &&
-	    sizeof(struct acp_frame_hdr) + f->length <= acp_frame_tagged(f))
-		return ACP_FRAME_BAD_LEN;
+	if (f->flags & (ACP_FRAME_BULK | ACP_FRAME_CRC | ACP_FRAME_AEAD)) {
+		bool bulk = f->flags & ACP_FRAME_BULK;
+
+		if (bulk ? f->flags & ACP_FRAME_AEAD : f->flags & ACP_FRAME_CRC)
+			return ACP_FRAME_BAD_FLAGS;
+		if (bulk && sizeof(struct acp_frame_hdr) + f->length <= acp_frame_tagged(f))
+			return ACP_FRAME_BAD_LEN;
+	}
 	if ((f->type == ACP_FRAME_DATA) != (f->seq != 0))
 		return ACP_FRAME_BAD_FLAGS;
 	if (!f->epoch_src || (f->type != ACP_FRAME_HELLO && !f->epoch_dst))
@@ -85,9 +94,17 @@ enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_fram
 	f->epoch_dst = be32_to_cpu(h->epoch_dst);
 	f->seq = be64_to_cpu(h->seq);
 	f->ack = be64_to_cpu(h->ack);
-	if (len < sizeof(*h) || f->length != len - sizeof(*h))
+	if (len < sizeof(*h) || f->length != len - sizeof(*h) || f->length < sealed(f->flags))
 		return ACP_FRAME_BAD_LEN;
+	f->length -= sealed(f->flags);
 	return check(f);
+}
+
+bool acp_frame_seal(const void *frame)
+{
+	const struct acp_frame_seal *seal = frame + sizeof(struct acp_frame_hdr);
+
+	return !seal->reserved;
 }
 
 bool acp_frame_crc(const void *frame, u32 *crc)
@@ -97,6 +114,16 @@ bool acp_frame_crc(const void *frame, u32 *crc)
 
 	*crc = be32_to_cpu(c->crc);
 	return !c->reserved;
+}
+
+void acp_frame_key(struct acp_frame_key *k, u32 job, u16 generation, u32 from, u32 to, u16 color)
+{
+	memcpy(k->label, "acp-aead", sizeof(k->label));
+	k->job = cpu_to_be32(job);
+	k->generation = cpu_to_be16(generation);
+	k->color = cpu_to_be16(color);
+	k->from = cpu_to_be32(from);
+	k->to = cpu_to_be32(to);
 }
 
 static void encode_cmd(struct acp_msg_cmd *c, const struct acp_msg *m)

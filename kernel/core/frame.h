@@ -9,6 +9,9 @@
  *	HELLO	the sender's set-up of the job, to open a flow.
  * A message is a header of 24 bytes and a body by its type, padded to 8.
  *
+ * In a job with integrity aead, the body is encrypted: a seal is before it and
+ * a code behind it.
+ *
  * Everything is big-endian and of fixed width; all lengths are checked here,
  * so that what decode accepts needs no further look at sizes.
  */
@@ -19,7 +22,7 @@
 #include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
-#define ACP_FRAME_WINDOW	256	/* frames a sender may have beyond "ack" */
+#define ACP_FRAME_WINDOW	512	/* frames a sender may have beyond "ack" */
 #define ACP_FRAME_SHORT		128	/* payloads up to this are under the tag */
 #define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
 
@@ -35,6 +38,13 @@ enum acp_frame_type {
 #define ACP_FRAME_CRC	4	/* BULK: a struct acp_frame_crc is before the payload */
 #define ACP_FRAME_ASK	8	/* HELLO: please answer */
 #define ACP_FRAME_LAZY	16	/* DATA: nobody waits for its acknowledgement, it may be late */
+#define ACP_FRAME_AEAD	32	/* the body is encrypted: never with BULK */
+/*
+ * DATA, ACK: counts, modulo 4, acknowledgements that say: since the one before
+ * it, a frame came that the network has marked (ECN).  Two bits, MARK counts one.
+ */
+#define ACP_FRAME_MARKS	192
+#define ACP_FRAME_MARK	64
 
 struct acp_frame_hdr {
 	__be64 tag;		/* SipHash-2-4 of what follows, see acp_frame_tagged() */
@@ -74,6 +84,30 @@ struct acp_frame_crc {
 
 static_assert(sizeof(struct acp_frame_crc) == 8);
 
+#define ACP_FRAME_NONCE	12
+#define ACP_FRAME_CODE	16	/* Poly1305, behind the body */
+
+/* With ACP_FRAME_AEAD, between header and body. */
+struct acp_frame_seal {
+	__u8   nonce[ACP_FRAME_NONCE];
+	__be32 reserved;	/* 0 */
+};
+
+static_assert(sizeof(struct acp_frame_seal) == 16);
+
+#define ACP_FRAME_SEALED (sizeof(struct acp_frame_seal) + ACP_FRAME_CODE)
+
+/* What a key is derived from: keyed BLAKE2s of it, with the job's key, is the frames' key. */
+struct acp_frame_key {
+	char   label[8];	/* "acp-aead" */
+	__be32 job;
+	__be16 generation;
+	__be16 color;
+	__be32 from, to;	/* nodes */
+};
+
+static_assert(sizeof(struct acp_frame_key) == 24);
+
 enum acp_msg_type {
 	ACP_MSG_DATA	= 1,	/* put this at dst */
 	ACP_MSG_CMD	= 2,	/* execute this where src lives */
@@ -88,8 +122,9 @@ enum acp_msg_type {
 #define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
 #define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
 /*
- * BARRIER: none will complete any more.  ticket 0: a rank left; else that node,
- * counted from 1, runs another set-up of the job.
+ * BARRIER: none will complete any more.  ticket, lower half: the node, counted
+ * from 1, that runs another set-up of the job, or 0; upper half: the rank,
+ * counted from 1, that left, or 0.
  */
 #define ACP_MSG_BROKEN	32
 
@@ -137,7 +172,7 @@ struct acp_frame {
 	u32 job, node;
 	u32 epoch_src, epoch_dst;
 	u64 seq, ack;
-	u32 length;		/* at most 65535 */
+	u32 length;		/* of the body, seal and code not counted */
 };
 
 /* A message in host order, 0 what is not on the wire; payload is where it stands in the frame. */
@@ -171,23 +206,45 @@ enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_fram
 
 /*
  * Where the tagged part of a decoded frame ends: the tag covers all from
- * behind itself to there.  In a BULK frame, the payload begins there.
+ * behind itself to there.  In a BULK frame, the payload begins there; with
+ * AEAD, the seal.
  */
 static inline u32 acp_frame_tagged(const struct acp_frame *f)
 {
 	u32 body = f->length;
 
-	if (f->flags & ACP_FRAME_BULK)
-		body = sizeof(struct acp_msg_data) +
+	if (f->flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD))
+		body = f->flags & ACP_FRAME_AEAD ? 0 : sizeof(struct acp_msg_data) +
 		       (f->flags & ACP_FRAME_CRC ? sizeof(struct acp_frame_crc) : 0);
 	return sizeof(struct acp_frame_hdr) + body;
 }
+
+/* Where the body of a decoded frame begins. */
+static inline u32 acp_frame_body(const struct acp_frame *f)
+{
+	return sizeof(struct acp_frame_hdr) +
+	       (f->flags & ACP_FRAME_AEAD ? sizeof(struct acp_frame_seal) : 0);
+}
+
+/* How much of the body is authentic once tag and code are right: but for a BULK frame, all. */
+static inline u32 acp_frame_covered(const struct acp_frame *f)
+{
+	if (f->flags & ACP_FRAME_AEAD)
+		return f->length;
+	return acp_frame_tagged(f) - sizeof(struct acp_frame_hdr);
+}
+
+/* Is the seal of a frame with ACP_FRAME_AEAD, which begins at "frame", as it must be? */
+bool acp_frame_seal(const void *frame);
 
 /*
  * The checksum in a frame with ACP_FRAME_CRC, which begins at "frame".
  * False: what must be 0 is not.
  */
 bool acp_frame_crc(const void *frame, u32 *crc);
+
+/* Write what the key of frames "from" a node "to" another is derived from. */
+void acp_frame_key(struct acp_frame_key *k, u32 job, u16 generation, u32 from, u32 to, u16 color);
 
 /* Does an operation have two operands on the wire?  All others have one. */
 static inline bool acp_op_has_b(u8 op)

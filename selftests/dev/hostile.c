@@ -25,6 +25,7 @@ static const struct call {
 	{ "WAIT", ACP_IOC_WAIT, sizeof(struct acp_wait), false },
 	{ "SYNC", ACP_IOC_SYNC, sizeof(struct acp_sync), false },
 	{ "PEER", ACP_IOC_PEER, sizeof(struct acp_peer_info), true },
+	{ "STATE", ACP_IOC_STATE, sizeof(struct acp_rank_state), true },
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -48,6 +49,9 @@ static void good_argument(const struct call *c, void *p, struct rank *r, struct 
 		break;
 	case ACP_IOC_PEER:
 		((struct acp_peer_info *)p)->rank = r->join.rank;
+		break;
+	case ACP_IOC_STATE:
+		((struct acp_rank_state *)p)->rank = r->join.rank;
 		break;
 	}
 }

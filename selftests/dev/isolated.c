@@ -51,6 +51,19 @@ void test_end(int state, const char *file, int line, const char *format, ...)
 	_exit(state == TEST_FAILED);
 }
 
+void in_child(void (*run)(void))
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (!child) {
+		run();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+}
+
 static void start(const struct test *t)
 {
 	setpgid(0, 0);

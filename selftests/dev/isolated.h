@@ -62,6 +62,9 @@ void test_end(int state, const char *file, int line, const char *format, ...)
 /* $ACP_TEST_SHORT: be brief, the machine is slow. */
 bool test_short(void);
 
+/* Run a function in a child that may lower its rights; it ends with 0 or by a CHECK. */
+void in_child(void (*run)(void));
+
 #define FAIL(...)	test_end(TEST_FAILED, __FILE__, __LINE__, __VA_ARGS__)
 #define SKIP(...)	test_end(TEST_SKIPPED, __FILE__, __LINE__, __VA_ARGS__)
 

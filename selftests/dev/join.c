@@ -85,8 +85,10 @@ TEST(K1_join_numbers_out_of_range)
 	BAD(port, 0, EINVAL);
 	BAD(port, 65536, EINVAL);
 	GOOD(port, 65535);
-	BAD(integrity, ACP_INTEGRITY_CRC32C + 1, EINVAL);
+	BAD(integrity, ACP_INTEGRITY_AEAD + 1, EINVAL);
+	BAD(integrity, ~0u, EINVAL);
 	GOOD(integrity, ACP_INTEGRITY_CRC32C);
+	GOOD(integrity, ACP_INTEGRITY_AEAD);
 	BAD(flags, 1, EINVAL);
 	BAD(flags, 1u << 31, EINVAL);
 }
@@ -388,6 +390,7 @@ TEST(K1_join_disagrees_with_the_job)
 	DIFFERS(s_.join.open_timeout_ms++, EPROTO);
 	DIFFERS(s_.join.port++, EPROTO);
 	DIFFERS(s_.join.integrity = ACP_INTEGRITY_CRC32C, EPROTO);
+	DIFFERS(s_.join.integrity = ACP_INTEGRITY_AEAD, EPROTO);
 	DIFFERS((s_.join.nprocs = 3, s_.ranks[0].count = 3), EPROTO);
 	DIFFERS(s_.ranks[0].block = 2, EPROTO);
 	DIFFERS(s_.nodes[0].addr[3] = 2, EPROTO);
@@ -400,20 +403,6 @@ TEST(K1_join_disagrees_with_the_job)
 	s.join.key[0] ^= 1;
 	accepted(&s, "another generation is another job");
 	rank_close(&r);
-}
-
-/* Run a function in a child that may lower its rights; it ends with 0 or by a CHECK. */
-static void in_child(void (*run)(void))
-{
-	int status = 0;
-	pid_t child = fork();
-
-	if (!child) {
-		run();
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
 }
 
 static uint32_t other_job;	/* the id of a job of another user */

@@ -7,60 +7,10 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include "../net/nodes.h"
-
-/* The module's file, as selftests/guest-run has it. */
-static int module_file(void)
-{
-	const char *build = getenv("ACP_BUILD");
-	struct utsname u;
-	char path[400];
-	int fd;
-
-	uname(&u);
-	snprintf(path, sizeof(path), "%s/%s/acp.ko", build ? build : "build", u.release);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		SKIP("%s: %s", path, strerror(errno));
-	return fd;
-}
-
-static int load(const char *parameters)
-{
-	int fd = module_file(), error;
-
-	error = syscall(SYS_finit_module, fd, parameters, 0) ? errno : 0;
-	close(fd);
-	return -error;
-}
-
-static int unload(void)
-{
-	return syscall(SYS_delete_module, "acp", O_NONBLOCK) ? -errno : 0;
-}
-
-/* Files that were closed just now may be on their way still. */
-static void unload_soon(void)
-{
-	int i, error = 0;
-
-	for (i = 0; i < 500; i++) {
-		error = unload();
-		if (!error)
-			return;
-		sleep_ms(10);
-	}
-	FAIL("cannot unload: %s", strerror(-error));
-}
-
-static bool loaded(void)
-{
-	return access("/sys/module/acp", F_OK) == 0;
-}
+#include "reload.h"
 
 static void works(void)
 {
@@ -81,29 +31,29 @@ TEST(K5_unload_while_in_use)
 	int fd;
 
 	fd = device_open();
-	CHECK_EQ(unload(), -EWOULDBLOCK);
+	CHECK_EQ(module_unload(), -EWOULDBLOCK);
 	close(fd);
 	rank_open_local(&r, 1);
 	memory_open(&r, &m, PAGE);
-	CHECK_EQ(unload(), -EWOULDBLOCK);
+	CHECK_EQ(module_unload(), -EWOULDBLOCK);
 	p = r.heap;
 	close(r.fd);
-	CHECK_EQ(unload(), -EWOULDBLOCK);	/* the mappings are left */
+	CHECK_EQ(module_unload(), -EWOULDBLOCK);	/* the mappings are left */
 	CHECK_EQ(munmap(r.sq, r.join.sq_bytes), 0);
 	CHECK_EQ(munmap((void *)r.cq, r.join.cq_bytes), 0);
 	CHECK_EQ(munmap(r.starter, r.join.starter_size), 0);
-	CHECK_EQ(unload(), -EWOULDBLOCK);
+	CHECK_EQ(module_unload(), -EWOULDBLOCK);
 	CHECK_EQ(munmap(p, r.join.heap_size), 0);
-	unload_soon();
-	CHECK(!loaded());
+	module_unload_soon();
+	CHECK(!module_loaded());
 	CHECK(access(ACP_DEVICE, F_OK) != 0);
-	CHECK_EQ(load(""), 0);
+	CHECK_EQ(module_load(""), 0);
 	works();
 }
 
 TEST(K5_load_twice)
 {
-	CHECK_EQ(load(""), -EEXIST);
+	CHECK_EQ(module_load(""), -EEXIST);
 	works();
 }
 
@@ -112,8 +62,8 @@ TEST(K5_load_unload_many_times)
 	int i;
 
 	for (i = 0; i < 20; i++) {
-		unload_soon();
-		CHECK_EQ(load(""), 0);
+		module_unload_soon();
+		CHECK_EQ(module_load(""), 0);
 	}
 	works();
 }
@@ -122,27 +72,53 @@ TEST(K5_bad_parameters)
 {
 	static const char *const bad[] = {
 		"enable=perhaps", "enable=2x", "poll_us=many", "poll_us=-1", "poll_us=99999999999",
-		"poll_us=",
+		"poll_us=", "user_ranks=-1", "user_ranks=16777216", "user_jobs=many", "depth=63",
+		"depth=65537", "jobs=1048577", "user_regions=1073741825", "job_peers=67108861",
+		"user_memory=18446744073709551615",
 	};
 	size_t i;
 
-	unload_soon();
+	module_unload_soon();
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		int error = load(bad[i]);
+		int error = module_load(bad[i]);
 
 		if (!error)
 			FAIL("loaded with %s", bad[i]);
-		CHECK(!loaded());
+		CHECK(!module_loaded());
 		CHECK(access(ACP_DEVICE, F_OK) != 0);
 	}
-	CHECK_EQ(load("enable=0"), 0);
+	CHECK_EQ(module_load("enable=0"), 0);
 	CHECK_EQ(access(ACP_DEVICE, F_OK), 0);
-	unload_soon();
-	CHECK_EQ(load("poll_us=0"), 0);
+	module_unload_soon();
+	CHECK_EQ(module_load("poll_us=0"), 0);
 	works();
-	unload_soon();
-	CHECK_EQ(load(""), 0);
+	module_unload_soon();
+	CHECK_EQ(module_load(""), 0);
 	works();
+}
+
+/* They bound the machine, and are what namespaces begin with. */
+TEST(K5_parameters_that_are_limits)
+{
+	struct setup s;
+
+	module_unload_soon();
+	CHECK_EQ(module_load("user_ranks=0 depth=128 user_memory=5000 job_peers=7"), 0);
+	setup_local(&s, 0, 1);
+	CHECK_EQ(setup_join(&s), -EDQUOT);
+	CHECK_EQ(limit_get("user_ranks"), 0);
+	limit_set("user_ranks", 1);
+	works();
+	CHECK_EQ(unshare(CLONE_NEWNET), 0);
+	CHECK_EQ(limit_get("enable"), 1);
+	CHECK_EQ(limit_get("user_ranks"), 1);
+	CHECK_EQ(limit_get("depth"), 128);
+	CHECK_EQ(limit_get("user_memory"), 5000);
+	CHECK_EQ(limit_get("job_peers"), 7);
+	module_unload_soon();
+	CHECK_EQ(module_load(""), 0);
+	CHECK(limit_get("user_ranks") > 1000);
+	CHECK(limit_get("user_memory") > 100000);
 }
 
 /* ---- Namespaces that end ---- */
@@ -200,8 +176,8 @@ TEST_LONG(K5_unload_right_after_close_in_traffic, 300)
 
 	for (i = 1; i <= rounds; i++) {
 		kill_in_traffic(i * 7 % 40);
-		unload_soon();
-		CHECK_EQ(load(""), 0);
+		module_unload_soon();
+		CHECK_EQ(module_load(""), 0);
 	}
 	works();
 }
@@ -245,8 +221,8 @@ TEST(K5_unload_while_namespaces_end)
 		rank_close(&r[0]);
 		rank_close(&r[1]);
 		close(n.hub);
-		unload_soon();
-		CHECK_EQ(load(""), 0);
+		module_unload_soon();
+		CHECK_EQ(module_load(""), 0);
 	}
 	works();
 }
@@ -263,8 +239,8 @@ TEST(K5_load_unload_and_namespaces)
 		_exit(0);
 	}
 	while (now_ns() < end) {
-		unload_soon();
-		CHECK_EQ(load(""), 0);
+		module_unload_soon();
+		CHECK_EQ(module_load(""), 0);
 	}
 	CHECK_EQ(waitpid(child, NULL, 0), child);
 	works();
@@ -299,12 +275,12 @@ TEST(K5_load_unload_and_open)
 			open_and_join(end);
 	}
 	while (now_ns() < end)
-		if (unload() == 0)
-			CHECK_EQ(load(""), 0);
+		if (module_unload() == 0)
+			CHECK_EQ(module_load(""), 0);
 	for (i = 0; i < 3; i++)
 		CHECK_EQ(waitpid(child[i], NULL, 0), child[i]);
-	unload_soon();
-	CHECK_EQ(load(""), 0);
+	module_unload_soon();
+	CHECK_EQ(module_load(""), 0);
 	works();
 }
 
@@ -352,11 +328,46 @@ TEST(K6_address_comes_and_goes)
 	rank_close(&r);
 }
 
+static void set_modprobe(const char *path)
+{
+	FILE *f = fopen("/proc/sys/kernel/modprobe", "w");
+
+	CHECK(f);
+	CHECK(fprintf(f, "%s", path) > 0);
+	CHECK_EQ(fclose(f), 0);
+}
+
+/* Only jobs that are encrypted need the cipher, and only they load it. */
+TEST(K6_without_the_cipher)
+{
+	struct setup s;
+	int found;
+
+	module_unload_soon();		/* it would keep what it found */
+	found = system("modprobe -r chacha20poly1305 2>/dev/null");
+	CHECK_EQ(module_load(""), 0);
+	works();
+	if (found)
+		SKIP("it is part of the kernel");
+	CHECK(access("/sys/module/chacha20poly1305", F_OK) != 0);
+	setup_local(&s, 0, 1);
+	s.join.integrity = ACP_INTEGRITY_AEAD;
+	set_modprobe("/bin/false");
+	found = setup_join(&s);
+	set_modprobe("/sbin/modprobe");
+	CHECK_EQ(found, -EOPNOTSUPP);
+	works();
+	found = setup_join(&s);
+	CHECK(found >= 0);
+	close(found);
+	CHECK(access("/sys/module/chacha20poly1305", F_OK) == 0);
+}
+
 /* The tests after these want the module, whatever became of it here. */
 TEST(loaded_at_the_end)
 {
-	if (loaded())
-		unload_soon();
-	CHECK_EQ(load(""), 0);
+	if (module_loaded())
+		module_unload_soon();
+	CHECK_EQ(module_load(""), 0);
 	works();
 }

@@ -376,6 +376,52 @@ void sleep_ms(unsigned int ms)
 	nanosleep(&t, NULL);
 }
 
+static int limit_open(const char *name, int flags)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "/proc/sys/net/acp/%s", name);
+	return open(path, flags | O_CLOEXEC);
+}
+
+long long limit_get(const char *name)
+{
+	int fd = limit_open(name, O_RDONLY);
+	char text[32] = "";
+	long long value = -1;
+
+	if (fd < 0)
+		return -1;
+	if (read(fd, text, sizeof(text) - 1) > 0)
+		value = strtoll(text, NULL, 10);
+	close(fd);
+	return value;
+}
+
+int limit_try(const char *name, const char *value)
+{
+	int fd = limit_open(name, O_WRONLY), error = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, value, strlen(value)) < 0)
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+void limit_set(const char *name, unsigned long value)
+{
+	char text[32];
+	int error;
+
+	snprintf(text, sizeof(text), "%lu", value);
+	error = limit_try(name, text);
+	if (error)
+		FAIL("net.acp.%s = %s: %s", name, text, strerror(-error));
+	CHECK_EQ(limit_get(name), value);
+}
+
 void limit_pages(unsigned long n)
 {
 	struct rlimit limit = { n * PAGE, RLIM_INFINITY };
@@ -413,6 +459,11 @@ static long long lookup(const char *path, const char *name)
 long status_kib(const char *name)
 {
 	return (long)lookup("/proc/self/status", name);
+}
+
+long meminfo_kib(const char *name)
+{
+	return (long)lookup("/proc/meminfo", name);
 }
 
 long long counter(const char *name)

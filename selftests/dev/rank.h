@@ -16,8 +16,8 @@
 #include "acp_abi.h"
 #include "acp_ga.h"
 
-#define RANKS_MAX	16
-#define NODES_MAX	8
+#define RANKS_MAX	17
+#define NODES_MAX	17
 #define FOREVER		UINT64_MAX
 #define MS		1000000ULL	/* ns */
 #define PAGE		4096UL
@@ -134,12 +134,21 @@ uint64_t next_random(uint64_t *state);
 uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);
 
+/*
+ * Sysctl net.acp.NAME of the calling thread's namespace: its value, -1 if there is
+ * none; setting it gives 0 or -errno, and must work.
+ */
+long long limit_get(const char *name);
+int limit_try(const char *name, const char *value);
+void limit_set(const char *name, unsigned long value);
+
 /* Memory the process may pin; give up a capability (CAP_). */
 void limit_pages(unsigned long n);
 void drop_capability(int number);
 
-/* A line of /proc/self/status in KiB, e.g. "VmPin". */
+/* A line of /proc/self/status or /proc/meminfo in KiB, e.g. "VmPin", "Slab". */
 long status_kib(const char *name);
+long meminfo_kib(const char *name);
 
 /* Counter of /proc/net/acp of the calling thread's namespace; -1: none of that name. */
 long long counter(const char *name);

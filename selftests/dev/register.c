@@ -90,7 +90,7 @@ TEST(M1_nothing_and_everything)
 TEST(M1_a_tebibyte)
 {
 	begin();
-	refused((void *)(1UL << 41), 1UL << 40, ACP_ACCESS_ALL, ENOMEM, "1 TiB");
+	refused((void *)(1UL << 41), 1UL << 40, ACP_ACCESS_ALL, EDQUOT, "1 TiB");
 }
 
 TEST(M1_access_rights)

@@ -306,6 +306,63 @@ TEST(M3_compaction_and_reclaim_do_no_harm)
 	CHECK_EQ(rank_unregister(&r[0], big.reg.key, NULL), 0);
 }
 
+#define BLOCKS	"/sys/devices/system/memory/"
+
+/* The directory of the block of memory that a page is in. */
+static void block_of(const char *page, char *path, size_t room)
+{
+	FILE *f = fopen(BLOCKS "block_size_bytes", "r");
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry;
+	long size;
+
+	if (!f)
+		SKIP("this kernel cannot take memory away");
+	CHECK_EQ(fscanf(f, "%lx", &size), 1);
+	fclose(f);
+	CHECK_EQ(pread(fd, &entry, 8, (off_t)((uintptr_t)page / PAGE * 8)), 8);
+	close(fd);
+	CHECK(entry >> 63);
+	snprintf(path, room, BLOCKS "memory%llu/state",
+		 (entry & ((1ULL << 55) - 1)) * PAGE / (unsigned long)size);
+}
+
+/* Somebody wants to take the memory out of the machine: it stays, and nothing happens to it. */
+TEST(M3_memory_block_offline)
+{
+	char path[100], state[20] = "";
+	struct memory big;
+	int i, status = 0;
+	pid_t child;
+	FILE *f;
+
+	begin_still();
+	memory_open(&r[0], &big, 32 << 20);
+	block_of(big.addr + (16 << 20), path, sizeof(path));
+	child = fork();
+	if (!child) {
+		write_file(path, "offline");	/* tries until it is killed, if it sees no harm */
+		_exit(0);
+	}
+	for (i = 0; i < 40; i++) {
+		fill(r[1].heap, 10000, (uint64_t)i);
+		CHECK_EQ(rank_do_copy(&r[1], memory_ga(&big, 16 << 20), heap_ga(&r[1], 0), 10000),
+			 ACP_ST_OK);
+		CHECK(filled(big.addr + (16 << 20), 10000, (uint64_t)i));
+		sleep_ms(50);
+	}
+	kill(child, SIGKILL);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	f = fopen(path, "r");
+	CHECK(f);
+	CHECK(fgets(state, sizeof(state), f));
+	fclose(f);
+	printf("# %s\n", path);
+	CHECK_EQ(strcmp(state, "online\n"), 0);
+	CHECK(filled(big.addr + (16 << 20), 10000, 39));
+	CHECK_EQ(rank_unregister(&r[0], big.reg.key, NULL), 0);
+}
+
 static long long read_number(const char *path)
 {
 	long long value = -1;

@@ -6,10 +6,9 @@
  */
 #include "isolated.h"
 
-#include <pthread.h>
 #include <sched.h>
 
-#include "rank.h"
+#include "bystanders.h"
 
 static bool stop;
 
@@ -21,64 +20,6 @@ static bool stopped(void)
 static unsigned int run_time(void)
 {
 	return test_short() ? 1000 : 3000;
-}
-
-/* ---- What must not change, and what must go on ---- */
-
-/* Ranks 1 and 2 of the job, memory that rank 0 may not touch, and what they do meanwhile. */
-struct bystanders {
-	struct rank a, b;
-	struct memory secret, read_only;
-	uint64_t rounds;
-	pthread_t thread;
-};
-
-#define SECRET_SIZE (4 * PAGE)
-
-static void *exchange(void *arg)
-{
-	struct bystanders *s = arg;
-
-	while (!stopped()) {
-		uint64_t word = s->rounds++;
-
-		fill(s->a.starter, 4096, word);
-		CHECK_EQ(rank_do_copy(&s->a, memory_ga(&s->secret, 0), starter_ga(&s->a, 0), 8),
-			 ACP_ST_ACCESS);
-		CHECK_EQ(rank_do_copy(&s->a, starter_ga(&s->b, 4096), starter_ga(&s->a, 0), 4096),
-			 ACP_ST_OK);
-	}
-	return NULL;
-}
-
-static void bystanders_open(struct bystanders *s)
-{
-	struct setup setup;
-	void *p;
-
-	memset(s, 0, sizeof(*s));
-	setup_local(&setup, 1, 3);
-	rank_open(&s->a, &setup);
-	setup_local(&setup, 2, 3);
-	rank_open(&s->b, &setup);
-	p = pages(SECRET_SIZE, PROT_READ | PROT_WRITE);
-	fill(p, SECRET_SIZE, 1);
-	CHECK_EQ(rank_register(&s->b, &s->secret, p, SECRET_SIZE, 0), 0);
-	p = pages(SECRET_SIZE, PROT_READ | PROT_WRITE);
-	fill(p, SECRET_SIZE, 2);
-	CHECK_EQ(rank_register(&s->b, &s->read_only, p, SECRET_SIZE, ACP_ACCESS_READ), 0);
-	CHECK_EQ(pthread_create(&s->thread, NULL, exchange, s), 0);
-}
-
-static void bystanders_check(struct bystanders *s)
-{
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	pthread_join(s->thread, NULL);
-	CHECK(s->rounds > 0);
-	CHECK(filled(s->secret.addr, SECRET_SIZE, 1));
-	CHECK(filled(s->read_only.addr, SECRET_SIZE, 2));
-	rank_close(&s->a);
-	rank_close(&s->b);
 }
 
 /* ---- The culprit ---- */
@@ -179,6 +120,13 @@ static void culprit_open(struct culprit *c, struct bystanders *others)
 	printf("# seed %llu\n", (unsigned long long)c->seed);
 }
 
+/* Culprit's threads and bystanders end; was all well with these? */
+static void end_all(struct bystanders *others)
+{
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	bystanders_close(others);
+}
+
 /* A rank that joins afterwards finds a working device. */
 static void all_is_well(void)
 {
@@ -209,7 +157,7 @@ TEST(K3_entries_rewritten_while_read)
 		rank_submit(&c.r, &e);
 	}
 	CHECK(rank_wait(&c.r, c.r.last, 30000 * MS) >= 0);
-	bystanders_check(&others);
+	end_all(&others);
 	pthread_join(thread, NULL);
 	rank_close(&c.r);
 	all_is_well();
@@ -260,7 +208,7 @@ TEST(K3_tail_jumps)
 		if (!(next_random(&c.seed) % 64))
 			sched_yield();
 	}
-	bystanders_check(&others);
+	end_all(&others);
 	pthread_join(thread, NULL);
 	rank_close(&c.r);
 	all_is_well();
@@ -390,7 +338,7 @@ TEST(K4_ring_overrun)
 		rank_push(&c.r, &e);
 	}
 	CHECK_EQ(ioctl(c.r.fd, ACP_IOC_DOORBELL), 0);
-	bystanders_check(&others);
+	end_all(&others);
 	rank_close(&c.r);
 	all_is_well();
 }
@@ -409,7 +357,7 @@ TEST(K4_doorbell_storm)
 	for (end = now_ns() + run_time() * MS; now_ns() < end; count++)
 		rank_atomic(&c.r, ACP_OP_ADD8, heap_ga(&c.r, 8), heap_ga(&c.r, 0), 1, 0, 0);
 	CHECK_EQ(rank_wait(&c.r, c.r.last, 30000 * MS), ACP_ST_OK);
-	bystanders_check(&others);
+	end_all(&others);
 	for (i = 0; i < 16; i++)
 		pthread_join(thread[i], NULL);
 	CHECK_EQ(*(uint64_t *)c.r.heap, count);

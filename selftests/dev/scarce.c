@@ -11,57 +11,21 @@
 #include <sys/wait.h>
 
 #include "../net/nodes.h"
+#include "fail_nth.h"
 #include "traffic.h"
 
 #define FAULTS	"/sys/kernel/debug/"
 
-static int fail_nth;	/* /proc/thread-self/fail-nth */
-
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) >= 0;
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
-/* Faults without traces in the log: who asked for them knows. */
 static void quietly(void)
 {
-	if (!write_file(FAULTS "failslab/verbose", "0"))
+	if (!fail_nth_possible())
 		SKIP("this kernel injects no faults");
-	CHECK(write_file(FAULTS "fail_page_alloc/verbose", "0"));
-	CHECK(write_file(FAULTS "fail_usercopy/verbose", "0"));
 }
 
 static void begin(void)
 {
 	quietly();
-	CHECK(write_file(FAULTS "failslab/ignore-gfp-wait", "N"));
-	fail_nth = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
-	CHECK(fail_nth >= 0);
-}
-
-/* Let the n-th fail of this thread's allocations and accesses to user memory in the kernel. */
-static void arm(int n)
-{
-	char text[16];
-	int length = snprintf(text, sizeof(text), "%d", n);
-
-	CHECK_EQ(write(fail_nth, text, (size_t)length), length);
-}
-
-/* Did it fail?  Reading and writing here are such accesses, too. */
-static bool disarm(void)
-{
-	char text[16] = "";
-	bool hit = pread(fail_nth, text, sizeof(text), 0) > 0 && text[0] == '0';
-
-	while (write(fail_nth, "0", 1) != 1)
-		;
-	return hit;
+	fail_nth_open();
 }
 
 /* An error of a call is the one that was made, and no error comes by itself. */
@@ -83,9 +47,9 @@ static void join_again_and_again(void)
 		struct setup s;
 
 		setup_local(&s, (uint32_t)n, 10000);	/* a rank comes once */
-		arm(n);
+		fail_nth_arm(n);
 		error = ioctl(fd, ACP_IOC_JOIN, &s.join) ? -errno : 0;
-		hit = disarm();
+		hit = fail_nth_disarm();
 		excused(hit, error);
 		CHECK_EQ(close(fd), 0);
 		CHECK_EQ(status_kib("VmPin"), before);
@@ -121,9 +85,9 @@ TEST(M5_opening_the_device)
 	for (n = 1; hit; n++) {
 		int fd;
 
-		arm(n);
+		fail_nth_arm(n);
 		fd = open(ACP_DEVICE, O_RDWR | O_CLOEXEC);
-		hit = disarm();
+		hit = fail_nth_disarm();
 		excused(hit, fd < 0 ? -errno : 0);
 		if (fd >= 0)
 			CHECK_EQ(close(fd), 0);
@@ -147,9 +111,9 @@ TEST(M5_registering)
 	for (n = 1; hit; n++) {
 		int error;
 
-		arm(n);
+		fail_nth_arm(n);
 		error = rank_register(&r, &m, p, 2000 * PAGE, ACP_ACCESS_ALL);
-		hit = disarm();
+		hit = fail_nth_disarm();
 		excused(hit, error);
 		if (!error)
 			CHECK_EQ(rank_unregister(&r, m.reg.key, NULL), 0);
@@ -172,9 +136,9 @@ TEST(M5_mapping)
 		for (n = 1; hit; n++) {
 			void *p;
 
-			arm(n);
+			fail_nth_arm(n);
 			p = rank_map(r.fd, kind, 0, PAGE, PROT_READ);
-			hit = disarm();
+			hit = fail_nth_disarm();
 			excused(hit, p == MAP_FAILED ? -errno : 0);
 			if (p != MAP_FAILED)
 				CHECK_EQ(munmap(p, PAGE), 0);
@@ -205,9 +169,9 @@ TEST_LONG(M5_first_command_to_a_node, 300)
 			nodes_join(&net, &r[i], &s);
 		}
 		fill(r[0].heap, 5000, n);
-		arm((int)n);
+		fail_nth_arm((int)n);
 		ticket = rank_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 5000, 0);
-		hit = disarm();
+		hit = fail_nth_disarm();
 		status = rank_wait(&r[0], ticket, 20000 * MS);
 		if (status != ACP_ST_OK)
 			CHECK(hit && status == ACP_ST_NOMEM);

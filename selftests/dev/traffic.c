@@ -111,6 +111,15 @@ void traffic_every_copy(struct traffic *t, const size_t *sizes, uint32_t n)
 	traffic_check(t);
 }
 
+void traffic_common_copies(struct traffic *t)
+{
+	static const size_t sizes[] = {
+		0, 1, 3, 8, 9, 128, 129, 1000, 1320, 1360, 1376, 1400, 3000, 16385,
+	};
+
+	traffic_every_copy(t, sizes, sizeof(sizes) / sizeof(sizes[0]));
+}
+
 void traffic_long_copies(struct traffic *t, size_t size)
 {
 	uint32_t s, d, o = 0;
@@ -336,4 +345,20 @@ void traffic_flags(struct traffic *t, enum traffic_order order, size_t size, uin
 					one_flag(t, order, o, d, s, size, value++);
 	for (i = 0; i < t->count; i++)
 		memcpy(t->model[i], t->memory[i].addr, region_size(t));
+}
+
+void traffic_everything(struct traffic *t, struct rank *ranks, uint32_t count, uint32_t color)
+{
+	const size_t longest = 1 << 20;
+
+	traffic_open(t, ranks, count, longest, color);
+	traffic_common_copies(t);
+	traffic_long_copies(t, test_short() ? 100001 : longest);
+	traffic_every_atomic(t);
+	traffic_random(t, test_short() ? 3 : 10, 40, 30000);
+	traffic_count(t, count - 1, test_short() ? 100 : 1000);
+	traffic_flags(t, TRAFFIC_HANDLE, 5000, 1);
+	traffic_flags(t, TRAFFIC_CONT, 5000, 1);
+	traffic_flags(t, TRAFFIC_ATOMIC, 5000, 1);
+	traffic_close(t);
 }

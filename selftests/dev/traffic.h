@@ -35,6 +35,9 @@ void traffic_check(struct traffic *t);
 /* One copy of each size from anyone's to anyone's memory, issued by anyone. */
 void traffic_every_copy(struct traffic *t, const size_t *sizes, uint32_t n);
 
+/* The same, of sizes around all that makes a difference in the network. */
+void traffic_common_copies(struct traffic *t);
+
 /* A long one between any two, each issued by another rank. */
 void traffic_long_copies(struct traffic *t, size_t size);
 
@@ -52,5 +55,8 @@ enum traffic_order { TRAFFIC_HANDLE, TRAFFIC_CONT, TRAFFIC_ATOMIC };
 
 /* Data, then a flag: whoever sees the flag must see all data.  For all places. */
 void traffic_flags(struct traffic *t, enum traffic_order order, size_t size, uint32_t rounds);
+
+/* All of that, between ranks that have nothing registered; copies of up to a MiB. */
+void traffic_everything(struct traffic *t, struct rank *ranks, uint32_t count, uint32_t color);
 
 #endif /* TRAFFIC_H */

@@ -388,6 +388,61 @@ TEST(P1_barrier_breaks_when_a_rank_leaves)
 		 ACP_ST_OK);
 }
 
+static int state_of(const struct rank *asker, uint32_t rank)
+{
+	struct acp_rank_state s = { .size = sizeof(s), .rank = rank };
+
+	CHECK_EQ(ioctl(asker->fd, ACP_IOC_STATE, &s), 0);
+	return (int)s.state;
+}
+
+static void *close_in_thread(void *arg)
+{
+	sleep_ms(50);
+	rank_close(arg);
+	return NULL;
+}
+
+/* Leaving takes a while; the rank is not "not yet there" meanwhile. */
+TEST(P1_state_of_a_rank_that_leaves)
+{
+	struct rank rank[2];
+	pthread_t thread;
+	int state;
+
+	rank_open_local(rank, 2);
+	CHECK_EQ(state_of(&rank[0], 1), ACP_RANK_UP);
+	CHECK_EQ(pthread_create(&thread, NULL, close_in_thread, &rank[1]), 0);
+	do {
+		state = state_of(&rank[0], 1);
+	} while (state == ACP_RANK_UP);
+	CHECK_EQ(state, ACP_RANK_DOWN);
+	pthread_join(thread, NULL);
+	CHECK_EQ(state_of(&rank[0], 1), ACP_RANK_DOWN);
+}
+
+/* Of a join whose result cannot be written the others do not hear. */
+TEST(K1_barrier_and_a_join_that_fails_at_its_end)
+{
+	void *p = pages(PAGE, PROT_READ | PROT_WRITE);
+	struct rank rank[2];
+	pthread_t thread;
+	struct setup s;
+	int fd;
+
+	setup_local(&s, 0, 2);
+	rank_open(&rank[0], &s);
+	CHECK_EQ(pthread_create(&thread, NULL, sync_in_thread, &rank[0]), 0);
+	setup_local(&s, 1, 2);
+	memcpy(p, &s.join, sizeof(s.join));
+	CHECK_EQ(mprotect(p, PAGE, PROT_READ), 0);
+	fd = device_open();
+	CHECK_ERRNO(ioctl(fd, ACP_IOC_JOIN, p), EFAULT);
+	rank_open(&rank[1], &s);
+	CHECK_EQ(sync_rank(&rank[1], 0, FOREVER), 0);
+	pthread_join(thread, NULL);
+}
+
 static void *sync_final(void *arg)
 {
 	CHECK_EQ(sync_rank(arg, ACP_SYNC_FINAL, FOREVER), 0);

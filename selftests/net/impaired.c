@@ -39,12 +39,12 @@ static void traffic(uint32_t much)
 	traffic_check(&t);
 }
 
-static void begin(uint32_t integrity)
+static void begin_with(bool ipv6, uint32_t integrity)
 {
 	struct setup s;
 	uint32_t i;
 
-	nodes_open(&n, 3, 1, false);
+	nodes_open(&n, 3, 1, ipv6);
 	for (i = 0; i < 3; i++) {
 		nodes_setup(&n, &s, i, 3);
 		s.join.integrity = integrity;
@@ -53,6 +53,11 @@ static void begin(uint32_t integrity)
 		nodes_join(&n, &r[i], &s);
 	}
 	traffic_open(&t, r, 3, 256 * KB, 0);
+}
+
+static void begin(uint32_t integrity)
+{
+	begin_with(false, integrity);
 }
 
 static void all_impaired(const char *netem, uint32_t much)
@@ -131,6 +136,50 @@ TEST(N1_loss_with_delay)
 	again_and_dropped();
 }
 
+/* Node 1 hears all that is put to it, and of what it answers a good part is lost. */
+TEST(N1_only_acknowledgements_are_lost)
+{
+	uint64_t value, ticket;
+
+	begin(ACP_INTEGRITY_UDP);
+	traffic(0);
+	nodes_impair(&n, 1, "loss 50%");
+	for (value = 0; value < 20; value++) {
+		fill(t.memory[0].addr, 20000, value);
+		ticket = rank_copy(&r[0], memory_ga(&t.memory[1], t.half),
+				   memory_ga(&t.memory[0], 0), 20000, 0);
+		CHECK_EQ(rank_wait(&r[0], ticket, 30000 * MS), ACP_ST_OK);
+		CHECK(filled(t.memory[1].addr + t.half, 20000, value));
+	}
+	CHECK(nodes_counter(&n, 0, "tx_again") > 0);
+	CHECK(nodes_counter(&n, 1, "drop_duplicate") > 0);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+}
+
+/* Of the very first command: its HELLOs, then its data; with nothing behind that would tell. */
+TEST(N1_first_frames_lost)
+{
+	struct setup s;
+	uint64_t ticket;
+	uint32_t i;
+
+	nodes_open(&n, 2, 1, false);
+	for (i = 0; i < 2; i++) {
+		nodes_setup(&n, &s, i, 2);
+		s.join.open_timeout_ms = 30000;
+		nodes_join(&n, &r[i], &s);
+	}
+	nodes_impair(&n, 0, "loss 100%");
+	fill(r[0].heap, 20000, 4);
+	ticket = rank_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 20000, 0);
+	while (nodes_counter(&n, 0, "tx_frames") < 4)
+		sleep_ms(1);
+	CHECK_EQ(nodes_counter(&n, 1, "rx_frames"), 0);
+	nodes_impair(&n, 0, "");
+	CHECK_EQ(rank_wait(&r[0], ticket, 30000 * MS), ACP_ST_OK);
+	CHECK(filled(r[1].heap, 20000, 4));
+}
+
 TEST(N2_duplication_1_percent)
 {
 	all_impaired("duplicate 1%", 4);
@@ -141,6 +190,40 @@ TEST(N2_everything_twice)
 {
 	all_impaired("duplicate 100%", 3);
 	CHECK(nodes_counters(&n, "drop_duplicate") > 1000);
+}
+
+/*
+ * Each rank adds to a word of the next one, results to the one after that; every frame comes
+ * twice, or is lost.  Each add was done once, and each result tells of another.
+ */
+TEST(N2_atomics_through_third_nodes_twice)
+{
+	static char seen[3][400];
+	uint32_t i, k, each = test_short() ? 50 : 400;
+	uint64_t former;
+
+	begin(ACP_INTEGRITY_UDP);
+	nodes_impair_all(&n, "duplicate 100% loss 5%");
+	traffic_every_atomic(&t);
+	for (i = 0; i < 3; i++)
+		memset(r[i].heap, 0, 8);
+	for (k = 0; k < each; k++)
+		for (i = 0; i < 3; i++)
+			rank_atomic(&r[i], ACP_OP_ADD8, heap_ga(&r[(i + 2) % 3], 8 + 8 * k),
+				    heap_ga(&r[(i + 1) % 3], 0), 1, 0, 0);
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(rank_wait(&r[i], r[i].last, 60000 * MS), ACP_ST_OK);
+		CHECK_EQ(r[i].cq->failed, 0);
+	}
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(*(uint64_t *)r[i].heap, each);
+		for (k = 0; k < each; k++) {
+			former = *(uint64_t *)(r[i].heap + 8 + 8 * k);
+			CHECK(former < each && !seen[i][former]);
+			seen[i][former] = 1;
+		}
+	}
+	again_and_dropped();
 }
 
 TEST(N2_duplication_and_loss)
@@ -197,7 +280,33 @@ TEST(N4_corruption_with_the_udp_checksum)
 	CHECK(nodes_counters(&n, "tx_again") > 0);
 }
 
-/* A cable that is pulled for a second is no failure. */
+/*
+ * A network that marks frames instead of dropping them.  Acknowledgements
+ * alone it drops, which costs a repetition now and then, but hides no mark.
+ */
+static void marks_are_honoured(bool ipv6)
+{
+	begin_with(ipv6, ACP_INTEGRITY_UDP);
+	traffic(1);
+	CHECK_EQ(nodes_counters(&n, "rx_marked"), 0);
+	CHECK_EQ(nodes_counters(&n, "window_marks"), 0);
+	nodes_impair_all(&n, "loss 10% ecn");
+	traffic(2);
+	CHECK(nodes_counters(&n, "rx_marked") > 100);
+	CHECK(nodes_counters(&n, "window_marks") > 10);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+}
+
+TEST(ECN_marks_are_honoured)
+{
+	marks_are_honoured(false);
+}
+
+TEST(ECN_marks_are_honoured_ipv6)
+{
+	marks_are_honoured(true);
+}
+
 /* Nothing under way, nothing expected: only the time-out of what cannot be sent ends it. */
 TEST(N17_route_goes_for_good)
 {
@@ -219,6 +328,7 @@ TEST(N17_route_goes_for_good)
 	CHECK_EQ(rank_wait(&r[0], ticket, 30000 * MS), ACP_ST_ROUTE);
 }
 
+/* A cable that is pulled for a second is no failure. */
 TEST(N17_link_down_for_a_second)
 {
 	uint64_t ticket;

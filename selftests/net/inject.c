@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "inject.h"
@@ -50,6 +51,16 @@ int inject_socket(const struct inject *x, uint32_t node, const char *address, ui
 	return fd;
 }
 
+/* The key of what one node sends to the other. */
+static void derive(const struct inject *x, const struct setup *s, uint32_t from, uint32_t to,
+		   uint8_t key[32])
+{
+	struct acp_frame_key k;
+
+	acp_frame_key(&k, s->join.job, (u16)s->join.generation, from, to, x->base.color);
+	blake2s(key, s->join.key, sizeof(s->join.key), &k, sizeof(k));
+}
+
 void inject_open(struct inject *x, const struct nodes *n, uint32_t me, uint32_t victim,
 		 const struct setup *s)
 {
@@ -65,6 +76,9 @@ void inject_open(struct inject *x, const struct nodes *n, uint32_t me, uint32_t 
 	x->seq = 1;
 	x->acked = 1;
 	x->heard = 1;
+	x->sealed = s->join.integrity == ACP_INTEGRITY_AEAD;
+	derive(x, s, me, victim, x->key_out);
+	derive(x, s, victim, me, x->key_in);
 	x->fd = inject_socket(x, me, n->address[me], ACP_PORT_DEFAULT);
 }
 
@@ -75,6 +89,7 @@ struct acp_frame inject_header(struct inject *x, uint8_t type)
 	struct acp_frame f = x->base;
 
 	f.type = type;
+	f.flags = x->sealed ? ACP_FRAME_AEAD : 0;
 	if (type == ACP_FRAME_DATA)
 		f.seq = x->seq++;
 	f.ack = type == ACP_FRAME_HELLO ? 0 : x->heard;
@@ -93,6 +108,30 @@ void inject_sign(const struct inject *x, void *datagram, size_t tagged)
 	h->tag = cpu_to_be64(tag_of(x, h, tagged));
 }
 
+/* What is authenticated in clear of an encrypted frame. */
+#define CLEAR	(sizeof(struct acp_frame_hdr) - 8 + sizeof(struct acp_frame_seal))
+
+static void close_frame(const struct inject *x, void *datagram, size_t length)
+{
+	struct acp_frame_hdr *h = datagram;
+	struct acp_frame_seal *seal = (void *)(h + 1);
+	uint8_t *body = (void *)(seal + 1);
+
+	CHECK_EQ(getrandom(seal->nonce, sizeof(seal->nonce), 0), sizeof(seal->nonce));
+	seal->reserved = 0;
+	aead_close(x->key_out, seal->nonce, &h->version, CLEAR, body, length, body + length);
+}
+
+static bool open_frame(const struct inject *x, void *datagram, size_t length)
+{
+	struct acp_frame_hdr *h = datagram;
+	const struct acp_frame_seal *seal = (void *)(h + 1);
+	uint8_t *body = (void *)(seal + 1);
+
+	return acp_frame_seal(datagram) &&
+	       aead_open(x->key_in, seal->nonce, &h->version, CLEAR, body, length, body + length);
+}
+
 size_t inject_build(const struct inject *x, void *out, const struct acp_frame *f,
 		    const void *body, size_t length)
 {
@@ -100,9 +139,12 @@ size_t inject_build(const struct inject *x, void *out, const struct acp_frame *f
 
 	all.length = (u32)length;
 	acp_frame_encode(out, &all);
-	memcpy((char *)out + sizeof(struct acp_frame_hdr), body, length);
+	memcpy((char *)out + acp_frame_body(&all), body, length);
 	inject_sign(x, out, acp_frame_tagged(&all));
-	return sizeof(struct acp_frame_hdr) + length;
+	if (!(all.flags & ACP_FRAME_AEAD))
+		return sizeof(struct acp_frame_hdr) + length;
+	close_frame(x, out, length);
+	return sizeof(struct acp_frame_hdr) + length + ACP_FRAME_SEALED;
 }
 
 void inject_send(const struct inject *x, const void *datagram, size_t size)
@@ -147,7 +189,7 @@ uint64_t inject_put(struct inject *x, uint32_t origin, uint64_t ticket, uint64_t
 		.ticket = ticket, .dst = dst, .length = length,
 	};
 
-	if (length > ACP_FRAME_SHORT)
+	if (length > ACP_FRAME_SHORT && !x->sealed)
 		f.flags = ACP_FRAME_BULK;
 	inject_frame(x, &f, body, inject_message(body, &m, payload));
 	return f.seq;
@@ -183,13 +225,23 @@ bool inject_receive(struct inject *x, struct acp_frame *f, void *body, unsigned 
 	CHECK((size_t)size >= sizeof(struct acp_frame_hdr));
 	CHECK_EQ(acp_frame_decode(f, (void *)datagram, (u32)size), ACP_FRAME_OK);
 	check_tag(x, datagram, f);
+	CHECK_EQ(!!(f->flags & ACP_FRAME_AEAD), x->sealed);
+	CHECK(!x->sealed || open_frame(x, datagram, f->length));
 	if (body)
-		memcpy(body, datagram + sizeof(struct acp_frame_hdr), f->length);
+		memcpy(body, datagram + acp_frame_body(f), f->length);
 	if (f->type != ACP_FRAME_HELLO && f->ack > x->acked)
 		x->acked = f->ack;
 	if (f->type == ACP_FRAME_DATA && f->seq == x->heard)
 		x->heard++;
 	return true;
+}
+
+void inject_drain(struct inject *x)
+{
+	struct acp_frame f;
+
+	while (inject_receive(x, &f, NULL, 50))
+		;
 }
 
 void inject_ack(struct inject *x)
@@ -211,7 +263,7 @@ void inject_handshake(struct inject *x)
 	CHECK_EQ(f.node, x->victim);
 	x->base.epoch_dst = f.epoch_src;
 	f = inject_header(x, ACP_FRAME_HELLO);
-	f.flags = ACP_FRAME_ASK;
+	f.flags |= ACP_FRAME_ASK;
 	inject_frame(x, &f, &x->setup, sizeof(x->setup));
 	do {
 		if (!inject_receive(x, &f, NULL, PATIENCE))

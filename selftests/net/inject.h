@@ -7,6 +7,7 @@
 #ifndef INJECT_H
 #define INJECT_H
 
+#include "aead.h"
 #include "frame.h"
 #include "nodes.h"
 #include "siphash.h"
@@ -18,6 +19,8 @@ struct inject {
 	uint32_t me, victim;		/* nodes */
 	int fd;				/* bound and connected; errors of ICMP show, too */
 	struct siphash_key key;
+	bool sealed;			/* all frames are encrypted, with these keys */
+	uint8_t key_out[32], key_in[32];
 	struct acp_frame_hello setup;	/* as the victim told */
 	struct acp_frame base;		/* job, generation, node, color, epochs of a good frame */
 	uint64_t seq;			/* of the next DATA frame */
@@ -38,7 +41,7 @@ void inject_handshake(struct inject *x);
 /* A header that is good but for what the caller then changes; of DATA: the next number. */
 struct acp_frame inject_header(struct inject *x, uint8_t type);
 
-/* Write header, tag and body to "out"; returns the bytes of the datagram. */
+/* Write header, tag and body, encrypted, to "out"; returns the bytes of the datagram. */
 size_t inject_build(const struct inject *x, void *out, const struct acp_frame *f,
 		    const void *body, size_t length);
 
@@ -64,6 +67,9 @@ uint64_t inject_put(struct inject *x, uint32_t origin, uint64_t ticket, uint64_t
  * body has room for INJECT_MOST bytes, or is NULL.
  */
 bool inject_receive(struct inject *x, struct acp_frame *f, void *body, unsigned int ms);
+
+/* Take what is on its way to us. */
+void inject_drain(struct inject *x);
 
 /* Tell the victim that all its DATA frames so far are here. */
 void inject_ack(struct inject *x);

@@ -540,6 +540,37 @@ TEST(P7_disagreement_is_mended)
 	}
 }
 
+/* All ranks have a key. */
+static void give_key(void)
+{
+	char path[] = "/tmp/key.XXXXXX";
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, "0123456789abcdef0123456789abcdef\n", 33), 33);
+	close(fd);
+	setenv("ACP_KEYFILE", path, 1);
+}
+
+/* Neither can read what the other sends, and each is told of it. */
+TEST(P7_one_node_encrypts)
+{
+	uint64_t begin;
+
+	give_key();
+	members_open(&m, RANKS, PER_NODE);
+	begin = now_ns();
+	start_disagreeing("ACP_PRIVACY", "none", "aead");
+	all_say_so(begin);
+	begin = now_ns();
+	start_disagreeing("ACP_PRIVACY", "aead", "none");
+	all_say_so(begin);
+	setenv("ACP_PRIVACY", "aead", 1);
+	members_start_all(&m, meet_and_leave);
+	members_expect(&m, 0);
+	unlink(getenv("ACP_KEYFILE"));
+}
+
 /* Node 1 never speaks to node 2, and hears of it from node 0. */
 TEST(P7_disagreement_is_told_to_all)
 {

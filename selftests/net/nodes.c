@@ -29,9 +29,14 @@ static int new_namespace(void)
 	return here();
 }
 
+static int namespace_of(const struct nodes *n, uint32_t node)
+{
+	return node == NODES_HUB ? n->hub : n->node[node];
+}
+
 void nodes_enter(const struct nodes *n, uint32_t node)
 {
-	enter(n->node[node]);
+	enter(namespace_of(n, node));
 }
 
 void nodes_leave(const struct nodes *n)
@@ -63,7 +68,7 @@ void nodes_run(const struct nodes *n, uint32_t node, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(command, sizeof(command), format, args);
 	va_end(args);
-	feed(n, n->node[node], command, "");
+	feed(n, namespace_of(n, node), command, "");
 }
 
 void nodes_impair(const struct nodes *n, uint32_t node, const char *netem)

@@ -17,6 +17,8 @@
 
 #include "../dev/rank.h"
 
+#define NODES_HUB	(~0u)		/* as a node: where the bridges are */
+
 struct nodes {
 	uint32_t count, colors;
 	bool ipv6;

@@ -10,29 +10,9 @@
 
 #define MB	(1UL << 20)
 
-static const size_t sizes[] = {
-	0, 1, 3, 8, 9, 128, 129, 1000, 1376, 1400, 3000, 16385,
-};
-
-#define SIZES	(sizeof(sizes) / sizeof(sizes[0]))
-
 static struct nodes n;
 static struct rank r[RANKS_MAX];
 static struct traffic t;
-
-static void everything(uint32_t ranks, uint32_t color)
-{
-	traffic_open(&t, r, ranks, MB, color);
-	traffic_every_copy(&t, sizes, SIZES);
-	traffic_long_copies(&t, test_short() ? 100001 : MB);
-	traffic_every_atomic(&t);
-	traffic_random(&t, test_short() ? 3 : 10, 40, 30000);
-	traffic_count(&t, ranks - 1, test_short() ? 100 : 1000);
-	traffic_flags(&t, TRAFFIC_HANDLE, 5000, 1);
-	traffic_flags(&t, TRAFFIC_CONT, 5000, 1);
-	traffic_flags(&t, TRAFFIC_ATOMIC, 5000, 1);
-	traffic_close(&t);
-}
 
 static void close_all(uint32_t ranks)
 {
@@ -44,7 +24,7 @@ TEST(two_nodes)
 {
 	nodes_open(&n, 2, 1, false);
 	nodes_ranks(&n, r, 2);
-	everything(2, 0);
+	traffic_everything(&t, r, 2, 0);
 	close_all(2);
 }
 
@@ -52,7 +32,7 @@ TEST(three_nodes)
 {
 	nodes_open(&n, 3, 1, false);
 	nodes_ranks(&n, r, 3);
-	everything(3, 0);
+	traffic_everything(&t, r, 3, 0);
 	close_all(3);
 }
 
@@ -60,7 +40,7 @@ TEST(three_nodes_ipv6)
 {
 	nodes_open(&n, 3, 1, true);
 	nodes_ranks(&n, r, 3);
-	everything(3, 0);
+	traffic_everything(&t, r, 3, 0);
 	close_all(3);
 }
 
@@ -68,7 +48,7 @@ TEST(two_ranks_on_each_of_two_nodes)
 {
 	nodes_open(&n, 2, 1, false);
 	nodes_ranks(&n, r, 4);
-	everything(4, 0);
+	traffic_everything(&t, r, 4, 0);
 	close_all(4);
 }
 
@@ -84,7 +64,7 @@ TEST(cyclic_and_irregular_placement)
 		s.ranks[0].block = 1;
 		nodes_join(&n, &r[i], &s);
 	}
-	everything(4, 0);
+	traffic_everything(&t, r, 4, 0);
 	close_all(4);
 	for (i = 0; i < 4; i++) {
 		nodes_setup(&n, &s, i, 4);
@@ -95,7 +75,7 @@ TEST(cyclic_and_irregular_placement)
 		s.ranks[2] = (struct acp_rank_run){ 2, 2, 1, 1, 2, 0 };
 		nodes_join(&n, &r[i], &s);
 	}
-	everything(4, 0);
+	traffic_everything(&t, r, 4, 0);
 	close_all(4);
 }
 
@@ -115,7 +95,7 @@ static void colors(bool ipv6)
 					  n.address[color * 3], color);
 		}
 		traffic_open(&t, r, 3, MB / 4, color);
-		traffic_every_copy(&t, sizes, SIZES);
+		traffic_common_copies(&t);
 		traffic_every_atomic(&t);
 		traffic_random(&t, 5, 40, 30000);
 		traffic_close(&t);

@@ -75,7 +75,7 @@ static struct sim_packet *packet_copy(const u8 *bytes, u32 from, u32 to, u32 col
 {
 	struct sim_packet *p = malloc(sizeof(*p));
 
-	*p = (struct sim_packet){ from, to, color, length, malloc(length ? length : 1) };
+	*p = (struct sim_packet){ from, to, color, length, malloc(length ? length : 1), false };
 	memcpy(p->bytes, bytes, length);
 	return p;
 }
@@ -179,6 +179,7 @@ void sim_transmit(struct sim *s, u32 from, u32 to, u32 color, const u8 *bytes, u
 		return;
 	}
 	p = packet_copy(bytes, from, to, color, length);
+	p->marked = sim_chance(s, s->net.mark);
 	replay(s, p);
 	if (sim_chance(s, s->net.duplicate)) {
 		s->n.duplicated++;

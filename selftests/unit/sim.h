@@ -33,6 +33,7 @@
 struct sim_net {
 	u32 loss, ack_loss;		/* of all frames; of ACK frames in addition */
 	u32 duplicate, damage, truncate, replay;
+	u32 mark;			/* frames of all kinds, instead of losing them (ECN) */
 	u32 refuse;			/* receiver out of memory */
 	u64 delay, jitter;		/* ns; jitter reorders */
 	u64 apply;			/* ns, at most, from accepting to applying */
@@ -56,6 +57,7 @@ struct sim_command;
 struct sim_packet {
 	u32 from, to, color, length;
 	u8 *bytes;			/* allocated by itself: its end is watched */
+	bool marked;			/* by the network (ECN) */
 };
 
 struct sim_event {

@@ -552,6 +552,8 @@ static void take(struct sim *s, struct sim_peer *p, struct sim_packet *packet, u
 {
 	switch (acp_flow_accept(&p->flow, seq, fence)) {
 	case ACP_FLOW_NEW:
+		if (packet->marked)
+			acp_flow_marked(&p->flow);
 		if (!sim_chance(s, s->net.refuse) && sim_station_admits(s, p, packet)) {
 			begin_apply(s, p, packet, seq);
 			return;

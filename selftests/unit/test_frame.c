@@ -8,6 +8,7 @@
 #include "test.h"
 #include "frame.h"
 #include "acp_abi.h"
+#include "aead.h"
 #include "crc32c.h"
 #include "siphash.h"
 
@@ -39,6 +40,12 @@ static u32 smallest(u8 type)
 		return sizeof(struct acp_msg_hdr);
 	return type == ACP_FRAME_ACK ? sizeof(struct acp_frame_ack) :
 				       sizeof(struct acp_frame_hello);
+}
+
+/* Bytes of a frame's datagram. */
+static u32 datagram(const struct acp_frame *f)
+{
+	return HEADER + f->length + (f->flags & ACP_FRAME_AEAD ? 32 : 0);
 }
 
 /* Encode and decode a header as one of a datagram of "len" bytes. */
@@ -143,10 +150,11 @@ TEST(frame__round_trip)
 		if (in.type == ACP_FRAME_DATA) {
 			in.seq = rnd() | 1;
 			in.length += rnd() % 1000;
-			in.flags = rnd() & (ACP_FRAME_FENCE | ACP_FRAME_LAZY);
+			in.flags = rnd() & (ACP_FRAME_FENCE | ACP_FRAME_LAZY | ACP_FRAME_MARKS);
 		}
+		in.flags |= rnd() & ACP_FRAME_AEAD;
 		acp_frame_encode(&h, &in);
-		CHECK_EQ(acp_frame_decode(&out, &h, sizeof(h) + in.length), ACP_FRAME_OK);
+		CHECK_EQ(acp_frame_decode(&out, &h, datagram(&in)), ACP_FRAME_OK);
 		CHECK(same_frame(&in, &out));
 	}
 }
@@ -212,6 +220,39 @@ TEST(frame__N5_length_in_the_header)
 	}
 }
 
+/* One that is encrypted has 32 bytes more. */
+TEST(frame__N5_length_of_a_sealed_frame)
+{
+	u32 type, len, most = 65535 - 32;
+
+	for (type = ACP_FRAME_DATA; type <= ACP_FRAME_HELLO; type++) {
+		struct acp_frame f = good_frame(type, smallest(type)), out;
+		struct acp_frame_hdr h;
+
+		f.flags = ACP_FRAME_AEAD;
+		for (len = 0; len < 2000; len++)
+			CHECK_EQ(decode(&f, len), len == HEADER + 32 + f.length ?
+				 ACP_FRAME_OK : ACP_FRAME_BAD_LEN);
+		acp_frame_encode(&h, &f);
+		for (len = 0; len < 65536; len++) {
+			bool good = len == 32 + smallest(type) ||
+				    (type == ACP_FRAME_ACK && len == 32) ||
+				    (type == ACP_FRAME_DATA && len >= 32 + smallest(type));
+
+			h.length = cpu_to_be16(len);
+			CHECK_EQ(acp_frame_decode(&out, &h, HEADER + len),
+				 good ? ACP_FRAME_OK : ACP_FRAME_BAD_LEN);
+			CHECK(!good || out.length == len - 32);
+		}
+	}
+	for (len = most - 10; len < most + 10; len++) {
+		struct acp_frame f = good_frame(ACP_FRAME_DATA, len);
+
+		f.flags = ACP_FRAME_AEAD;
+		CHECK_EQ(decode(&f, datagram(&f)), len <= most ? ACP_FRAME_OK : ACP_FRAME_BAD_LEN);
+	}
+}
+
 TEST(frame__N6_version)
 {
 	struct acp_frame f = good_frame(ACP_FRAME_DATA, 24), out;
@@ -241,11 +282,15 @@ TEST(frame__N6_type)
 
 static bool flags_are_good(u32 type, u32 flags)
 {
+	if ((flags & ACP_FRAME_AEAD) && (flags & ACP_FRAME_BULK))
+		return false;
+	flags &= ~ACP_FRAME_AEAD;
 	if (type == ACP_FRAME_HELLO)
 		return !(flags & ~ACP_FRAME_ASK);
 	if (type == ACP_FRAME_ACK)
-		return !flags;
-	if (flags & ~(ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC | ACP_FRAME_LAZY))
+		return !(flags & ~ACP_FRAME_MARKS);
+	if (flags & ~(ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC | ACP_FRAME_LAZY |
+		      ACP_FRAME_MARKS))
 		return false;
 	return !(flags & ACP_FRAME_CRC) || (flags & ACP_FRAME_BULK);
 }
@@ -260,7 +305,7 @@ TEST(frame__N6_flags)
 			struct acp_frame f = good_frame(type, length);
 
 			f.flags = flags;
-			CHECK_EQ(decode(&f, HEADER + length),
+			CHECK_EQ(decode(&f, datagram(&f)),
 				 flags_are_good(type, flags) ? ACP_FRAME_OK : ACP_FRAME_BAD_FLAGS);
 		}
 	}
@@ -272,18 +317,18 @@ TEST(frame__N6_fields_of_other_types)
 
 	f.seq = 0;
 	CHECK_EQ(decode(&f, HEADER + 24), ACP_FRAME_BAD_FLAGS);
-	f = good_frame(ACP_FRAME_ACK, 32);
+	f = good_frame(ACP_FRAME_ACK, sizeof(struct acp_frame_ack));
 	f.seq = 1;
-	CHECK_EQ(decode(&f, HEADER + 32), ACP_FRAME_BAD_FLAGS);
+	CHECK_EQ(decode(&f, HEADER + sizeof(struct acp_frame_ack)), ACP_FRAME_BAD_FLAGS);
 	f = good_frame(ACP_FRAME_HELLO, 16);
 	f.seq = 1;
 	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_BAD_FLAGS);
 	f = good_frame(ACP_FRAME_DATA, 24);
 	f.epoch_src = 0;
 	CHECK_EQ(decode(&f, HEADER + 24), ACP_FRAME_BAD_FLAGS);
-	f = good_frame(ACP_FRAME_ACK, 32);
+	f = good_frame(ACP_FRAME_ACK, sizeof(struct acp_frame_ack));
 	f.epoch_dst = 0;
-	CHECK_EQ(decode(&f, HEADER + 32), ACP_FRAME_BAD_FLAGS);
+	CHECK_EQ(decode(&f, HEADER + sizeof(struct acp_frame_ack)), ACP_FRAME_BAD_FLAGS);
 	f = good_frame(ACP_FRAME_HELLO, 16);
 	f.epoch_dst = 0;
 	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_OK);
@@ -311,10 +356,34 @@ TEST(frame__tagged_bytes)
 	struct acp_frame f = good_frame(ACP_FRAME_DATA, 1000);
 
 	CHECK_EQ(acp_frame_tagged(&f), 1048);
+	CHECK_EQ(acp_frame_covered(&f), 1000);
+	CHECK_EQ(acp_frame_body(&f), 48);
 	f.flags = ACP_FRAME_BULK;
 	CHECK_EQ(acp_frame_tagged(&f), 80);
+	CHECK_EQ(acp_frame_covered(&f), 32);
 	f.flags = ACP_FRAME_BULK | ACP_FRAME_CRC;
 	CHECK_EQ(acp_frame_tagged(&f), 88);
+	CHECK_EQ(acp_frame_covered(&f), 40);
+	f.flags = ACP_FRAME_AEAD;
+	CHECK_EQ(acp_frame_tagged(&f), 48);
+	CHECK_EQ(acp_frame_covered(&f), 1000);
+	CHECK_EQ(acp_frame_body(&f), 64);
+}
+
+TEST(frame__N6_reserved_field_of_the_seal)
+{
+	u8 *frame = malloc(64);
+	u32 bit;
+
+	memset(frame, 0xff, 60);
+	memset(frame + 60, 0, 4);
+	CHECK(acp_frame_seal(frame));
+	for (bit = 0; bit < 32; bit++) {
+		frame[60 + bit / 8] = 1u << bit % 8;
+		CHECK(!acp_frame_seal(frame));
+		frame[60 + bit / 8] = 0;
+	}
+	free(frame);
 }
 
 TEST(frame__N6_reserved_field_of_the_crc)
@@ -545,6 +614,7 @@ TEST(msg__random_bytes)
 /* ---- test vectors ---- */
 
 #define KEY	"000102030405060708090a0b0c0d0e0f"
+#define NONCE	"f0f1f2f3f4f5f6f700000000"	/* of what is encrypted; to node 1 */
 
 struct vector {
 	const char *name;
@@ -569,6 +639,20 @@ static u32 unhex(const char *hex, u8 *out)
 /* Vectors: written here by hand, compared byte for byte. */
 #include "vectors.h"
 
+/* Encrypt the body behind a seal, and add the code. */
+static void encrypt(u8 *wire, const struct acp_frame *f)
+{
+	u8 base[16], key[32], *seal = wire + HEADER, *body = wire + acp_frame_body(f);
+	struct acp_frame_key k;
+
+	acp_frame_key(&k, f->job, f->generation, f->node, 1, f->color);
+	unhex(KEY, base);
+	blake2s(key, base, sizeof(base), &k, sizeof(k));
+	unhex(NONCE, seal);
+	aead_close(key, seal, wire + 8, (size_t)(body - wire) - 8, body, f->length,
+		   body + f->length);
+}
+
 /* Build the datagram of a vector; its length. */
 static u32 build(const struct vector *v, u8 *wire)
 {
@@ -576,7 +660,7 @@ static u32 build(const struct vector *v, u8 *wire)
 	struct acp_frame_crc *c = NULL;
 	struct acp_frame f = v->frame;
 	struct siphash_key key;
-	u32 len = HEADER, body;
+	u32 first = acp_frame_body(&f), len = first, body;
 	u8 bytes[16];
 
 	if (v->msg.type) {
@@ -591,12 +675,14 @@ static u32 build(const struct vector *v, u8 *wire)
 	if (c)
 		c->crc = cpu_to_be32(crc32c(wire + len, body));
 	len += (body + 7) / 8 * 8;
-	f.length = len - HEADER;
+	f.length = len - first;
 	acp_frame_encode(h, &f);
 	unhex(KEY, bytes);
 	key = siphash_key_of(bytes);
 	h->tag = cpu_to_be64(siphash24(&key, wire + 8, acp_frame_tagged(&f) - 8));
-	return len;
+	if (f.flags & ACP_FRAME_AEAD)
+		encrypt(wire, &f);
+	return datagram(&f);
 }
 
 TEST(vectors__siphash)
@@ -619,6 +705,51 @@ TEST(vectors__crc32c)
 {
 	CHECK_EQ(crc32c("123456789", 9), 0xe3069283);
 	CHECK_EQ(crc32c("", 0), 0);
+}
+
+static bool is(const u8 *found, const char *hex)
+{
+	u8 want[200];
+
+	return !memcmp(found, want, unhex(hex, want));
+}
+
+/* RFC 7693, appendix B; and one with a key, of the reference implementation. */
+TEST(vectors__blake2s)
+{
+	u8 hash[32], key[32];
+	u32 i;
+
+	blake2s(hash, "", 0, "abc", 3);
+	CHECK(is(hash, "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982"));
+	for (i = 0; i < 32; i++)
+		key[i] = i;
+	blake2s(hash, key, sizeof(key), "", 0);
+	CHECK(is(hash, "48a8997da407876b3d79c0d92325ad3b89cbb754d86ab71aee047ad345fd2c49"));
+}
+
+/* RFC 8439, section 2.8.2. */
+TEST(vectors__chacha20_poly1305)
+{
+	char text[] = "Ladies and Gentlemen of the class of '99: If I could offer you only one tip "
+		      "for the future, sunscreen would be it.", copy[sizeof(text)];
+	u8 key[32], nonce[12], clear[12], code[16];
+	u32 n = sizeof(text) - 1;
+
+	memcpy(copy, text, sizeof(text));
+	unhex("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f", key);
+	unhex("070000004041424344454647", nonce);
+	unhex("50515253c0c1c2c3c4c5c6c7", clear);
+	aead_close(key, nonce, clear, sizeof(clear), text, n, code);
+	CHECK(is((u8 *)text, "d31a8d34648e60db7b86afbc53ef7ec2a4aded51296e08fea9e2b5a736ee62d6"
+		 "3dbea45e8ca9671282fafb69da92728b1a71de0a9e060b2905d6a5b67ecd3b36"
+		 "92ddbd7f2d778b8c9803aee328091b58fab324e4fad675945585808b4831d7bc"
+		 "3ff4def08e4b7a9de576d26586cec64b6116"));
+	CHECK(is(code, "1ae10b594f09e26a7e902ecbd0600691"));
+	CHECK(aead_open(key, nonce, clear, sizeof(clear), text, n, code));
+	CHECK(!memcmp(text, copy, sizeof(text)));
+	code[0]++;
+	CHECK(!aead_open(key, nonce, clear, sizeof(clear), text, n, code));
 }
 
 TEST(vectors__frames)

@@ -31,7 +31,7 @@ void libacp_error(const char *format, ...)
 static const char *const variables[] = {
 	"ACP_RANK", "ACP_NPROCS", "ACP_NODES", "ACP_PLACEMENT", "ACP_JOB", "ACP_KEYFILE",
 	"ACP_INSECURE", "ACP_PORT", "ACP_STARTER_SIZE", "ACP_HEAP_SIZE", "ACP_QUEUE_DEPTH",
-	"ACP_TIMEOUT", "ACP_INIT_TIMEOUT", "ACP_INTEGRITY",
+	"ACP_TIMEOUT", "ACP_INIT_TIMEOUT", "ACP_INTEGRITY", "ACP_PRIVACY",
 };
 
 static void clear_environment(void)
@@ -111,6 +111,51 @@ TEST(load__ranges)
 	CHECK(refused("ACP_INTEGRITY", "md5") && refused("ACP_INTEGRITY", ""));
 	CHECK(load_with("ACP_INTEGRITY", "crc32c") == 0);
 	CHECK(refused("ACP_NPROCS", "2") && strstr(last_error, "ACP_RANK"));
+}
+
+/* Integrity as two variables say it (NULL: not set), with a key or without: -1 if refused. */
+static int integrity_of(const char *integrity, const char *privacy, const char *keyfile)
+{
+	struct libacp_boot boot;
+	int result;
+
+	clear_environment();
+	if (integrity)
+		setenv("ACP_INTEGRITY", integrity, 1);
+	if (privacy)
+		setenv("ACP_PRIVACY", privacy, 1);
+	if (keyfile)
+		setenv("ACP_KEYFILE", keyfile, 1);
+	result = libacp_boot_load(&boot, NULL, NULL) < 0 ? -1 : (int)boot.integrity;
+	CHECK(errors == (result < 0));
+	libacp_boot_free(&boot);
+	return result;
+}
+
+TEST(load__privacy)
+{
+	CHECK(integrity_of(NULL, "aead", "key") == ACP_INTEGRITY_AEAD);
+	CHECK(integrity_of("aead", NULL, "key") == ACP_INTEGRITY_AEAD);
+	CHECK(integrity_of("aead", "aead", "key") == ACP_INTEGRITY_AEAD);
+	CHECK(integrity_of("crc32c", "none", NULL) == ACP_INTEGRITY_CRC32C);
+	CHECK(integrity_of("crc32c", "aead", "key") == -1);
+	CHECK(integrity_of("udp", "aead", "key") == -1);
+	CHECK(integrity_of("aead", "none", "key") == -1);
+	CHECK(refused("ACP_PRIVACY", "md5") && refused("ACP_PRIVACY", ""));
+}
+
+/* A key that everybody knows hides nothing, on a single node either. */
+TEST(load__privacy_needs_a_key)
+{
+	struct libacp_boot boot;
+
+	CHECK(integrity_of(NULL, "aead", NULL) == -1 && strstr(last_error, "ACP_KEYFILE"));
+	CHECK(integrity_of("aead", NULL, NULL) == -1 && strstr(last_error, "ACP_KEYFILE"));
+	clear_environment();
+	setenv("ACP_INSECURE", "1", 1);
+	setenv("ACP_PRIVACY", "aead", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == -1 && strstr(last_error, "ACP_KEYFILE"));
+	libacp_boot_free(&boot);
 }
 
 TEST(load__sizes)

@@ -190,6 +190,8 @@ TEST(register__refused)
 	CHECK(fake.regs == regs);
 	fake.reg_error = ENOMEM;
 	CHECK(acp_register_memory(memory, 10, 0) == ACP_ATKEY_NULL && errno == ENOMEM);
+	fake.reg_error = EDQUOT;
+	CHECK(acp_register_memory(memory, 10, 0) == ACP_ATKEY_NULL && errno == EDQUOT);
 	fake.reg_error = 0;
 	CHECK(acp_unregister_memory(ACP_ATKEY_NULL) == -1);
 	CHECK(acp_unregister_memory(acp_query_starter_ga(0)) == -1);

@@ -89,7 +89,7 @@ TEST(init__fails_cleanly)
 {
 	static const int errors[] = {
 		ENOMEM, EEXIST, ESTALE, EADDRNOTAVAIL, EADDRINUSE, EACCES, EPROTO, EAFNOSUPPORT,
-		EOPNOTSUPP, ENOSPC, EINVAL,
+		EOPNOTSUPP, EDQUOT, EINVAL,
 	};
 	size_t i;
 
@@ -115,6 +115,13 @@ TEST(init__waits_for_those_who_leave)
 	fake.join_errors = 3;
 	CHECK(start() == 0 && acp_finalize() == 0);
 	fake.join_error = EEXIST;
+	fake.join_errors = 3;
+	CHECK(start() == 0 && acp_finalize() == 0);
+}
+
+TEST(init__goes_on_after_a_signal)
+{
+	fake.join_error = EINTR;
 	fake.join_errors = 3;
 	CHECK(start() == 0 && acp_finalize() == 0);
 }

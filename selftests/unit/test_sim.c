@@ -756,6 +756,16 @@ TEST(sim__no_faults)
 	with_loss(__func__, 0, 0);
 }
 
+TEST(sim__marks)
+{
+	struct sim *s = new_sim(4, 8, 2);
+
+	s->net.mark = 30 * PERCENT;
+	s->net.loss = PERCENT;
+	job_init(s, __func__, frames_wanted / 4);
+	run_and_check(s);
+}
+
 TEST(sim__N1_loss_one_in_a_thousand)
 {
 	with_loss(__func__, PERCENT / 10, 0);

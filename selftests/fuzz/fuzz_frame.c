@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Fuzzer of kernel/core/frame.c: the input is a datagram.
+ *
+ * The rules of PROTOCOL.md stand here a second time, in terms of bytes and
+ * offsets.  The decoder must accept exactly what they allow (N5: lengths, N6:
+ * types, flags, what must be 0), read nothing beyond what it was given, and
+ * what it made of a frame must encode to the same bytes.
+ */
+#include "fuzz.h"
+#include "frame.h"
+
+#define HEADER		48
+#define MSG_HEADER	24
+#define LONGEST		80		/* of a body, so much is decoded at each truncation */
+
+/* A big-endian number in a datagram. */
+static u64 number(const u8 *p, u32 bytes)
+{
+	struct input in = { p, bytes };
+
+	return take(&in, bytes);
+}
+
+/* ---- the rules ---- */
+
+#define REASON(error)	(1u << (error))
+
+/* Seal and code. */
+static u32 sealed(const u8 *p)
+{
+	return p[10] & 32 ? 32 : 0;
+}
+
+static u32 reasons_of_length(const u8 *p, u32 length)
+{
+	static const u32 bulk[] = { 0, 32, 0, 40 };	/* by BULK and CRC / 2 */
+	bool good = p[9] == 1 ? length >= 24 && length > bulk[p[10] >> 1 & 3] :
+		    p[9] == 2 ? length == 0 || length == 64 : length == 16;
+
+	return good ? 0 : REASON(ACP_FRAME_BAD_LEN);
+}
+
+static u32 reasons_of_flags(const u8 *p)
+{
+	static const u8 known[] = { 0, 1 | 2 | 4 | 16 | 32 | 192, 32 | 192, 8 | 32 };
+	u64 src = number(p + 24, 4), dst = number(p + 28, 4), seq = number(p + 32, 8);
+	bool good = !(p[10] & ~known[p[9]]) && (p[10] & 6) != 4 && (p[10] & 34) != 34 && src &&
+		    (dst || p[9] == 3) && !seq == (p[9] != 1);
+
+	return good ? 0 : REASON(ACP_FRAME_BAD_FLAGS);
+}
+
+/* Why a datagram of "len" bytes must be refused: one of these reasons; 0: it must not. */
+static u32 reasons(const u8 *p, u32 len)
+{
+	if (p[8] != 1)
+		return REASON(ACP_FRAME_BAD_VERSION);
+	if (p[9] < 1 || p[9] > 3)
+		return REASON(ACP_FRAME_BAD_TYPE);
+	if (len < HEADER + sealed(p) || number(p + 18, 2) != len - HEADER)
+		return REASON(ACP_FRAME_BAD_LEN);
+	return reasons_of_length(p, len - HEADER - sealed(p)) | reasons_of_flags(p);
+}
+
+/* The length of a message without payload; 0: no such type or operation. */
+static u32 head_rule(const u8 *p)
+{
+	static const u8 head[] = { 0, 32, 0, 24, 24 };
+
+	if (p[0] > 4)
+		return 0;
+	if (p[0] != 2)
+		return head[p[0]];
+	if (p[2] < 1 || p[2] > 13)
+		return 0;
+	return p[2] == 2 || p[2] == 3 ? 56 : 48;
+}
+
+/* May the message that begins so be like that? */
+static bool fields_rule(const u8 *p)
+{
+	u64 depends = number(p + 4, 2), upto = number(p + 6, 2), length = number(p + 12, 4);
+	bool fail = p[1] & 2;
+
+	switch (p[0]) {
+	case 1:
+		return !(p[1] & ~3) && !p[2] && fail == !!p[3] && (!fail || !length) &&
+		       (depends ? upto >= 1 && upto <= depends : !upto);
+	case 2:
+		return !(p[1] & ~6) && fail == !!p[3] && !length &&
+		       (depends ? upto >= 1 && upto <= depends : !upto);
+	case 3:
+		return !p[1] && !p[2] && !depends && !upto && !length;
+	default:
+		return !(p[1] & ~56) && !p[2] && !p[3] && !depends && !upto && !length;
+	}
+}
+
+/* What the message takes on the wire, "room" bytes before the end; 0: it must be refused. */
+static u64 size_rule(const u8 *p, u32 room, u32 have)
+{
+	u64 size;
+
+	if (have < MSG_HEADER || !head_rule(p) || have < head_rule(p) || !fields_rule(p))
+		return 0;
+	size = head_rule(p) + (p[0] == 1 ? (number(p + 12, 4) + 7) / 8 * 8 : 0);
+	return size <= room ? size : 0;
+}
+
+/* ---- what is tried ---- */
+
+/* What a message says must be what stands on the wire, and come out as it went in. */
+static void same_message(const struct acp_msg *m, const u8 *p)
+{
+	u32 head = head_rule(p);
+	u8 *out = calloc(1, head);
+
+	ENSURE(acp_msg_head(m) == head);
+	ENSURE(m->type == p[0] && m->flags == p[1] && m->op == p[2] && m->status == p[3]);
+	ENSURE(m->depends == number(p + 4, 2) && m->upto == number(p + 6, 2));
+	ENSURE(m->origin == number(p + 8, 4) && m->length == number(p + 12, 4));
+	ENSURE(m->ticket == number(p + 16, 8));
+	ENSURE(m->dst == (head > 24 ? number(p + 24, 8) : 0));
+	ENSURE(m->src == (head > 32 ? number(p + 32, 8) : 0));
+	ENSURE(m->size == (head > 32 && p[2] == 1 ? number(p + 40, 8) : 0));
+	ENSURE(m->a == (head > 32 && p[2] != 1 ? number(p + 40, 8) : 0));
+	ENSURE(m->b == (head > 48 ? number(p + 48, 8) : 0));
+	acp_msg_encode(out, m);
+	ENSURE(!memcmp(out, p, head));
+	free(out);
+}
+
+/* Decode a message of which "have" bytes can be read: its size. */
+static u32 message(const u8 *p, u32 room, u32 have)
+{
+	u8 *copy = exactly(p, have);
+	struct acp_msg m;
+	u32 size;
+
+	memset(&m, 0xa5, sizeof(m));
+	size = acp_msg_decode(&m, copy, room, have);
+	ENSURE(size == size_rule(copy, room, have));
+	if (size) {
+		ENSURE(!(size & 7) && size <= room && size == acp_msg_size(&m));
+		same_message(&m, copy);
+	}
+	free(copy);
+	return size;
+}
+
+/* The messages of a body, of which the first "tagged" bytes count. */
+static void body(const u8 *p, u32 length, u32 tagged)
+{
+	u32 at, size, count = 0;
+
+	for (at = 0; at < tagged && count < ACP_FRAME_MSGS; at += size, count++) {
+		size = message(p + at, length - at, tagged - at);
+		if (!size)
+			return;
+	}
+}
+
+/* A body's beginning, cut off everywhere. */
+static void truncated(const u8 *p, u32 length)
+{
+	u32 have, most = min_t(u32, length, LONGEST);
+
+	for (have = 0; have <= most; have++) {
+		message(p, have, have);
+		message(p, length, have);
+	}
+}
+
+static void checksum(const u8 *datagram, u32 tagged)
+{
+	u8 *copy = exactly(datagram, tagged);
+	u32 crc = 0;
+
+	ENSURE(acp_frame_crc(copy, &crc) == !number(copy + 84, 4));
+	ENSURE(crc == number(copy + 80, 4));
+	free(copy);
+}
+
+static void same_frame(const struct acp_frame *f, const struct acp_frame_hdr *h)
+{
+	struct acp_frame_hdr *out = calloc(1, sizeof(*out));
+
+	out->tag = h->tag;
+	acp_frame_encode(out, f);
+	ENSURE(!memcmp(out, h, sizeof(*h)));
+	free(out);
+}
+
+/* Decode the header as that of a datagram of "len" bytes. */
+static bool header(const u8 *datagram, u32 len, struct acp_frame *f)
+{
+	struct acp_frame_hdr *h = exactly(datagram, HEADER);
+	enum acp_frame_error error = acp_frame_decode(f, h, len);
+	u32 why = reasons(datagram, len);
+
+	ENSURE(error ? why & REASON(error) : !why);
+	if (!error)
+		same_frame(f, h);
+	free(h);
+	return !error;
+}
+
+/* Whatever a frame and a message are filled with, encoding stays in bounds. */
+static void encode(struct input in)
+{
+	u8 fill = take(&in, 1);
+	struct acp_frame f;
+	struct acp_msg m;
+	void *p;
+
+	memset(&m, fill, sizeof(m));
+	m.type = take(&in, 1);
+	m.op = take(&in, 1);
+	m.length = take(&in, 4);
+	p = malloc(acp_msg_head(&m));
+	acp_msg_encode(p, &m);
+	free(p);
+	memset(&f, fill, sizeof(f));
+	p = malloc(HEADER);
+	acp_frame_encode(p, &f);
+	free(p);
+}
+
+int fuzz_one(const u8 *data, size_t size)
+{
+	struct acp_frame f, other;
+	u32 tagged, at;
+
+	encode((struct input){ data, size });
+	if (size < HEADER)
+		return 0;
+	truncated(data + HEADER, size - HEADER);
+	header(data, size - 1, &other);
+	header(data, size + 1, &other);
+	header(data, HEADER - 1, &other);
+	header(data, ~0u, &other);
+	if (!header(data, size, &f))
+		return 0;
+	tagged = acp_frame_tagged(&f);
+	ENSURE(tagged >= HEADER && tagged <= size);
+	ENSURE(tagged == size || (f.flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD)));
+	at = acp_frame_body(&f);
+	ENSURE(at + f.length <= size);
+	if (f.type == ACP_FRAME_DATA)
+		body(data + at, f.length, f.flags & ACP_FRAME_BULK ? tagged - at : f.length);
+	if (f.flags & ACP_FRAME_AEAD)
+		ENSURE(acp_frame_seal(data) == !number(data + 60, 4));
+	if (f.flags & ACP_FRAME_CRC)
+		checksum(data, tagged);
+	return 0;
+}

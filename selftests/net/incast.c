@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+/*
+ * N15: many nodes put into one at once, through a link that takes less than
+ * they could send; and a node whose link is slow.  Nobody starves, nothing
+ * grows without bound, and those who have nothing to do with it do not notice.
+ */
+#include "../dev/isolated.h"
+
+#include "nodes.h"
+
+#define SIZE	8000UL		/* of a put */
+#define AT_ONCE	16		/* puts of a sender under way */
+
+static struct nodes n;
+static struct rank r[NODES_MAX];
+static struct memory sink[NODES_MAX];	/* node 0's, by sender */
+
+/* Node 0 has a place for each other node. */
+static void begin(uint32_t count)
+{
+	struct setup s;
+	uint32_t i;
+
+	nodes_open(&n, count, 1, false);
+	for (i = 0; i < count; i++) {
+		nodes_setup(&n, &s, i, count);
+		s.join.timeout_ms = 30000;
+		s.join.open_timeout_ms = 30000;
+		nodes_join(&n, &r[i], &s);
+	}
+	for (i = 1; i < count; i++) {
+		memory_open(&r[0], &sink[i], SIZE);
+		fill(r[i].heap, SIZE, i);
+	}
+	/* All flows are open. */
+	for (i = 1; i < count; i++)
+		CHECK_EQ(rank_do_copy(&r[i], memory_ga(&sink[i], 0), heap_ga(&r[i], 0), SIZE),
+			 ACP_ST_OK);
+}
+
+/* All senders have so many puts under way, and have had their turns fairly. */
+static void push(void)
+{
+	uint32_t i, k;
+
+	for (k = 0; k < AT_ONCE; k++)
+		for (i = 1; i < n.count; i++)
+			if (r[i].last - rank_completed(&r[i]) < AT_ONCE)
+				rank_copy(&r[i], memory_ga(&sink[i], 0), heap_ga(&r[i], 0), SIZE,
+					  0);
+	usleep(500);
+}
+
+/* Until one of them has "enough" more done; adds to "done" what each has. */
+static void race(uint64_t enough, uint64_t done[])
+{
+	uint64_t before[NODES_MAX], now;
+	bool over = false;
+	uint32_t i;
+
+	for (i = 1; i < n.count; i++)
+		before[i] = rank_completed(&r[i]);
+	while (!over) {
+		push();
+		for (i = 1; i < n.count; i++)
+			over |= rank_completed(&r[i]) - before[i] >= enough;
+	}
+	printf("# puts done:");
+	for (i = 1; i < n.count; i++) {
+		now = rank_completed(&r[i]);
+		done[i] += now - before[i];
+		printf(" %llu", (unsigned long long)(now - before[i]));
+	}
+	printf("\n");
+}
+
+/* The first puts are those that find the queue empty, and do not count. */
+static void warm_up(void)
+{
+	uint64_t before[NODES_MAX];
+	uint32_t i, slow;
+
+	for (i = 1; i < n.count; i++)
+		before[i] = rank_completed(&r[i]);
+	do {
+		push();
+		for (slow = 0, i = 1; i < n.count; i++)
+			slow += rank_completed(&r[i]) - before[i] < AT_ONCE;
+	} while (slow);
+}
+
+/*
+ * Fair within "apart" percent: that is by how much shares differ from their mean, as its standard
+ * deviation; of so many senders and so short a time one may be luckier.  None may starve.
+ */
+static void judge(const uint64_t done[], uint32_t apart)
+{
+	uint64_t sum = 0, squares = 0, low = ~0ULL, high = 0, share;
+	uint32_t i, senders = n.count - 1;
+
+	for (i = 1; i <= senders; i++)
+		sum += done[i];
+	for (i = 1; i <= senders; i++) {
+		share = done[i] * 100 * senders / sum;
+		squares += (share - 100) * (share - 100);
+		low = share < low ? share : low;
+		high = share > high ? share : high;
+	}
+	printf("# %u senders, shares of %llu to %llu %% of the mean, variance %llu\n", senders,
+	       (unsigned long long)low, (unsigned long long)high,
+	       (unsigned long long)squares / senders);
+	CHECK(squares / senders <= apart * apart);
+	CHECK(low >= 50);
+}
+
+static void incast(uint32_t count, const char *bottleneck)
+{
+	long long frames, again;
+	uint64_t done[NODES_MAX] = { 0 };
+	uint32_t i, rounds = test_short() ? 2 : 3;
+	long slab;
+
+	begin(count);
+	slab = meminfo_kib("Slab");
+	nodes_run(&n, NODES_HUB, "tc qdisc add dev port0.0 root %s", bottleneck);
+	frames = nodes_counters(&n, "tx_frames");
+	again = nodes_counters(&n, "tx_again");
+	warm_up();
+	while (rounds--)
+		race(test_short() ? 100 : 200, done);
+	for (i = 1; i < count; i++)
+		CHECK_EQ(rank_wait(&r[i], r[i].last, 120000 * MS), ACP_ST_OK);
+	frames = nodes_counters(&n, "tx_frames") - frames;
+	again = nodes_counters(&n, "tx_again") - again;
+	printf("# %lld frames, of which %lld again; %ld KiB more in slabs\n", frames, again,
+	       meminfo_kib("Slab") - slab);
+	judge(done, 20);
+	CHECK(again < frames / 2);	/* no collapse: most of what is sent is new */
+	CHECK(meminfo_kib("Slab") - slab < 64 * 1024);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	CHECK_EQ(nodes_counters(&n, "commands_failed"), 0);
+	for (i = 1; i < count; i++)
+		CHECK(filled(sink[i].addr, SIZE, i));
+}
+
+/*
+ * The link is to be slower than the machine, however slow that is, or it would be the machine that
+ * is fair.  The queue holds a quarter of what the senders' first windows bring.
+ */
+TEST_LONG(N15_incast, 300)
+{
+	incast(test_short() ? 9 : NODES_MAX, "netem rate 20mbit limit 128");
+}
+
+/* ... a tenth. */
+TEST_LONG(N15_incast_into_a_short_queue, 300)
+{
+	incast(test_short() ? 9 : NODES_MAX, "netem rate 20mbit limit 50");
+}
+
+/* A node that gets 2 Mbit/s: the sender's ring fills up and waits, and no memory with it. */
+TEST(N15_slow_receiver)
+{
+	uint64_t i, others = 0;
+	long slab;
+
+	begin(3);
+	slab = meminfo_kib("Slab");
+	nodes_run(&n, NODES_HUB, "tc qdisc add dev port0.0 root tbf rate 2mbit burst 10kb "
+		  "limit 100kb");
+	while (r[1].last - rank_completed(&r[1]) < r[1].join.depth)
+		rank_copy(&r[1], memory_ga(&sink[1], 0), heap_ga(&r[1], 0), SIZE, 0);
+	/* Between it and node 2 the way is as good as ever. */
+	for (i = r[1].last; rank_completed(&r[1]) < i; others++)
+		CHECK_EQ(rank_do_copy(&r[2], heap_ga(&r[1], SIZE), heap_ga(&r[2], SIZE), 100),
+			 ACP_ST_OK);
+	CHECK_EQ(rank_wait(&r[1], i, 0), ACP_ST_OK);
+	printf("# %llu commands of others meanwhile; %lld frames again of %lld\n",
+	       (unsigned long long)others, nodes_counter(&n, 1, "tx_again"),
+	       nodes_counter(&n, 1, "tx_frames"));
+	CHECK(others > 100);
+	CHECK(nodes_counter(&n, 1, "tx_again") < nodes_counter(&n, 1, "tx_frames") / 2);
+	CHECK(meminfo_kib("Slab") - slab < 32 * 1024);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	CHECK(filled(sink[1].addr, SIZE, 1));
+}

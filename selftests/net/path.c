@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Paths that change under a job: links, addresses, routes and cards that go
+ * (N17), datagrams that become too long (N16), firewalls and NAT (N18), and
+ * clocks that jump (N19).
+ */
+#include "../dev/isolated.h"
+
+#include <pthread.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "../dev/traffic.h"
+#include "nodes.h"
+
+#define KB	1024UL
+#define HALF	(256 * KB)	/* of a rank's memory: the longest copy */
+
+static struct nodes n;
+static struct rank r[3];
+static struct traffic t;
+
+static void begin(bool ipv6, uint32_t timeout_ms)
+{
+	struct setup s;
+	uint32_t i;
+
+	nodes_open(&n, 3, 1, ipv6);
+	for (i = 0; i < 3; i++) {
+		nodes_setup(&n, &s, i, 3);
+		s.join.timeout_ms = timeout_ms;
+		s.join.open_timeout_ms = timeout_ms;
+		nodes_join(&n, &r[i], &s);
+	}
+	traffic_open(&t, r, 3, HALF, 0);
+	traffic_random(&t, 1, 20, 5000);
+}
+
+/* A copy of half of the memory from node 0 to node 1. */
+static uint64_t long_copy(void)
+{
+	return rank_copy(&r[0], memory_ga(&t.memory[1], t.half), memory_ga(&t.memory[0], 0),
+			 HALF, 0);
+}
+
+/* The same, and its first frames are under way, but will be lost until nodes_impair(&n, 0, ""). */
+static uint64_t begin_long_copy(void)
+{
+	long long before;
+	uint64_t ticket;
+
+	nodes_impair(&n, 0, "loss 100%");
+	before = nodes_counter(&n, 0, "tx_frames");
+	ticket = long_copy();
+	while (nodes_counter(&n, 0, "tx_frames") < before + 20)
+		CHECK_EQ(rank_wait(&r[0], ticket, 10 * MS), -1);
+	return ticket;
+}
+
+static void long_copy_ends(uint64_t ticket)
+{
+	CHECK_EQ(rank_wait(&r[0], ticket, 60000 * MS), ACP_ST_OK);
+	CHECK(!memcmp(t.memory[1].addr + t.half, t.memory[0].addr, HALF));
+	memcpy(t.model[1] + t.half, t.memory[0].addr, HALF);
+}
+
+/* All is as if nothing had been, and nobody was given up. */
+static void sound(void)
+{
+	traffic_random(&t, 1, 40, 20000);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	CHECK_EQ(nodes_counters(&n, "flows_restarted"), 0);
+}
+
+/* Traffic between all, until a child that does this to the network has ended. */
+static void traffic_during(void (*change)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		change();
+		_exit(0);
+	}
+	CHECK(child > 0);
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		traffic_random(&t, 1, 20, 20000);
+		traffic_count(&t, 1, 20);
+	}
+	CHECK_EQ(status, 0);
+}
+
+/* ---- N17 ---- */
+
+/* More than half of the time after which a silent peer counts as failed. */
+TEST(N17_link_down_for_most_of_the_time_out)
+{
+	uint64_t ticket;
+
+	begin(false, 10000);
+	ticket = begin_long_copy();
+	nodes_run(&n, NODES_HUB, "ip link set port0.1 down");
+	nodes_impair(&n, 0, "");
+	CHECK_EQ(rank_wait(&r[0], ticket, 5500 * MS), -1);
+	nodes_run(&n, NODES_HUB, "ip link set port0.1 up");
+	long_copy_ends(ticket);
+	sound();
+}
+
+/* As in the table of faults: a minute. */
+TEST_LONG(N17_link_down_for_60_s, 300)
+{
+	uint64_t ticket;
+
+	if (!getenv("ACP_TEST_LONG"))
+		SKIP("takes more than a minute: ACP_TEST_LONG=1");
+	begin(false, 100000);
+	ticket = begin_long_copy();
+	nodes_run(&n, 1, "ip link set eth0 down");
+	nodes_impair(&n, 0, "");
+	CHECK_EQ(rank_wait(&r[0], ticket, 60000 * MS), -1);
+	nodes_run(&n, 1, "ip link set eth0 up");
+	long_copy_ends(ticket);
+	sound();
+}
+
+static void address_removed(bool ipv6)
+{
+	const char *width = ipv6 ? "/64 nodad" : "/24";
+	uint64_t ticket;
+
+	begin(ipv6, 20000);
+	ticket = begin_long_copy();
+	nodes_run(&n, 1, "ip addr del %s/%d dev eth0", n.address[1], ipv6 ? 64 : 24);
+	nodes_impair(&n, 0, "");
+	CHECK_EQ(rank_wait(&r[0], ticket, 1000 * MS), -1);
+	nodes_run(&n, 1, "ip addr add %s%s dev eth0", n.address[1], width);
+	long_copy_ends(ticket);
+	/* ... and that of the node that sends. */
+	nodes_run(&n, 0, "ip addr del %s/%d dev eth0", n.address[0], ipv6 ? 64 : 24);
+	ticket = long_copy();
+	CHECK_EQ(rank_wait(&r[0], ticket, 1000 * MS), -1);
+	CHECK(nodes_counter(&n, 0, "tx_errors") > 0);
+	nodes_run(&n, 0, "ip addr add %s%s dev eth0", n.address[0], width);
+	long_copy_ends(ticket);
+	sound();
+}
+
+TEST(N17_address_removed_and_put_back)
+{
+	address_removed(false);
+}
+
+TEST(N17_address_removed_and_put_back_ipv6)
+{
+	address_removed(true);
+}
+
+/* The way there goes and comes; the way back is led astray and comes back. */
+static void flap(void)
+{
+	nodes_run(&n, 0, "for i in 1 2 3 4 5 6; do ip route del 10.9.0.0/24 dev eth0; sleep 0.05; "
+		  "ip route add 10.9.0.0/24 dev eth0; sleep 0.05; done");
+	nodes_run(&n, 1, "for i in 1 2 3 4 5 6; do ip route add 10.9.0.1/32 via 10.9.0.99; "
+		  "sleep 0.05; ip route del 10.9.0.1/32; sleep 0.05; done");
+}
+
+TEST(N17_route_flaps_in_traffic)
+{
+	begin(false, 30000);
+	traffic_during(flap);
+	CHECK(nodes_counter(&n, 0, "tx_errors") > 0);
+	sound();
+}
+
+/* A status that a command to a node without a network may end with. */
+static void check_gone(int status)
+{
+	if (status != ACP_ST_TIMEOUT && status != ACP_ST_ROUTE)
+		FAIL("status %d, wanted a time-out or no route", status);
+}
+
+/* Nodes 0 and 2 do not notice that node 1 has no card any more. */
+TEST(N17_card_unplugged_for_good)
+{
+	uint64_t ticket[3], begun, to, from;
+	uint32_t rounds = 0;
+
+	begin(false, 4000);
+	nodes_impair(&n, 1, "loss 100%");
+	ticket[1] = rank_copy(&r[1], memory_ga(&t.memory[2], t.half), memory_ga(&t.memory[1], 0),
+			      HALF, 0);
+	ticket[2] = rank_copy(&r[2], memory_ga(&t.memory[1], t.half), memory_ga(&t.memory[2], 0),
+			      HALF, 0);
+	nodes_run(&n, 1, "ip link del eth0");
+	begun = now_ns();
+	to = memory_ga(&t.memory[2], t.half);
+	from = memory_ga(&t.memory[0], 0);
+	for (; rank_completed(&r[1]) < ticket[1] || rank_completed(&r[2]) < ticket[2] ||
+	     rounds < 20; rounds++) {
+		fill(t.memory[0].addr, 5000, rounds);
+		CHECK_EQ(rank_do_copy(&r[0], to, from, 5000), ACP_ST_OK);
+		CHECK_EQ(rank_do_copy(&r[0], from + 5000, to, 5000), ACP_ST_OK);
+		CHECK(filled(t.memory[0].addr + 5000, 5000, rounds));
+		CHECK(now_ns() - begun < 30000 * MS);
+	}
+	printf("# %u rounds of others meanwhile\n", rounds);
+	check_gone(rank_wait(&r[1], ticket[1], 0));
+	check_gone(rank_wait(&r[2], ticket[2], 0));
+	check_gone(rank_do_copy(&r[0], memory_ga(&t.memory[1], 0), memory_ga(&t.memory[0], 0), 8));
+	check_gone(rank_do_copy(&r[1], memory_ga(&t.memory[1], 0), memory_ga(&t.memory[0], 0), 8));
+	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&t.memory[2], 0), memory_ga(&t.memory[0], 0), 8),
+		 ACP_ST_OK);
+}
+
+/* ---- N16 ---- */
+
+/* How often IP of a node has cut datagrams in pieces. */
+static long long fragmented(uint32_t node)
+{
+	static const char *const files[] = { "snmp", "snmp6" };
+	char path[100], line[1000], names[1000], *name, *value, *p, *q;
+	long long count = 0, one;
+	FILE *f;
+	int i;
+
+	nodes_enter(&n, node);
+	snprintf(path, sizeof(path), "/proc/thread-self/net/%s", files[n.ipv6]);
+	f = fopen(path, "r");
+	CHECK(f);
+	for (i = 0; fgets(line, sizeof(line), f); i++) {
+		if (sscanf(line, "Ip6FragCreates %lld", &one) == 1)
+			count = one;
+		if (strncmp(line, "Ip: ", 4))
+			continue;
+		if (!i) {
+			strcpy(names, line);
+			continue;
+		}
+		p = names;
+		q = line;
+		while ((name = strsep(&p, "\n ")) && (value = strsep(&q, "\n ")))
+			if (!strcmp(name, "FragCreates"))
+				count = atoll(value);
+	}
+	fclose(f);
+	nodes_leave(&n);
+	return count;
+}
+
+/* All links take datagrams of this size. */
+static void widen(uint32_t mtu)
+{
+	uint32_t i;
+
+	for (i = 0; i < n.count; i++)
+		nodes_run(&n, i, "ip link set eth0 mtu %u", mtu);
+	nodes_run(&n, NODES_HUB, "for i in port0.0 port0.1 port0.2 br0; do "
+		  "ip link set $i mtu %u || exit 1; done", mtu);
+}
+
+/* The card's MTU is lowered under way: what is sent from now on is shorter, not fragmented. */
+static void card_lowered(bool ipv6)
+{
+	long long before;
+	uint64_t ticket;
+
+	begin(ipv6, 20000);
+	ticket = begin_long_copy();
+	nodes_run(&n, 0, "ip link set eth0 mtu 1300");
+	nodes_impair(&n, 0, "");
+	long_copy_ends(ticket);
+	before = fragmented(0);
+	long_copy_ends(long_copy());
+	CHECK_EQ(fragmented(0), before);
+	nodes_run(&n, 0, "ip link set eth0 mtu 1500");
+	sound();
+	CHECK_EQ(nodes_counters(&n, "narrowed"), 0);
+}
+
+TEST(N16_mtu_of_the_card_lowered_and_raised)
+{
+	card_lowered(false);
+}
+
+TEST(N16_mtu_of_the_card_lowered_and_raised_ipv6)
+{
+	card_lowered(true);
+}
+
+/* The hub becomes a router between nodes 0 and 1, which forwards datagrams up to "mtu" bytes. */
+static void route_by_hub(uint32_t mtu)
+{
+	const char *hub = n.ipv6 ? "fd09::fe" : "10.9.0.254";
+	const char *six = n.ipv6 ? "ipv6" : "ipv4";
+	uint32_t i;
+
+	nodes_run(&n, NODES_HUB, "ip addr add %s/%s dev br0 && "
+		  "echo 1 >/proc/sys/net/%s/conf/all/forwarding", hub, n.ipv6 ? "64 nodad" : "24",
+		  six);
+	if (!n.ipv6)
+		nodes_run(&n, NODES_HUB, "echo 0 >/proc/sys/net/ipv4/conf/all/send_redirects && "
+			  "echo 0 >/proc/sys/net/ipv4/conf/br0/send_redirects");
+	for (i = 0; i < 2; i++) {
+		nodes_run(&n, i, "echo 0 >/proc/sys/net/%s/conf/eth0/accept_redirects", six);
+		nodes_run(&n, NODES_HUB, "ip route add %s dev br0 mtu lock %u", n.address[i], mtu);
+	}
+	for (i = 0; i < 2; i++)
+		nodes_run(&n, i, "ip route add %s via %s", n.address[1 - i], hub);
+}
+
+/* IPv4: long frames may be fragmented on their way, so they are. */
+TEST(N16_router_fragments)
+{
+	uint64_t ticket;
+
+	begin(false, 20000);
+	ticket = begin_long_copy();
+	route_by_hub(1000);
+	nodes_impair(&n, 0, "");
+	long_copy_ends(ticket);
+	long_copy_ends(long_copy());
+	CHECK(fragmented(NODES_HUB) > 0);
+	CHECK_EQ(nodes_counters(&n, "narrowed"), 0);
+	sound();
+}
+
+/* IPv6: the router says what it takes, and is believed. */
+TEST(N16_router_says_too_big)
+{
+	long long before;
+	uint64_t ticket;
+
+	begin(true, 20000);
+	ticket = begin_long_copy();
+	route_by_hub(1300);
+	nodes_impair(&n, 0, "");
+	long_copy_ends(ticket);
+	nodes_run(&n, 0, "ip -6 route get %s | grep -q 'mtu 1300'", n.address[1]);
+	before = fragmented(0);
+	long_copy_ends(long_copy());
+	CHECK_EQ(fragmented(0), before);
+	CHECK_EQ(nodes_counters(&n, "narrowed"), 0);
+	sound();
+}
+
+/* A switch that takes less than the cards send says nothing. */
+static void swallowed(bool ipv6, uint32_t wide, uint32_t narrow)
+{
+	uint64_t ticket;
+
+	begin(ipv6, 20000);
+	widen(wide);
+	ticket = begin_long_copy();
+	nodes_run(&n, NODES_HUB, "ip link set port0.1 mtu %u", narrow);
+	nodes_impair(&n, 0, "");
+	long_copy_ends(ticket);
+	CHECK(nodes_counter(&n, 0, "narrowed") > 0);
+	long_copy_ends(long_copy());
+	sound();
+}
+
+TEST(N16_path_swallows_what_is_long)
+{
+	swallowed(false, 1500, 1000);
+}
+
+TEST(N16_path_swallows_what_is_long_ipv6)
+{
+	swallowed(true, 1500, 1300);
+}
+
+TEST(N16_jumbo_frames_at_a_plain_switch)
+{
+	swallowed(false, 9000, 1500);
+}
+
+/* A flow that ends before it knows: what was learnt helps the next one. */
+TEST(N16_path_swallows_what_is_long_and_time_is_short)
+{
+	struct setup s;
+	uint32_t i;
+	int status;
+
+	nodes_open(&n, 3, 1, false);
+	widen(9000);
+	nodes_run(&n, NODES_HUB, "ip link set port0.1 mtu 1500");
+	for (i = 0; i < 3; i++) {
+		nodes_setup(&n, &s, i, 3);
+		s.join.timeout_ms = 100;
+		s.join.open_timeout_ms = 10000;
+		nodes_join(&n, &r[i], &s);
+	}
+	traffic_open(&t, r, 3, HALF, 0);
+	for (i = 0; i < 20; i++) {
+		status = rank_wait(&r[0], long_copy(), 10000 * MS);
+		if (status == ACP_ST_OK)
+			break;
+		CHECK_EQ(status, ACP_ST_TIMEOUT);
+	}
+	CHECK_EQ(status, ACP_ST_OK);
+	CHECK(i > 0);
+	CHECK(nodes_counter(&n, 0, "narrowed") > 0);
+}
+
+/* Large frames: long copies take a sixth of the frames. */
+TEST(N16_jumbo_frames)
+{
+	static const size_t sizes[] = { 1, 8000, 9000, 60000, HALF };
+	long long before;
+
+	begin(false, 10000);
+	widen(9000);
+	traffic_every_copy(&t, sizes, 5);
+	traffic_flags(&t, TRAFFIC_CONT, 20000, 1);
+	before = nodes_counter(&n, 0, "tx_frames") - nodes_counter(&n, 0, "tx_again");
+	long_copy_ends(long_copy());
+	CHECK(nodes_counter(&n, 0, "tx_frames") - nodes_counter(&n, 0, "tx_again") - before <
+	      2 * (long long)(HALF / 8000));
+	sound();
+}
+
+/* ---- N18 ---- */
+
+/* What a node sends, or gets, is matched: all UDP. */
+#define MATCH	"pref 1 protocol ip u32 match ip protocol 17 0xff"
+#define TRACK	"action ct commit pipe action ok"
+#define REBIND	"action pedit ex munge udp sport set 40000 pipe action csum udp"
+
+/* Not all kernels can do all things to a datagram. */
+static void need(const char *action)
+{
+	char command[300];
+
+	snprintf(command, sizeof(command), "unshare -n sh -c 'tc qdisc add dev lo clsact && "
+		 "tc filter add dev lo egress " MATCH " %s' >/dev/null 2>&1", action);
+	if (system(command))
+		SKIP("this kernel has no tc %s", action);
+}
+
+TEST(N18_firewall_drops_for_a_while)
+{
+	uint64_t ticket;
+	int way;
+
+	begin(false, 10000);
+	nodes_run(&n, 1, "tc qdisc add dev eth0 clsact");
+	for (way = 0; way < 2; way++) {
+		const char *hook = way ? "ingress" : "egress";
+
+		nodes_run(&n, 1, "tc filter add dev eth0 %s " MATCH " action drop", hook);
+		ticket = long_copy();
+		CHECK_EQ(rank_wait(&r[0], ticket, 1500 * MS), -1);
+		nodes_run(&n, 1, "tc filter del dev eth0 %s pref 1", hook);
+		long_copy_ends(ticket);
+	}
+	CHECK(nodes_counter(&n, 0, "timeouts") > 0);
+	sound();
+}
+
+/* For good it ends as any silence does; other nodes do not mind. */
+TEST(N18_firewall_drops_for_good)
+{
+	begin(false, 3000);
+	nodes_run(&n, 1, "tc qdisc add dev eth0 clsact");
+	nodes_run(&n, 1, "tc filter add dev eth0 ingress " MATCH " action drop");
+	CHECK_EQ(rank_wait(&r[0], long_copy(), 30000 * MS), ACP_ST_TIMEOUT);
+	CHECK_EQ(nodes_counter(&n, 0, "flows_failed"), 1);
+	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&t.memory[2], t.half), memory_ga(&t.memory[0], 0),
+			      8), ACP_ST_OK);
+}
+
+/* Each datagram is tracked on its way out and in, and what belongs to no connection is dropped. */
+TEST(N18_connection_tracking)
+{
+	static const char *const hooks[] = { "egress", "ingress" };
+	uint32_t i, h;
+
+	need(TRACK);
+	begin(false, 10000);
+	for (i = 0; i < 3; i++) {
+		nodes_run(&n, i, "tc qdisc add dev eth0 clsact");
+		for (h = 0; h < 2; h++)
+			nodes_run(&n, i, "tc filter add dev eth0 %s " MATCH " " TRACK, hooks[h]);
+	}
+	sound();
+	nodes_impair_all(&n, "loss 5% duplicate 5%");
+	traffic_random(&t, 3, 40, 20000);
+	nodes_impair_all(&n, "");
+	for (i = 0; i < 3; i++)
+		nodes_run(&n, i, "tc qdisc del dev eth0 clsact");
+	sound();
+}
+
+/* A translator gives the flow another port in its midst: refused and counted until that ends. */
+TEST(N18_port_is_rebound)
+{
+	long long before;
+	uint64_t ticket;
+
+	need(REBIND);
+	begin(false, 10000);
+	before = nodes_counter(&n, 1, "drop_bad_source");
+	CHECK_EQ(before, 0);
+	nodes_run(&n, 0, "tc qdisc add dev eth0 clsact");
+	nodes_run(&n, 0, "tc filter add dev eth0 egress " MATCH " " REBIND);
+	ticket = long_copy();
+	CHECK_EQ(rank_wait(&r[0], ticket, 1500 * MS), -1);
+	CHECK(nodes_counter(&n, 1, "drop_bad_source") > 0);
+	nodes_run(&n, 0, "tc filter del dev eth0 egress pref 1");
+	long_copy_ends(ticket);
+	sound();
+	/* ... and another address. */
+	before = nodes_counter(&n, 1, "drop_bad_source");
+	nodes_run(&n, 0, "tc filter add dev eth0 egress " MATCH " action pedit ex "
+		  "munge ip src set 10.9.0.77 pipe action csum ip and udp");
+	ticket = long_copy();
+	CHECK_EQ(rank_wait(&r[0], ticket, 1500 * MS), -1);
+	CHECK(nodes_counter(&n, 1, "drop_bad_source") > before);
+	nodes_run(&n, 0, "tc filter del dev eth0 egress pref 1");
+	long_copy_ends(ticket);
+	sound();
+}
+
+/* ---- N19 ---- */
+
+static void jump(long seconds)
+{
+	struct timespec now;
+
+	CHECK_EQ(clock_gettime(CLOCK_REALTIME, &now), 0);
+	now.tv_sec += seconds;
+	CHECK_EQ(clock_settime(CLOCK_REALTIME, &now), 0);
+}
+
+/* An hour forwards and two back, again and again; in the end as it was. */
+static void jumps(void)
+{
+	int i;
+
+	for (i = 0; i < (test_short() ? 3 : 8); i++) {
+		jump(3600);
+		sleep_ms(100);
+		jump(-7200);
+		sleep_ms(100);
+		jump(3600);
+		sleep_ms(100);
+	}
+}
+
+TEST(N19_clock_jumps)
+{
+	begin(false, 2000);
+	nodes_impair_all(&n, "loss 1%");
+	traffic_during(jumps);
+	nodes_impair_all(&n, "");
+	sound();
+}
+
+/* As NTP does: the clock runs as fast or slow as it can, and is off by half a second. */
+static void slews(void)
+{
+	static const long ppm[] = { 500, -500, 0 };
+	struct timex x;
+	int i, k;
+
+	for (i = 0; i < (test_short() ? 2 : 5); i++) {
+		for (k = 0; k < 3; k++) {
+			x = (struct timex){ .modes = ADJ_FREQUENCY | ADJ_OFFSET | ADJ_STATUS,
+					    .status = STA_PLL, .freq = ppm[k] * 65536,
+					    .offset = k < 2 ? (k ? -500000 : 500000) : 0 };
+			CHECK(adjtimex(&x) >= 0);
+			sleep_ms(100);
+		}
+	}
+	x = (struct timex){ .modes = ADJ_STATUS | ADJ_FREQUENCY, .status = STA_UNSYNC };
+	CHECK(adjtimex(&x) >= 0);
+}
+
+TEST(N19_clock_is_slewed)
+{
+	begin(false, 2000);
+	nodes_impair_all(&n, "loss 1%");
+	traffic_during(slews);
+	nodes_impair_all(&n, "");
+	sound();
+}
