@@ -15,6 +15,7 @@
 #include <setjmp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/ucontext.h>
 #include <sys/wait.h>
 
 #include "bystanders.h"
@@ -344,6 +345,13 @@ static void step_memory(struct actor *a)
 	}
 }
 
+static bool in_arena(const struct life *l, uint64_t addr, uint64_t length)
+{
+	uint64_t start = (uintptr_t)l->arena;
+
+	return addr >= start && addr - start < ARENA && length <= ARENA - (addr - start);
+}
+
 static void step_register(struct actor *a)
 {
 	size_t offset = below(a, OWN * PAGE), length = 1 + below(a, one_in(a, 2) ? 5000 : 100000);
@@ -360,6 +368,9 @@ static void step_register(struct actor *a)
 	if (one_in(a, 8))
 		r.access = ACP_ACCESS_RO | ACP_ACCESS_READ;
 	spoil(a, &r, sizeof(r));
+	/* It may have hit our stack or a library: nobody is to write there. */
+	if (!in_arena(a->life, r.addr, r.length))
+		r.access = ACP_ACCESS_RO | ACP_ACCESS_READ;
 	if (CALL(a, open_file(a, true), REG, &r, reg_errors))
 		return;
 	a->life->keys[below(a, KEYS)] = r.key;
@@ -569,9 +580,14 @@ static void step_fork(struct actor *a)
 
 /* ---- Lives ---- */
 
-static void at_fault(int number)
+static void at_fault(int number, siginfo_t *info, void *context)
 {
+	const ucontext_t *c = context;
+
 	if (!touching) {
+		printf("# signal %d at %#llx, for %p\n", number,
+		       (unsigned long long)c->uc_mcontext.gregs[REG_RIP], info->si_addr);
+		fflush(stdout);
 		signal(number, SIG_DFL);
 		return;		/* at the same place once more */
 	}
@@ -600,7 +616,8 @@ static void live(uint64_t seed, bool faults, uint32_t job)
 {
 	static struct life l;
 	static struct actor actors[THREADS];
-	struct sigaction fault = { .sa_handler = at_fault }, usr = { .sa_handler = at_signal };
+	struct sigaction fault = { .sa_sigaction = at_fault, .sa_flags = SA_SIGINFO };
+	struct sigaction usr = { .sa_handler = at_signal };
 	pthread_t threads[THREADS];
 	int i;
 
