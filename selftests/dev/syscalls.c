@@ -176,20 +176,44 @@ static bool listed(const int *errors, int error)
 	return *errors;
 }
 
-/* Some calls are made with a fault: to be ended by ended(). */
+/* The signal that comes at any time waits, or not. */
+static void hold_signal(bool hold)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+/*
+ * Some calls are made with a fault: to be ended by ended().  Without signals: the fault may hit
+ * the making of a signal's frame, and then the kernel ends the process with SIGSEGV.
+ */
 static bool begun(struct actor *a)
 {
 	bool fault = a->life->faults && !a->child && one_in(a, 6);
 
-	if (fault)
-		fail_nth_arm(1 + (int)below(a, 24));
-	return fault;
+	if (!fault)
+		return false;
+	hold_signal(true);
+	fail_nth_arm(1 + (int)below(a, 24));
+	return true;
+}
+
+/* Was the fault met? */
+static bool disarm(void)
+{
+	bool hit = fail_nth_disarm();
+
+	hold_signal(false);
+	return hit;
 }
 
 static void ended(bool fault, bool failed, const char *call, const int *errors)
 {
 	int error = failed ? errno : 0;
-	bool hit = fault && fail_nth_disarm();
+	bool hit = fault && disarm();
 
 	count(&reached->calls, 1);
 	count(&reached->failed, failed);
