@@ -69,6 +69,362 @@ acp_handle_t acp_and8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t o
 void acp_complete(acp_handle_t handle);
 int acp_inquire(acp_handle_t handle);		/* 0: complete, 1: not yet */
 
+/* ---- The global heap: memory of any rank, without its help; thread-safe ---- */
+
+acp_ga_t acp_malloc(size_t size, int rank);	/* or ACP_GA_NULL */
+void acp_free(acp_ga_t ga);
+
+/* ---- Channels: one-way, in order, between two ranks ---- */
+
+typedef struct chitem *acp_ch_t;	/* one end of a channel, or NULL */
+typedef struct chreqitem *acp_request_t;	/* something asked of it, or NULL */
+
+acp_ch_t acp_create_ch(int sender, int receiver);	/* or NULL; called by both */
+int acp_free_ch(acp_ch_t ch);			/* 0 or -1; waits */
+acp_request_t acp_nbfree_ch(acp_ch_t ch);	/* or NULL */
+acp_request_t acp_nbsend_ch(acp_ch_t ch, void *buf, size_t size);	/* or NULL */
+acp_request_t acp_nbrecv_ch(acp_ch_t ch, void *buf, size_t size);	/* or NULL */
+size_t acp_wait_ch(acp_request_t request);	/* bytes received, 0, or (size_t)-1 */
+int acp_waitall_ch(acp_request_t *request, int count, size_t *sizes);	/* 0 or -1 */
+int acp_send_ch(acp_ch_t ch, void *buf, size_t size);	/* 0 or -1; waits */
+int acp_recv_ch(acp_ch_t ch, void *buf, size_t size);	/* 0 or -1; waits */
+
+/* ---- Segmented buffers: a ring of segments mirrored from source to destination ---- */
+
+typedef struct segbufitem *acp_segbuf_t;	/* one end, or NULL */
+
+acp_segbuf_t acp_create_src_segbuf(int dst_rank, void *buf, size_t segsize, size_t segnum);
+acp_segbuf_t acp_create_dst_segbuf(int src_rank, void *buf, size_t segsize, size_t segnum);
+int acp_connect_segbuf(acp_segbuf_t segbuf);	/* 0 or 1; waits */
+int acp_isconnected_segbuf(acp_segbuf_t segbuf);	/* 0: yes, 1: not yet, or -1 */
+int acp_ready_segbuf(acp_segbuf_t segbuf);	/* destination: 0 or -1 */
+int acp_ack_segbuf(acp_segbuf_t segbuf);	/* source: 0 or -1 */
+int acp_isready_segbuf(acp_segbuf_t segbuf);	/* source: 0: room, 1: none, or -1 */
+int acp_isacked_segbuf(acp_segbuf_t segbuf);	/* destination: 0: there is one, 1: none, or -1 */
+int64_t acp_query_segbuf_head(acp_segbuf_t segbuf);	/* or -1 */
+int64_t acp_query_segbuf_tail(acp_segbuf_t segbuf);	/* or -1 */
+int64_t acp_query_segbuf_sent(acp_segbuf_t segbuf);	/* source; or -1 */
+int acp_disconnect_segbuf(acp_segbuf_t segbuf);	/* 0 or -1 */
+int acp_free_segbuf(volatile acp_segbuf_t segbuf);	/* 0 or -1; waits */
+
+/* ---- Workspaces: a range of bytes spread over ranks ---- */
+
+typedef struct acp_wsditem {
+	size_t size_ws;		/* bytes in all */
+	size_t size_default;	/* bytes of a block, but for the last one */
+	size_t size_remainder;	/* bytes of the last one */
+	size_t ngas;		/* blocks */
+	acp_atkey_t key_data;	/* of this rank's part, or ACP_ATKEY_NULL */
+	acp_ga_t ga_data;
+	acp_atkey_t *keys;	/* for each block: of this rank's, else ACP_ATKEY_NULL */
+	acp_ga_t *gas;		/* ... where it is */
+	int *procs;		/* ... on which rank */
+	int *sizes;		/* ... bytes; INT_MAX if there are more */
+	void *data;		/* this rank's part, or NULL */
+} acp_wsditem;
+
+typedef struct acp_wsditem *acp_wsd_t;
+
+#define ACP_WSD_NULL	((acp_wsd_t)(-1))
+
+acp_wsd_t acp_create_ws(size_t size);		/* collective; or ACP_WSD_NULL */
+int acp_setparams_ws(size_t proc_start, size_t size_default);	/* 0 or -1; the same on all ranks */
+void acp_destroy_ws(acp_wsd_t WSD);		/* collective */
+void acp_free_ws(acp_wsd_t WSD);		/* the same */
+int acp_read_ws(acp_wsd_t WSD, acp_ga_t ga, size_t size, size_t offset);	/* 0 or -1 */
+int acp_write_ws(acp_wsd_t WSD, const acp_ga_t ga, size_t size, size_t offset);	/* 0 or -1 */
+
+/* ---- Containers: blocking; errno tells why something failed ---- */
+
+/* Bytes in global memory. */
+#ifndef ACP_ELEMENT_T
+#define ACP_ELEMENT_T
+typedef struct {
+	acp_ga_t ga;
+	size_t size;
+} acp_element_t;
+
+typedef struct {
+	acp_element_t first, second;	/* key and value, or two pieces */
+} acp_pair_t;
+#endif
+
+/*
+ * References; ga is ACP_GA_NULL if creation failed.
+ *
+ * Vectors, deques, lists: one at a time changes them, and nobody else reads then.
+ */
+typedef struct {
+	acp_ga_t ga;
+} acp_vector_t;
+
+typedef struct {
+	acp_ga_t ga;
+} acp_deque_t;
+
+typedef struct {
+	acp_ga_t ga;
+} acp_list_t;
+
+typedef struct {
+	acp_vector_t vector;
+	int index;			/* bytes */
+} acp_vector_it_t;
+
+typedef struct {
+	acp_deque_t deque;
+	int index;			/* bytes, from the first one */
+} acp_deque_it_t;
+
+typedef struct {
+	acp_list_t list;
+	acp_ga_t elem;			/* the end: list.ga */
+} acp_list_it_t;
+
+void acp_assign_vector(acp_vector_t vector1, acp_vector_t vector2);
+void acp_assign_range_vector(acp_vector_t vector, acp_vector_it_t start, acp_vector_it_t end);
+acp_ga_t acp_at_vector(acp_vector_t vector, int index);
+acp_vector_it_t acp_begin_vector(acp_vector_t vector);
+size_t acp_capacity_vector(acp_vector_t vector);
+void acp_clear_vector(acp_vector_t vector);
+acp_vector_t acp_create_vector(size_t size, int rank);
+void acp_destroy_vector(acp_vector_t vector);
+int acp_empty_vector(acp_vector_t vector);
+acp_vector_it_t acp_end_vector(acp_vector_t vector);
+acp_vector_it_t acp_erase_vector(acp_vector_it_t it, size_t size);
+acp_vector_it_t acp_erase_range_vector(acp_vector_it_t start, acp_vector_it_t end);
+acp_vector_it_t acp_insert_vector(acp_vector_it_t it, const acp_ga_t ga, size_t size);
+acp_vector_it_t acp_insert_range_vector(acp_vector_it_t it, acp_vector_it_t start,
+					acp_vector_it_t end);
+void acp_pop_back_vector(acp_vector_t vector, size_t size);
+void acp_push_back_vector(acp_vector_t vector, const acp_ga_t ga, size_t size);
+void acp_reserve_vector(acp_vector_t vector, size_t size);
+size_t acp_size_vector(acp_vector_t vector);
+void acp_swap_vector(acp_vector_t vector1, acp_vector_t vector2);
+acp_vector_it_t acp_advance_vector_it(acp_vector_it_t it, int n);
+acp_ga_t acp_dereference_vector_it(acp_vector_it_t it);
+int acp_distance_vector_it(acp_vector_it_t first, acp_vector_it_t last);
+
+void acp_assign_deque(acp_deque_t deque1, acp_deque_t deque2);
+void acp_assign_range_deque(acp_deque_t deque, acp_deque_it_t start, acp_deque_it_t end);
+acp_ga_t acp_at_deque(acp_deque_t deque, int index);
+acp_deque_it_t acp_begin_deque(acp_deque_t deque);
+size_t acp_capacity_deque(acp_deque_t deque);
+void acp_clear_deque(acp_deque_t deque);
+acp_deque_t acp_create_deque(size_t size, int rank);
+void acp_destroy_deque(acp_deque_t deque);
+int acp_empty_deque(acp_deque_t deque);
+acp_deque_it_t acp_end_deque(acp_deque_t deque);
+acp_deque_it_t acp_erase_deque(acp_deque_it_t it, size_t size);
+acp_deque_it_t acp_erase_range_deque(acp_deque_it_t start, acp_deque_it_t end);
+acp_deque_it_t acp_insert_deque(acp_deque_it_t it, const acp_ga_t ga, size_t size);
+acp_deque_it_t acp_insert_range_deque(acp_deque_it_t it, acp_deque_it_t start,
+				      acp_deque_it_t end);
+void acp_pop_back_deque(acp_deque_t deque, size_t size);
+void acp_pop_front_deque(acp_deque_t deque, size_t size);
+void acp_push_back_deque(acp_deque_t deque, const acp_ga_t ga, size_t size);
+void acp_push_front_deque(acp_deque_t deque, const acp_ga_t ga, size_t size);
+void acp_reserve_deque(acp_deque_t deque, size_t size);
+size_t acp_size_deque(acp_deque_t deque);
+void acp_swap_deque(acp_deque_t deque1, acp_deque_t deque2);
+acp_deque_it_t acp_advance_deque_it(acp_deque_it_t it, int n);
+acp_pair_t acp_dereference_deque_it(acp_deque_it_t it, size_t size);
+int acp_distance_deque_it(acp_deque_it_t first, acp_deque_it_t last);
+
+void acp_assign_list(acp_list_t list1, acp_list_t list2);
+void acp_assign_range_list(acp_list_t list, acp_list_it_t start, acp_list_it_t end);
+acp_list_it_t acp_begin_list(acp_list_t list);
+void acp_clear_list(acp_list_t list);
+acp_list_t acp_create_list(int rank);
+void acp_destroy_list(acp_list_t list);
+int acp_empty_list(acp_list_t list);
+acp_list_it_t acp_end_list(acp_list_t list);
+acp_list_it_t acp_erase_list(acp_list_it_t it);
+acp_list_it_t acp_erase_range_list(acp_list_it_t start, acp_list_it_t end);
+acp_list_it_t acp_insert_list(acp_list_it_t it, const acp_element_t elem, int rank);
+acp_list_it_t acp_insert_range_list(acp_list_it_t it, acp_list_it_t start, acp_list_it_t end);
+void acp_merge_list(acp_list_t list1, acp_list_t list2,
+		    int (*comp)(const acp_element_t elem1, const acp_element_t elem2));
+void acp_pop_back_list(acp_list_t list);
+void acp_pop_front_list(acp_list_t list);
+void acp_push_back_list(acp_list_t list, const acp_element_t elem, int rank);
+void acp_push_front_list(acp_list_t list, const acp_element_t elem, int rank);
+void acp_remove_list(acp_list_t list, const acp_element_t elem);
+void acp_reverse_list(acp_list_t list);
+size_t acp_size_list(acp_list_t list);
+void acp_sort_list(acp_list_t list,
+		   int (*comp)(const acp_element_t elem1, const acp_element_t elem2));
+void acp_splice_list(acp_list_it_t it1, acp_list_it_t it2);
+void acp_splice_range_list(acp_list_it_t it, acp_list_it_t start, acp_list_it_t end);
+void acp_swap_list(acp_list_t list1, acp_list_t list2);
+void acp_unique_list(acp_list_t list);
+acp_list_it_t acp_advance_list_it(acp_list_it_t it, int n);
+acp_list_it_t acp_decrement_list_it(acp_list_it_t it);
+acp_element_t acp_dereference_list_it(acp_list_it_t it);
+int acp_distance_list_it(acp_list_it_t first, acp_list_it_t last);
+acp_list_it_t acp_increment_list_it(acp_list_it_t it);
+
+/* Sets, multisets, maps: thread-safe. */
+
+typedef struct {
+	acp_ga_t ga;
+	uint64_t num_ranks, num_slots;	/* slots: of each rank */
+} acp_set_t;
+
+typedef struct {
+	acp_ga_t ga;
+	uint64_t num_ranks, num_slots;	/* slots: of each rank */
+} acp_multiset_t;
+
+typedef struct {
+	acp_ga_t ga;
+	uint64_t num_ranks, num_slots;	/* slots: of each rank */
+} acp_map_t;
+
+/* The end: rank == num_ranks, elem == ACP_GA_NULL. */
+typedef struct {
+	acp_set_t set;
+	int rank;			/* counts the members */
+	int slot;			/* of a local iterator -1 - slot */
+	acp_ga_t elem;
+} acp_set_it_t;
+
+typedef struct {
+	acp_multiset_t set;
+	int rank;			/* counts the members */
+	int slot;			/* of a local iterator -1 - slot */
+	acp_ga_t elem;
+} acp_multiset_it_t;
+
+typedef struct {
+	acp_map_t map;
+	int rank;			/* counts the members */
+	int slot;			/* of a local iterator -1 - slot */
+	acp_ga_t elem;
+} acp_map_it_t;
+
+typedef struct {
+	acp_map_it_t it;
+	int success;
+} acp_map_ib_t;			/* of ACP 3.0.0; no function has it */
+
+void acp_assign_set(acp_set_t set1, acp_set_t set2);
+void acp_assign_local_set(acp_set_t set1, acp_set_t set2);
+acp_set_it_t acp_begin_set(acp_set_t set);
+acp_set_it_t acp_begin_local_set(acp_set_t set);
+void acp_clear_set(acp_set_t set);
+void acp_clear_local_set(acp_set_t set);
+acp_set_t acp_create_set(int num_ranks, const int *ranks, int num_slots, int rank);
+void acp_destroy_set(acp_set_t set);
+int acp_empty_set(acp_set_t set);
+int acp_empty_local_set(acp_set_t set);
+acp_set_it_t acp_end_set(acp_set_t set);
+acp_set_it_t acp_end_local_set(acp_set_t set);
+acp_set_it_t acp_find_set(acp_set_t set, acp_element_t key);
+int acp_insert_set(acp_set_t set, acp_element_t key);
+void acp_merge_set(acp_set_t set1, acp_set_t set2);
+void acp_merge_local_set(acp_set_t set1, acp_set_t set2);
+void acp_move_set(acp_set_t set1, acp_set_t set2);
+void acp_move_local_set(acp_set_t set1, acp_set_t set2);
+void acp_remove_set(acp_set_t set, acp_element_t key);
+size_t acp_size_set(acp_set_t set);
+size_t acp_size_local_set(acp_set_t set);
+void acp_swap_set(acp_set_t set1, acp_set_t set2);
+acp_element_t acp_dereference_set_it(acp_set_it_t it);
+acp_set_it_t acp_increment_set_it(acp_set_it_t it);
+
+void acp_assign_multiset(acp_multiset_t set1, acp_multiset_t set2);
+void acp_assign_local_multiset(acp_multiset_t set1, acp_multiset_t set2);
+acp_multiset_it_t acp_begin_multiset(acp_multiset_t set);
+acp_multiset_it_t acp_begin_local_multiset(acp_multiset_t set);
+void acp_clear_multiset(acp_multiset_t set);
+void acp_clear_local_multiset(acp_multiset_t set);
+acp_multiset_t acp_create_multiset(int num_ranks, const int *ranks, int num_slots, int rank);
+void acp_destroy_multiset(acp_multiset_t set);
+int acp_empty_multiset(acp_multiset_t set);
+int acp_empty_local_multiset(acp_multiset_t set);
+acp_multiset_it_t acp_end_multiset(acp_multiset_t set);
+acp_multiset_it_t acp_end_local_multiset(acp_multiset_t set);
+acp_multiset_it_t acp_find_multiset(acp_multiset_t set, acp_element_t key);
+int acp_insert_multiset(acp_multiset_t set, acp_element_t key);
+void acp_merge_multiset(acp_multiset_t set1, acp_multiset_t set2);
+void acp_merge_local_multiset(acp_multiset_t set1, acp_multiset_t set2);
+void acp_move_multiset(acp_multiset_t set1, acp_multiset_t set2);
+void acp_move_local_multiset(acp_multiset_t set1, acp_multiset_t set2);
+void acp_remove_multiset(acp_multiset_t set, acp_element_t key);
+void acp_remove_all_multiset(acp_multiset_t set, acp_element_t key);
+uint64_t acp_retrieve_multiset(acp_multiset_t set, acp_element_t key);
+size_t acp_size_multiset(acp_multiset_t set);
+size_t acp_size_local_multiset(acp_multiset_t set);
+void acp_swap_multiset(acp_multiset_t set1, acp_multiset_t set2);
+acp_element_t acp_dereference_multiset_it(acp_multiset_it_t it);
+acp_multiset_it_t acp_increment_multiset_it(acp_multiset_it_t it);
+
+void acp_assign_map(acp_map_t map1, acp_map_t map2);
+void acp_assign_local_map(acp_map_t map1, acp_map_t map2);
+acp_map_it_t acp_begin_map(acp_map_t map);
+acp_map_it_t acp_begin_local_map(acp_map_t map);
+void acp_clear_map(acp_map_t map);
+void acp_clear_local_map(acp_map_t map);
+acp_map_t acp_create_map(int num_ranks, const int *ranks, int num_slots, int rank);
+void acp_destroy_map(acp_map_t map);
+int acp_empty_map(acp_map_t map);
+int acp_empty_local_map(acp_map_t map);
+acp_map_it_t acp_end_map(acp_map_t map);
+acp_map_it_t acp_end_local_map(acp_map_t map);
+acp_map_it_t acp_find_map(acp_map_t map, acp_element_t key);
+int acp_insert_map(acp_map_t map, acp_pair_t pair);
+void acp_merge_map(acp_map_t map1, acp_map_t map2);
+void acp_merge_local_map(acp_map_t map1, acp_map_t map2);
+void acp_move_map(acp_map_t map1, acp_map_t map2);
+void acp_move_local_map(acp_map_t map1, acp_map_t map2);
+void acp_remove_map(acp_map_t map, acp_element_t key);
+size_t acp_retrieve_map(acp_map_t map, acp_pair_t pair);
+size_t acp_size_map(acp_map_t map);
+size_t acp_size_local_map(acp_map_t map);
+void acp_swap_map(acp_map_t map1, acp_map_t map2);
+acp_pair_t acp_dereference_map_it(acp_map_it_t it);
+acp_map_it_t acp_increment_map_it(acp_map_it_t it);
+
+/*
+ * The type as an argument: acp_insert(list, it, elem, rank) is
+ * acp_insert_list(it, elem, rank), acp_advance(list_it, it, n) is
+ * acp_advance_list_it(it, n).
+ */
+#define acp_assign(type, ...)		acp_assign_##type(__VA_ARGS__)
+#define acp_assign_range(type, ...)	acp_assign_range_##type(__VA_ARGS__)
+#define acp_at(type, ...)		acp_at_##type(__VA_ARGS__)
+#define acp_begin(type, ...)		acp_begin_##type(__VA_ARGS__)
+#define acp_capacity(type, ...)		acp_capacity_##type(__VA_ARGS__)
+#define acp_clear(type, ...)		acp_clear_##type(__VA_ARGS__)
+#define acp_create(type, ...)		acp_create_##type(__VA_ARGS__)
+#define acp_destroy(type, ...)		acp_destroy_##type(__VA_ARGS__)
+#define acp_empty(type, ...)		acp_empty_##type(__VA_ARGS__)
+#define acp_end(type, ...)		acp_end_##type(__VA_ARGS__)
+#define acp_erase(type, ...)		acp_erase_##type(__VA_ARGS__)
+#define acp_erase_range(type, ...)	acp_erase_range_##type(__VA_ARGS__)
+#define acp_find(type, ...)		acp_find_##type(__VA_ARGS__)
+#define acp_insert(type, ...)		acp_insert_##type(__VA_ARGS__)
+#define acp_insert_range(type, ...)	acp_insert_range_##type(__VA_ARGS__)
+#define acp_merge(type, ...)		acp_merge_##type(__VA_ARGS__)
+#define acp_pop_back(type, ...)		acp_pop_back_##type(__VA_ARGS__)
+#define acp_pop_front(type, ...)	acp_pop_front_##type(__VA_ARGS__)
+#define acp_push_back(type, ...)	acp_push_back_##type(__VA_ARGS__)
+#define acp_push_front(type, ...)	acp_push_front_##type(__VA_ARGS__)
+#define acp_remove(type, ...)		acp_remove_##type(__VA_ARGS__)
+#define acp_reserve(type, ...)		acp_reserve_##type(__VA_ARGS__)
+#define acp_reverse(type, ...)		acp_reverse_##type(__VA_ARGS__)
+#define acp_size(type, ...)		acp_size_##type(__VA_ARGS__)
+#define acp_sort(type, ...)		acp_sort_##type(__VA_ARGS__)
+#define acp_splice(type, ...)		acp_splice_##type(__VA_ARGS__)
+#define acp_swap(type, ...)		acp_swap_##type(__VA_ARGS__)
+#define acp_unique(type, ...)		acp_unique_##type(__VA_ARGS__)
+#define acp_advance(type, ...)		acp_advance_##type(__VA_ARGS__)
+#define acp_decrement(type, ...)	acp_decrement_##type(__VA_ARGS__)
+#define acp_dereference(type, ...)	acp_dereference_##type(__VA_ARGS__)
+#define acp_distance(type, ...)		acp_distance_##type(__VA_ARGS__)
+#define acp_increment(type, ...)	acp_increment_##type(__VA_ARGS__)
+
 /* ---- Additions of this implementation ---- */
 
 /* Reasons for failure; 0 is success. */
@@ -87,7 +443,8 @@ enum {
 	ACPX_EORDER = 12,	/* a GMA this one waited for failed */
 	ACPX_EABORT = 13,	/* the job or the rank was ended */
 	ACPX_EUNKNOWN = 100,	/* too old a handle: its status is no longer kept */
-	ACPX_EPENDING = 101	/* not complete yet */
+	ACPX_EPENDING = 101,	/* not complete yet */
+	ACPX_ECORRUPT = 102	/* somebody has written where only the library does */
 };
 
 /* What is known of another rank, without asking it. */
@@ -133,6 +490,17 @@ acp_ga_t acpx_query_heap_ga(int rank);		/* or ACP_GA_NULL */
 size_t acpx_starter_size(void);			/* bytes, own rank */
 size_t acpx_heap_size(void);			/* bytes, own rank */
 acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access);
+
+/* A heap, at some moment. */
+struct acpx_heap_stats {
+	size_t size;		/* bytes for blocks and their overhead, 16 bytes each */
+	size_t used;		/* of these */
+	size_t blocks;		/* that are allocated */
+};
+
+int acpx_free(acp_ga_t ga);			/* 0 or -errno */
+int acpx_heap_check(int rank);			/* 0 or ACPX_E* */
+int acpx_heap_stats(int rank, struct acpx_heap_stats *stats);	/* 0 or ACPX_E* */
 
 #ifdef __cplusplus
 }

@@ -11,10 +11,12 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <time.h>
 
 #include "libacp.h"
+#include "middle.h"
 
 #define SPIN_NS		1000000		/* time before sleeping on a completion or a full ring */
 #define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU */
@@ -22,12 +24,45 @@
 
 static pthread_mutex_t submit_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool last_was_local;	/* the newest GMA was done by its caller; a hint, atomic */
-static uint64_t failed_known;	/* cq.failed when last looked at, atomic */
 
-void libacp_gma_open(void)
+/*
+ * Failures that nobody was told of end the job, unless the library deals with
+ * them itself (libacp_quiet).  Guarded by the submit lock, but failures_seen.
+ */
+static uint8_t *quiet_marks;	/* of the ticket in each slot */
+static uint64_t judged;		/* tickets up to this one were looked at */
+static uint64_t failures_seen;	/* failures among these; atomic */
+static uint64_t failures_gone;	/* later ones whose slots were taken by others */
+static bool loud_gone;		/* some of these were not quiet */
+
+/* Quiet failures whose slots were taken: an answer to the library is never "unknown". */
+#define LOST_MOST	1024u
+static struct lost {
+	uint64_t ticket;
+	int status;
+} lost[LOST_MOST];
+static uint64_t lost_count;
+static _Thread_local bool quiet_now;
+static _Thread_local uint64_t chain_since;	/* the newest when the chain began */
+
+int libacp_gma_open(void)
 {
+	quiet_marks = calloc(libacp.queue.depth, sizeof(*quiet_marks));
+	if (!quiet_marks)
+		return -ENOMEM;
 	last_was_local = false;
-	failed_known = 0;
+	judged = libacp_queue_newest(&libacp.queue);
+	failures_seen = 0;
+	failures_gone = 0;
+	loud_gone = false;
+	lost_count = 0;
+	return 0;
+}
+
+void libacp_gma_close(void)
+{
+	free(quiet_marks);
+	quiet_marks = NULL;
 }
 
 /* ---- Handles ---- */
@@ -131,6 +166,37 @@ static void set_order(struct acp_sqe *entry, acp_handle_t order)
 		entry->flags = ACP_SQE_CONT;
 }
 
+/* Has anything failed in the chain that an access continues?  Given what was complete then. */
+static bool chain_broken(acp_handle_t order, uint64_t completed)
+{
+	uint64_t ticket, last = handle_ticket(order);
+
+	if (!quiet_now || order == (acp_handle_t)ACP_HANDLE_NULL)
+		return false;
+	last = last < completed ? last : completed;
+	for (ticket = chain_since; ticket < last;)
+		if (libacp_queue_status(&libacp.queue, ++ticket))
+			return true;
+	return false;
+}
+
+/* The next ticket takes a slot, whose status is lost with it; submit lock held. */
+static void take_slot(void)
+{
+	const struct libacp_queue *q = &libacp.queue;
+	uint64_t ticket = libacp_queue_newest(q) + 1, former = ticket - q->depth;
+	uint8_t *quiet = &quiet_marks[ticket & q->mask];
+	int status = ticket > q->depth ? libacp_queue_status(q, former) : 0;
+
+	if (status > 0 && former > judged) {
+		failures_gone++;
+		loud_gone = loud_gone || !*quiet;
+	}
+	if (status > 0 && *quiet)
+		lost[lost_count++ % LOST_MOST] = (struct lost){ former, status };
+	*quiet = quiet_now;
+}
+
 static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
 {
 	struct libacp_queue *q = &libacp.queue;
@@ -138,8 +204,9 @@ static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
 
 	pthread_mutex_lock(&submit_lock);
 	entry->seen = wait_for_room();
-	if (entry->seen) {
+	if (entry->seen && !chain_broken(order, entry->seen)) {
 		set_order(entry, order);
+		take_slot();
 		ticket = libacp_queue_push(q, entry);
 		__atomic_store_n(&last_was_local, false, __ATOMIC_RELAXED);
 	}
@@ -151,6 +218,12 @@ static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
 	return make_handle(ticket, false);
 }
 
+static bool __attribute__((noinline)) may_start_behind(acp_handle_t order)
+{
+	return handle_ticket(order) <= libacp_queue_completed(&libacp.queue) &&
+	       !chain_broken(order, UINT64_MAX);
+}
+
 /* May an access with this order start now, in the calling thread? */
 static bool may_start(acp_handle_t order)
 {
@@ -158,8 +231,7 @@ static bool may_start(acp_handle_t order)
 
 	if (libacp_queue_aborted(q))
 		return false;		/* the kernel fails it */
-	return order == (acp_handle_t)ACP_HANDLE_NULL ||
-	       handle_ticket(order) <= libacp_queue_completed(q);
+	return order == (acp_handle_t)ACP_HANDLE_NULL || may_start_behind(order);
 }
 
 static acp_handle_t done_locally(void)
@@ -311,7 +383,7 @@ static void __attribute__((noreturn)) die_of_failure(uint64_t completed)
 
 	for (; ticket <= completed; ticket++) {
 		status = libacp_queue_status(q, ticket);
-		if (status <= 0)
+		if (status <= 0 || quiet_marks[ticket & q->mask])
 			continue;
 		if (!libacp_queue_entry(q, ticket, &entry) || entry.op >= ACP_OP_END ||
 		    !op_names[entry.op])
@@ -324,6 +396,32 @@ static void __attribute__((noreturn)) die_of_failure(uint64_t completed)
 	libacp_die("a global memory access failed");
 }
 
+/* Look at the statuses of what is complete by now: has anything failed that is not quiet? */
+static bool judge(void)
+{
+	const struct libacp_queue *q = &libacp.queue;
+	uint64_t completed, ticket, count;
+	bool loud;
+
+	pthread_mutex_lock(&submit_lock);
+	completed = libacp_queue_completed(q);
+	count = failures_gone;
+	loud = loud_gone;
+	ticket = libacp_queue_newest(q) > q->depth ? libacp_queue_newest(q) - q->depth : 0;
+	for (ticket = ticket > judged ? ticket : judged; ticket++ < completed;) {
+		if (libacp_queue_status(q, ticket) <= 0)
+			continue;
+		count++;
+		loud = loud || !quiet_marks[ticket & q->mask];
+	}
+	judged = judged > completed ? judged : completed;
+	failures_gone = 0;
+	loud_gone = false;
+	__atomic_store_n(&failures_seen, failures_seen + count, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&submit_lock);
+	return loud;
+}
+
 /*
  * Has anything failed that nobody was told of?  In the default mode that
  * ends the job, as soon as somebody waits for anything.
@@ -331,16 +429,16 @@ static void __attribute__((noreturn)) die_of_failure(uint64_t completed)
 static void check_failures(void)
 {
 	uint64_t completed = libacp_queue_completed(&libacp.queue);
-	uint64_t failed = libacp_queue_failed(&libacp.queue);
 
-	if (failed == __atomic_load_n(&failed_known, __ATOMIC_RELAXED))
+	if (libacp_queue_failed(&libacp.queue) ==
+	    __atomic_load_n(&failures_seen, __ATOMIC_RELAXED))
 		return;
-	if (__atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) == ACPX_ERRORS_ABORT) {
-		if (libacp_queue_aborted(&libacp.queue))
-			libacp_job_aborted();
-		die_of_failure(completed);
-	}
-	__atomic_store_n(&failed_known, failed, __ATOMIC_RELAXED);
+	if (!judge() ||
+	    __atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) != ACPX_ERRORS_ABORT)
+		return;
+	if (libacp_queue_aborted(&libacp.queue))
+		libacp_job_aborted();
+	die_of_failure(completed);
 }
 
 void acp_complete(acp_handle_t handle)
@@ -376,6 +474,64 @@ int acpx_status(acp_handle_t handle)
 	return status < 0 ? ACPX_EUNKNOWN : status;
 }
 
+bool libacp_quiet(bool quiet)
+{
+	bool former = quiet_now;
+
+	quiet_now = quiet;
+	chain_since = UINT64_MAX;
+	return former;
+}
+
+void libacp_chain(void)
+{
+	chain_since = libacp_queue_newest(&libacp.queue);
+}
+
+static const int errors[ACP_ST_END] = {
+	[ACPX_EOP] = EINVAL, [ACPX_EGA] = EFAULT, [ACPX_ESTAG] = EFAULT, [ACPX_ERANGE] = EFAULT,
+	[ACPX_EACCESS] = EACCES, [ACPX_EALIGN] = EINVAL, [ACPX_ERANK] = EHOSTDOWN,
+	[ACPX_ENOMEM] = ENOMEM, [ACPX_ETIMEOUT] = ETIMEDOUT, [ACPX_EPEER] = ECONNRESET,
+	[ACPX_EROUTE] = EHOSTUNREACH, [ACPX_EORDER] = EIO, [ACPX_EABORT] = ECANCELED,
+};
+
+/* The status of a quiet ticket that has lost its slot; unknown only after very many failures. */
+static int lost_status(uint64_t ticket)
+{
+	int status = 0;
+	unsigned int i;
+
+	pthread_mutex_lock(&submit_lock);
+	if (lost_count > LOST_MOST && lost[lost_count % LOST_MOST].ticket > ticket)
+		status = ACPX_EUNKNOWN;
+	for (i = 0; i < LOST_MOST && i < lost_count; i++)
+		if (lost[i].ticket == ticket)
+			status = lost[i].status;
+	pthread_mutex_unlock(&submit_lock);
+	return status;
+}
+
+int libacp_ended(acp_handle_t handle)
+{
+	int status = handle == (acp_handle_t)ACP_HANDLE_NULL ? ACPX_EABORT : acpx_status(handle);
+
+	if (status == ACPX_EUNKNOWN)
+		status = lost_status((uint64_t)handle >> 1);
+
+	return status < ACP_ST_END ? -errors[status] : -EIO;
+}
+
+int libacp_finish(acp_handle_t handle)
+{
+	int error = 0;
+
+	if (handle & 1)
+		return 0;	/* done by its caller */
+	if (libacp_in() && handle != (acp_handle_t)ACP_HANDLE_NULL)
+		error = libacp_gma_wait(handle);
+	return error ? error : libacp_ended(handle);
+}
+
 _Static_assert((int)ACPX_EOP == ACP_ST_OP && (int)ACPX_EABORT == ACP_ST_ABORT,
 	       "the statuses of the library are those of the device");
 
@@ -402,6 +558,8 @@ const char *acpx_strerror(int status)
 		return "status no longer kept";
 	if (status == ACPX_EPENDING)
 		return "not complete yet";
+	if (status == ACPX_ECORRUPT)
+		return "somebody has written where only the library does";
 	if (status < 0 || (size_t)status >= sizeof(texts) / sizeof(texts[0]))
 		return "unknown status";
 	return texts[status];

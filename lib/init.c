@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "chan.h"
 #include "libacp.h"
 
 #define FOR_EVER	UINT64_MAX
@@ -256,6 +257,13 @@ static int map_queues(const struct acp_join *join)
 	return 0;
 }
 
+void libacp_sleep(uint64_t ns)
+{
+	const struct timespec pause = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+
+	nanosleep(&pause, NULL);
+}
+
 static bool several_cpus(void)
 {
 	cpu_set_t set;
@@ -265,7 +273,9 @@ static bool several_cpus(void)
 
 static void leave(void)
 {
+	libacp_middle_close();
 	__atomic_store_n(&libacp.state, LIBACP_OUT, __ATOMIC_RELEASE);
+	libacp_gma_close();
 	libacp_local_close();
 	libacp_mem_close();
 	if (libacp.sq != MAP_FAILED)
@@ -277,6 +287,7 @@ static void leave(void)
 	if (libacp.fd >= 0)
 		close(libacp.fd);
 	libacp.fd = -1;
+	libacp_chan_close();	/* nobody reaches their memory any more */
 }
 
 static void set_layout(void)
@@ -313,8 +324,17 @@ static int join(uint32_t number)
 		libacp_error("cannot map starter and heap: %s", strerror(-error));
 		goto leave;
 	}
-	libacp_gma_open();
+	error = libacp_gma_open();
+	if (error) {
+		libacp_error("cannot join: %s", strerror(-error));
+		goto leave;
+	}
 	__atomic_store_n(&libacp.state, LIBACP_IN, __ATOMIC_RELEASE);
+	error = libacp_middle_open();
+	if (error) {
+		libacp_error("cannot set up the heap: %s", strerror(-error));
+		goto leave;
+	}
 	return 0;
 leave:
 	leave();
@@ -464,6 +484,7 @@ int acp_finalize(void)
 		return -1;
 	pthread_mutex_lock(&life);
 	if (libacp_in()) {
+		libacp_meet_settle();
 		acp_complete(ACP_HANDLE_ALL);
 		result = meet(ACP_SYNC_FINAL);
 		leave();

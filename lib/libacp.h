@@ -10,6 +10,18 @@
  *	gma.c	copies and atomics done by the kernel; completion
  *	event.c	what is known of other ranks
  *
+ * On top of these is the middle layer, which uses acp.h and middle.h:
+ *	middle.c	beginning and end of its parts
+ *	scratch.c	registered memory to work with
+ *	section.c	critical sections in global memory
+ *	heap.c		the global heap
+ *	block.c		longer registered memory
+ *	meet.c		two ends find each other; its lock is outside of those of the heap
+ *	ring.c		frames of channels
+ *	chan.c		channels: with sender.c and receiver.c
+ *	segbuf.c	segmented buffers
+ *	ws.c		workspaces; its lock is held in the barrier
+ *
  * Locks, outermost first; none is held while waiting for another rank,
  * except life and sync, which exist for that:
  *	life	(init.c)	joining and leaving
@@ -29,6 +41,7 @@
 #include "acp.h"
 #include "acp_abi.h"
 #include "acp_ga.h"
+#include "middle.h"
 #include "queue.h"
 
 #pragma GCC visibility push(hidden)
@@ -119,9 +132,6 @@ const char *libacp_limit_name(uint64_t limit);
 /* Meet all ranks; flags: ACP_SYNC_.  0 or -errno. */
 int libacp_barrier(uint32_t flags, uint64_t timeout_ns);
 
-/* One line on standard error, with the rank in front; keeps errno. */
-void libacp_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* End the job and the process: a line on standard error, exit status 255. */
 void libacp_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
@@ -132,8 +142,12 @@ void libacp_job_aborted(void);
 
 /*
  * The library page of a rank, where the library meets itself.  Written by
- * its owner, except ready; rank 0's is read by all.
+ * its owner, except ready and letters; rank 0's is read by all.
  */
+#define LIBACP_LETTERS	64
+#define LIBACP_LEAVING	1	/* opens no more ends; its letters are all there */
+#define LIBACP_LEFT	2	/* waits for nothing but the last barrier */
+
 struct libacp_page {
 	uint64_t table;			/* GA of the new numbers, indexed by old rank */
 	uint64_t runs;			/* GA of the new rank runs */
@@ -142,6 +156,12 @@ struct libacp_page {
 	uint32_t number;		/* the owner's new rank */
 	uint32_t former;		/* where the owner's atomics end */
 	uint64_t piece[384];		/* what the owner fetches from others */
+
+	/* meet.c */
+	uint64_t letters[LIBACP_LETTERS];	/* by others, 0: free */
+	uint64_t leaving;		/* the owner: LIBACP_LEAVING, then LIBACP_LEFT */
+	/* ws.c */
+	uint64_t workspace;		/* where the owner's part of a new one is */
 };
 
 _Static_assert(sizeof(struct libacp_page) <= 4096, "one page");
@@ -233,14 +253,12 @@ bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a
 
 /* ---- gma.c ---- */
 
-/* Forget all handles. */
-void libacp_gma_open(void);
+/* Forget all handles.  0 or -errno. */
+int libacp_gma_open(void);
+void libacp_gma_close(void);
 
 /* Wait for a handle: 0, or -errno.  Whether it failed is another question. */
 int libacp_gma_wait(acp_handle_t handle);
-
-/* The monotonic clock, ns. */
-uint64_t libacp_now(void);
 
 #pragma GCC visibility pop
 

@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 
 #include "libacp.h"
+#include "meet.h"
 
 #define NOBODY		UINT32_MAX
 #define PIECE_RUNS	(sizeof(((struct libacp_page *)0)->piece) / (sizeof(struct acp_rank_run)))
@@ -230,6 +231,8 @@ static int agree(struct collection *c, struct acp_rank_run **runs, uint32_t *cou
 		error = all_ready(&all);
 	if (error)
 		return error;
+	if (all)
+		libacp_meet_settle();
 	error = meet(all ? ACP_SYNC_FINAL : 0);
 	return error || all ? error : -EINVAL;
 }

@@ -23,6 +23,9 @@ static const struct {
 	{ PERF_REGISTER, false, perf_register },
 	{ PERF_BARRIER, true, perf_barrier },
 	{ PERF_SYSCALLS, false, perf_syscalls },
+	{ PERF_HEAP_MODE, false, perf_heap },
+	{ PERF_CHANNEL, true, perf_channel },
+	{ PERF_MAP, true, perf_map },
 };
 
 static void measure(struct perf_run *run)

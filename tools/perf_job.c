@@ -19,6 +19,7 @@
 #define LOOK_AT_RANKS	256	/* when looking for ranks of other nodes */
 #define AREAS		5	/* own, target, third, near, scratch */
 #define SCRATCH		4	/* index of the area after the places */
+#define HEAP_OVERHEAD	4096	/* more than what the library keeps in a heap */
 
 void perf_fatal(const char *format, ...)
 {
@@ -155,6 +156,14 @@ static void lend_memory(struct perf_job *job)
 	job->board->memory_ga = acp_query_ga(job->key, job->memory);
 }
 
+/* What is to be had of a heap, if nobody else has anything of it. */
+static size_t block_size(const struct perf_job *job, uint64_t heap_size)
+{
+	uint64_t most = heap_size > HEAP_OVERHEAD ? heap_size - HEAP_OVERHEAD : 0;
+
+	return most < job->area_size ? most : job->area_size;
+}
+
 static void set_area(struct perf_job *job, enum perf_place place, int rank)
 {
 	struct perf_area *area = &job->area[place];
@@ -166,8 +175,11 @@ static void set_area(struct perf_job *job, enum perf_place place, int rank)
 	board = rank == job->rank ? *job->board : *perf_job_fetch(job, rank);
 	area->away = board.node != job->board->node;
 	if (place == PERF_HEAP) {
-		area->ga = acpx_query_heap_ga(rank);
-		area->size = board.heap_size;
+		area->size = block_size(job, board.heap_size);
+		area->ga = acp_malloc(area->size, rank);
+		job->own_heap = acp_malloc(area->size, job->rank);
+		if (area->ga == ACP_GA_NULL)
+			area->size = 0;
 	} else {
 		area->ga = board.memory_ga + place * job->area_size;
 		area->size = job->area_size;
@@ -213,6 +225,8 @@ void perf_job_open(struct perf_job *job, const struct perf_options *o)
 
 void perf_job_close(struct perf_job *job)
 {
+	acp_free(job->area[PERF_HEAP].ga);
+	acp_free(job->own_heap);
 	if (job->memory == NULL)
 		return;
 	if (acp_unregister_memory(job->key) != 0)

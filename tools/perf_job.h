@@ -22,7 +22,7 @@ enum perf_place {
 	PERF_TARGET,
 	PERF_THIRD,
 	PERF_NEAR,		/* rank 0 again, another area */
-	PERF_HEAP,		/* the heap of another rank on the node of rank 0 */
+	PERF_HEAP,		/* a block in the heap of another rank on the node of rank 0 */
 	PERF_PLACES,
 };
 
@@ -52,6 +52,7 @@ struct perf_job {
 	struct perf_board *board;		/* mine, in starter memory */
 	int target, third;			/* ranks; third -1: there is none */
 	struct perf_area area[PERF_PLACES];	/* rank 0 only */
+	acp_ga_t own_heap;			/* rank 0: a block of its own heap, as PERF_HEAP is one */
 	char *scratch;				/* rank 0: for checks, area_size bytes */
 	acp_ga_t scratch_ga;
 	/* private */

@@ -118,11 +118,11 @@ static uint64_t choose_batch(const struct perf_op *op, const struct perf_job *jo
 }
 
 /* Memory of this process that is of the kind the operation writes to, or NULL. */
-static void *twin(const struct perf_op *op, const struct perf_job *job, size_t size)
+static void *twin(const struct perf_op *op, const struct perf_job *job)
 {
 	if (op->dst != PERF_HEAP)
 		return acp_query_address(job->area[op->dst].ga);
-	return size <= acpx_heap_size() ? acp_query_address(acpx_query_heap_ga(0)) : NULL;
+	return acp_query_address(job->own_heap);
 }
 
 static void check_local(struct perf_run *run, const struct perf_op *op, size_t size,
@@ -163,7 +163,7 @@ static void measure_local(struct perf_run *run, const struct perf_op *op, size_t
 	struct perf_samples ours = { 0 }, theirs = { 0 };
 	const struct perf_job *job = &run->job;
 	const void *src = acp_query_address(job->area[op->src].ga);
-	void *dst = twin(op, job, size);
+	void *dst = twin(op, job);
 	uint64_t batch = choose_batch(op, job, size);
 	struct perf_pace pace;
 

@@ -23,9 +23,12 @@ void perf_bandwidth(struct perf_run *run);
 void perf_rate(struct perf_run *run);
 void perf_register(struct perf_run *run);
 void perf_syscalls(struct perf_run *run);
+void perf_heap(struct perf_run *run);
 
 /* By all ranks. */
 void perf_barrier(struct perf_run *run);
+void perf_channel(struct perf_run *run);
+void perf_map(struct perf_run *run);
 void perf_udp(struct perf_run *run);
 
 /* The list the user gave, else the other one. */

@@ -115,7 +115,7 @@ static const char *area_obstacle(const struct perf_job *job, enum perf_place pla
 	if (area->ga == ACP_GA_NULL)
 		return "a rank gave no address for its memory";
 	if (size > area->size)
-		return place == PERF_HEAP ? "larger than the heap (ACP_HEAP_SIZE)"
+		return place == PERF_HEAP ? "larger than what the heap has left (ACP_HEAP_SIZE)"
 					  : "larger than the lent memory";
 	return NULL;
 }

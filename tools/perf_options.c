@@ -27,6 +27,9 @@ static const struct {
 	{ "barrier", PERF_BARRIER, "acp_sync of all ranks" },
 	{ "all", PERF_ALL, "the five above (default)" },
 	{ "udp", PERF_UDP, "no ACP: a UDP socket ping-pong between the same two ranks" },
+	{ "heap", PERF_HEAP_MODE, "acp_malloc and acp_free: own heap, same node, another node" },
+	{ "channel", PERF_CHANNEL, "messages there and back and streams of them, beside puts" },
+	{ "map", PERF_MAP, "inserting into and finding in a map over all ranks" },
 	{ "syscalls", PERF_SYSCALLS, "system calls that a long row of puts needs (below)" },
 };
 
@@ -294,9 +297,10 @@ static const char help_options[] =
 static const char help_tail[] =
 "\n"
 "Lines of latency are per operation, those of bandwidth and rate are bursts divided by the\n"
-"number of operations in them. The node operation writes the other rank's heap from its\n"
-"first byte; its size is ACP_HEAP_SIZE. Ratios: x udp = median / median round trip of\n"
-"the UDP ping-pong (smaller is better); x memcpy = speed relative to memcpy of the same bytes\n"
+"number of operations in them. The node operation writes to a block of the other\n"
+"rank's heap, whose size is ACP_HEAP_SIZE. Heap allocates 100 blocks of 1 to 32,768 bytes and\n"
+"releases them in random order, again and again: it takes ACP_HEAP_SIZE=4M. Ratios:\n"
+"x udp = median / median round trip of the UDP ping-pong (smaller is better); x memcpy = speed relative to memcpy of the same bytes\n"
 "to the same kind of memory, alternating with it (larger is better).\n"
 "\n"
 "acp_perf syscalls issues 100,000 puts (--iters) after a warm-up, and has the kernel count the\n"

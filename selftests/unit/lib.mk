@@ -35,3 +35,42 @@ test_lib_steps: test_lib_steps.c $(LIB_FILES) $(LIB_HEADERS)
 test_lib_header: test_lib_header.c $(LIB)/acp.h
 	$(CC) -x c++ -std=c++11 -Wall -Wextra -Werror -I$(LIB) -fsyntax-only $<
 	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -I$(LIB) -o $@ $<
+
+# The middle layer on a played basic layer.  A family adds its test to MIDDLE_TESTS (and
+# its name with _tsan to MIDDLE_TSAN).
+LIB_BASIC := $(addprefix $(LIB)/,boot.c init.c reset.c mem.c local.c gma.c event.c)
+LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_FILES))
+FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c
+MIDDLE_HEADERS := $(LIB_HEADERS) $(wildcard $(HERE)/fake_*.h $(HERE)/*_play.h $(HERE)/*_model.h)
+MIDDLE_TESTS := test_lib_fake test_lib_heap
+MIDDLE_TSAN := test_lib_fake_tsan test_lib_heap_tsan
+
+# Containers against models; container_play.h counts allocations and looks at copies.
+MIDDLE_TESTS += test_lib_vector test_lib_deque test_lib_list
+PLAY_WRAPS := -Wl,--wrap=acp_malloc,--wrap=acpx_free,--wrap=acp_copy
+test_lib_vector test_lib_deque test_lib_list: LIB_CFLAGS += $(PLAY_WRAPS)
+
+# Channels, segmented buffers, workspaces.
+MIDDLE_TESTS += test_lib_chan test_lib_segbuf test_lib_ws
+MIDDLE_TSAN += test_lib_chan_tsan
+MIDDLE_HEADERS += $(HERE)/../messages.h
+
+# Sets, multisets, maps.
+MIDDLE_TESTS += test_lib_table test_lib_set test_lib_map test_lib_crowd
+MIDDLE_TSAN += test_lib_crowd_tsan
+test_lib_crowd test_lib_crowd_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
+
+# The macros that take a type, in C and in C++.
+TESTS += test_lib_macros
+test_lib_macros: test_lib_macros.c $(LIB_FILES) $(LIB_HEADERS)
+	$(CC) -x c++ -std=c++11 -Wall -Wextra -Werror -I$(LIB) -fsyntax-only $<
+	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -I$(LIB) -fsyntax-only $<
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+
+TESTS += $(MIDDLE_TESTS) $(MIDDLE_TSAN)
+
+$(MIDDLE_TESTS): %: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+
+$(MIDDLE_TSAN): %_tsan: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)

@@ -493,6 +493,81 @@ TEST(errors__end_the_job_by_default)
 	CHECK(strstr(said, "acp: rank 0: the job was aborted\n"));
 }
 
+/* The library's own failures, before, between and after which a program's is found. */
+static void fail_quietly(void)
+{
+	acp_handle_t bad;
+	int i, round;
+
+	if (start() != 0)
+		_exit(1);
+	acpx_set_error_mode(ACPX_ERRORS_ABORT);
+	for (round = 0; round < 3; round++) {
+		libacp_quiet(true);
+		bad = acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+		if (round && libacp_finish(bad) != -EFAULT)
+			_exit(2);
+		if (libacp_quiet(false) != true)
+			_exit(3);
+		for (i = 0; i < 3 * DEPTH; i++)
+			acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+		acp_complete(ACP_HANDLE_ALL);
+		if (acpx_status(bad) != ACPX_EUNKNOWN || libacp_ended(bad) != -EFAULT)
+			_exit(4);
+	}
+	if (getenv("LOUD"))
+		acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	for (i = 0; i < 3 * DEPTH; i++)
+		acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	acp_finalize();
+}
+
+TEST(errors__of_the_library_do_not)
+{
+	char said[2000];
+
+	CHECK_EQ(child(fail_quietly, said, sizeof(said)), 0);
+	setenv("LOUD", "1", 1);
+	CHECK_EQ(child(fail_quietly, said, sizeof(said)), 255);
+	CHECK(strstr(said, "acp: rank 0: a global memory access failed"));
+}
+
+/* What continues a chain does not happen if a link failed, complete or not. */
+TEST(chain__broken)
+{
+	acp_handle_t bad, good;
+	int wait;
+
+	CHECK(start() == 0);
+	*word(0, 0) = 7;
+	libacp_quiet(true);
+	for (wait = 0; wait < 2; wait++) {
+		*word(2, 0) = 0;
+		libacp_chain();
+		fake_set_hold(!wait);
+		bad = acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+		if (wait)
+			CHECK_EQ(libacp_finish(bad), -EFAULT);
+		good = acp_copy(at(2, 8), at(0, 0), 8, ACP_HANDLE_NULL);
+		if (wait) {
+			acp_complete(good);
+			CHECK_EQ(acp_copy(at(2, 0), at(0, 0), 8, good), ACP_HANDLE_NULL);
+			CHECK_EQ(acp_copy(at(1, 0), at(0, 0), 8, bad), ACP_HANDLE_NULL);
+		}
+		fake_set_hold(false);
+		CHECK_EQ(*word(2, 0), 0);
+		acp_complete(good);
+		libacp_chain();
+		good = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+		CHECK_EQ(libacp_finish(acp_copy(at(1, 0), at(2, 0), 8, good)), 0);
+		CHECK_EQ(*word(1, 0), 7);
+		*word(1, 0) = 0;
+	}
+	libacp_quiet(false);
+	CHECK(acp_copy(at(2, 0), at(0, 0), 8, bad) != (acp_handle_t)ACP_HANDLE_NULL);
+	CHECK(acp_finalize() == 0);
+}
+
 TEST(abort__returns_when_asked_to)
 {
 	acp_handle_t pending, after;

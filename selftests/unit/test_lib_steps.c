@@ -14,12 +14,41 @@
 
 #define MOST_OWN	150	/* a copy of 8 bytes within the process */
 #define MOST_NEIGHBOUR	250	/* ... from the starter memory of a rank on the node */
+#define MOST_HEAP	1000	/* an allocation or a release in a heap on the node */
+#define HEAP_CALLS	12
 
 static char memory[2 * FAKE_PAGE] __attribute__((aligned(FAKE_PAGE)));
 
 static void mark(void)
 {
 	raise(SIGUSR1);
+}
+
+/* Allocations and releases of several kinds, each between two marks. */
+static void use_heaps(void)
+{
+	acp_ga_t ga[HEAP_CALLS / 2];
+	int i, rank;
+
+	/* Nobody is there to set up the neighbour's, which is as empty as the own one. */
+	memcpy(acp_query_address(acpx_query_heap_ga(1)), acp_query_address(acpx_query_heap_ga(0)),
+	       acpx_heap_size());
+	for (rank = 0; rank < 2; rank++) {
+		acp_free(acp_malloc(8, rank));
+		for (i = 0; i < HEAP_CALLS / 2; i++) {
+			mark();
+			ga[i] = acp_malloc(100 * (size_t)i, rank);
+			mark();
+			if (ga[i] == ACP_GA_NULL)
+				_exit(1);
+		}
+		/* Alone; behind a free one; before one; between two; ... */
+		for (i = 0; i < HEAP_CALLS / 2; i++) {
+			mark();
+			acp_free(ga[(i * 5 + 1) % (HEAP_CALLS / 2)]);
+			mark();
+		}
+	}
 }
 
 /* What is measured, between marks: nothing, a copy of its own, one of a neighbour's. */
@@ -44,6 +73,7 @@ static void rank(void)
 	mark();
 	acp_copy(own, other, 8, ACP_HANDLE_NULL);
 	mark();
+	use_heaps();
 }
 
 /* Instructions until the next mark; -1 if the rank ended. */
@@ -75,9 +105,23 @@ static bool run_to_mark(pid_t pid)
 	}
 }
 
+/* The most of several measurements, and their sum. */
+static long count_most(pid_t pid, int calls, long nothing, long *sum)
+{
+	long most = 0, steps;
+
+	for (*sum = 0; calls--; *sum += steps) {
+		if (count_steps(pid) < 0)
+			return -1;
+		steps = count_steps(pid) - nothing;
+		most = steps > most ? steps : most;
+	}
+	return most;
+}
+
 TEST(copy__instructions)
 {
-	long nothing, own, neighbour;
+	long nothing, own, neighbour, allocate[2], release[2], sum[4];
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -93,11 +137,23 @@ TEST(copy__instructions)
 	own = count_steps(pid) - nothing;
 	count_steps(pid);
 	neighbour = count_steps(pid) - nothing;
+	for (int i = 0; i < 2; i++) {
+		allocate[i] = count_most(pid, HEAP_CALLS / 2, nothing, &sum[i]);
+		release[i] = count_most(pid, HEAP_CALLS / 2, nothing, &sum[i + 2]);
+	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	printf("# 8 bytes: own %ld, neighbour %ld instructions\n", own, neighbour);
+	printf("# own heap: acp_malloc at most %ld, mean %ld; acp_free %ld, %ld\n", allocate[0],
+	       sum[0] * 2 / HEAP_CALLS, release[0], sum[2] * 2 / HEAP_CALLS);
+	printf("# neighbour's: acp_malloc %ld, %ld; acp_free %ld, %ld\n", allocate[1],
+	       sum[1] * 2 / HEAP_CALLS, release[1], sum[3] * 2 / HEAP_CALLS);
 	CHECK(nothing > 0 && own > 0 && own <= MOST_OWN);
 	CHECK(neighbour > 0 && neighbour <= MOST_NEIGHBOUR);
+	CHECK(allocate[0] > 0 && allocate[0] <= MOST_HEAP);
+	CHECK(allocate[1] > 0 && allocate[1] <= MOST_HEAP);
+	CHECK(release[0] > 0 && release[0] <= MOST_HEAP);
+	CHECK(release[1] > 0 && release[1] <= MOST_HEAP);
 }
 
 TEST_MAIN

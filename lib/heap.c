@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The global heap: each rank's memory, given out to all ranks by whoever asks,
+ * without its owner (after "Improving the ACP global memory management
+ * algorithm", 2015).
+ *
+ * The heap is areas side by side.  Each has a tag with its size and kind at
+ * both ends, head and foot.  Free areas are in a list, unsorted, with one
+ * link each, which stands right before the foot and names the next area's
+ * link; so an area that shrinks or grows at its front stays in its place in the list.
+ *
+ *	| head | ...                     | foot |	used
+ *	| head | ...              | link | foot |	free
+ *	| head | ...                     | foot |	extension
+ *
+ * Who frees an area looks at the tags beside it: behind a free area it becomes
+ * an extension of that, in no list; before a free area the two become one;
+ * else it goes into the list.  Who allocates looks at an area's link, foot and
+ * the head of what follows, 24 bytes: an extension that follows is made part
+ * of it, a free area that follows swallows it, and else a piece of its front
+ * is given out if it is large enough; what is left goes to the head of the list.
+ * An extension always follows a free area or another extension.
+ *
+ * All that is done in a section (section.h) at the start of the heap.  Beside
+ * it are copies of what there is to look at in the first area of the list, so
+ * that a remote allocation needs two round trips: lock and look; change and
+ * unlock.  Therefore a new free area becomes the second one of the list, and
+ * the large one that is cut down stays the first; and who frees remotely does
+ * not look at the area that follows: two free areas side by side are left to
+ * who allocates.
+ *
+ * A tag has 24 bits that depend on its place and contents.  So what is not the
+ * address of a block is found out by the word before it, and so is a block
+ * that was freed, since its head says so as long as it is a head.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "heap.h"
+
+#define SIZE_MOST	(1ull << 39)
+#define HEAD(member)	offsetof(struct libacp_heap_head, member)
+#define HEAD_FROM	HEAD(size)
+#define HEAD_BYTES	(HEAD(begin) - HEAD(size))
+#define OVERHEAD	16u
+
+/* A heap, while inside its section. */
+struct heap {
+	struct libacp_section section;
+	acp_ga_t base;
+	uint64_t size;
+	uint64_t first;			/* offset of a link, or 0 */
+	uint64_t link, foot, follower;	/* the copies */
+	uint64_t used, blocks;
+	struct {
+		uint64_t first, link, foot, follower;
+	} former;			/* as they are in the head */
+};
+
+/* A free area in the list. */
+struct area {
+	uint64_t slot;			/* where its link is named: HEAD(first) or another link */
+	uint64_t at;			/* of its link */
+	uint64_t begin, size;
+	uint64_t next;			/* link of the next one, or 0 */
+	uint64_t follower;		/* the head that follows: a tag */
+};
+
+/* ---- Staging ---- */
+
+/* Store a word of an area, and its copy if there is one. */
+static void put(struct heap *h, uint64_t at, uint64_t word)
+{
+	libacp_section_store(&h->section, h->base + at, word);
+	if (at == h->first)
+		h->link = word;
+	else if (at == h->first + 8)
+		h->foot = word;
+	else if (at == h->first + 16 && h->follower)
+		h->follower = word;
+}
+
+static void put_tag(struct heap *h, uint64_t at, uint64_t size, enum libacp_heap_kind kind)
+{
+	put(h, at, libacp_heap_tag(at, size, kind));
+}
+
+static void put_link(struct heap *h, uint64_t at, uint64_t to)
+{
+	put_tag(h, at, to, LIBACP_HEAP_LINK);
+}
+
+/* Both ends of an area. */
+static void put_area(struct heap *h, uint64_t begin, uint64_t size, enum libacp_heap_kind kind)
+{
+	const uint64_t foot = begin + size - 8;
+
+	put_tag(h, begin, size, kind);
+	put(h, foot, libacp_heap_tag(LIBACP_HEAP_FOOT(foot), size, kind));
+}
+
+/* Another area becomes the first; before its words are put. */
+static void set_first(struct heap *h, uint64_t first)
+{
+	const uint64_t *words = NULL;
+
+	if (h->section.near && first)
+		words = (const uint64_t *)(const void *)(h->section.near + first);
+	h->first = first;
+	h->link = words ? words[0] : 0;
+	h->foot = words ? words[1] : 0;
+	h->follower = words ? words[2] : 0;
+}
+
+/* Name another link where this area's is named. */
+static void put_slot(struct heap *h, uint64_t slot, uint64_t to)
+{
+	if (slot == HEAD(first))
+		set_first(h, to);
+	else
+		put_link(h, slot, to);
+}
+
+static void keep_former(struct heap *h)
+{
+	h->former.first = h->first;
+	h->former.link = h->link;
+	h->former.foot = h->foot;
+	h->former.follower = h->follower;
+}
+
+static void put_head_word(struct heap *h, uint64_t at, uint64_t word)
+{
+	libacp_section_store(&h->section, h->base + at, word);
+}
+
+/* The words of the head, last; side by side, as they travel together. */
+static void put_head(struct heap *h)
+{
+	if (h->first != h->former.first || !h->section.near)
+		put_head_word(h, HEAD(first),
+			      libacp_heap_tag(HEAD(first), h->first, LIBACP_HEAP_LINK));
+	if (h->link != h->former.link || !h->section.near)
+		put_head_word(h, HEAD(link), h->link);
+	if (h->follower != h->former.follower || !h->section.near)
+		put_head_word(h, HEAD(follower), h->follower);
+	if (h->foot != h->former.foot || !h->section.near)
+		put_head_word(h, HEAD(foot), h->foot);
+	put_head_word(h, HEAD(used), h->used);
+	put_head_word(h, HEAD(blocks), h->blocks);
+	keep_former(h);
+}
+
+/* ---- Entering ---- */
+
+static int take_head(struct heap *h, const uint64_t *words)
+{
+	if (!words[0])
+		return -ENOMEM;		/* too small to be a heap */
+	if (!libacp_heap_tag_right(HEAD(size), words[0]) ||
+	    !libacp_heap_tag_right(HEAD(first), words[1]))
+		return -EUCLEAN;
+	h->size = libacp_heap_value(words[0]);
+	h->first = libacp_heap_value(words[1]);
+	if (h->size < LIBACP_HEAP_MIN || h->first > h->size - 24)
+		return -EUCLEAN;
+	h->link = words[2];
+	h->follower = words[3];
+	h->foot = words[4];
+	h->used = words[5];
+	h->blocks = words[6];
+	keep_former(h);
+	return 0;
+}
+
+/*
+ * Where a heap is if this process can reach it, else NULL, and its size.
+ * 0 or -errno.
+ */
+static int find_near(acp_ga_t base, char **near, uint64_t *size)
+{
+	char *word = acp_query_address(base + HEAD(size));
+	uint64_t tag;
+
+	*near = NULL;
+	*size = 0;
+	if (!word)
+		return 0;
+	tag = __atomic_load_n((const uint64_t *)(const void *)word, __ATOMIC_RELAXED);
+	*near = word - HEAD(size);
+	*size = libacp_heap_value(tag);
+	if (!tag)
+		return -ENOMEM;
+	return libacp_heap_tag_right(HEAD(size), tag) ? 0 : -EUCLEAN;
+}
+
+/* Does an error say that there is nothing to be had, in a heap that is too small? */
+static bool is_none(int error)
+{
+	return error == -EFAULT || error == -ENOMEM || error == -ENXIO;
+}
+
+/* Enter a rank's heap, and fetch what stands around an offset (0: nothing). */
+static int enter(struct heap *h, int rank, uint64_t around, const uint64_t **tags)
+{
+	struct libacp_fetch fetches[2];
+	char *near;
+	int error;
+
+	h->base = acpx_query_heap_ga(rank);
+	if (h->base == ACP_GA_NULL)
+		return -EINVAL;
+	error = find_near(h->base, &near, &h->size);
+	if (error)
+		return error;
+	if (h->size && around >= h->size)
+		return -EINVAL;
+	fetches[0] = (struct libacp_fetch){ .ga = h->base + HEAD_FROM, .size = HEAD_BYTES };
+	fetches[1] = (struct libacp_fetch){ .ga = h->base + around - 8, .size = 16 };
+	error = libacp_section_enter_near(&h->section, h->base, h->base, h->size, near, fetches,
+					  around ? 2 : 1);
+	if (error)
+		return error;
+	error = take_head(h, fetches[0].bytes);
+	if (error)
+		libacp_section_drop(&h->section);
+	else if (around)
+		*tags = fetches[1].bytes;
+	return error;
+}
+
+/* ---- Allocating ---- */
+
+static bool is_area(const struct heap *h, uint64_t begin, uint64_t size)
+{
+	return begin >= LIBACP_HEAP_AREAS && begin % 8 == 0 && size >= LIBACP_HEAP_AREA_MIN &&
+	       begin <= h->size - 8 && size <= h->size - 8 - begin;
+}
+
+/* What there is to know of the area with the link a->at: 0, or -errno. */
+static int look_at(struct heap *h, struct area *a)
+{
+	uint64_t words[3] = { h->link, h->foot, h->follower };
+	const uint64_t *there = words;
+	struct libacp_fetch fetch = { .ga = h->base + a->at, .size = sizeof(words) };
+	int error;
+
+	if (a->at < LIBACP_HEAP_AREAS + 8 || a->at % 8 || a->at > h->size - 24)
+		return -EUCLEAN;
+	if (a->at != h->first || !h->follower) {
+		error = libacp_section_fetch(&h->section, &fetch);
+		if (error)
+			return error;
+		there = fetch.bytes;
+	}
+	a->next = libacp_heap_value(there[0]);
+	a->size = libacp_heap_value(there[1]);
+	a->begin = a->at + 16 - a->size;
+	a->follower = there[2];
+	if (a->next > h->size - 24 || !libacp_heap_tag_right(a->at, there[0]) ||
+	    libacp_heap_kind(there[0]) != LIBACP_HEAP_LINK ||
+	    !libacp_heap_tag_right(LIBACP_HEAP_FOOT(a->at + 8), there[1]) ||
+	    libacp_heap_kind(there[1]) != LIBACP_HEAP_FREE || !is_area(h, a->begin, a->size) ||
+	    !libacp_heap_tag_right(a->at + 16, there[2]))
+		return -EUCLEAN;
+	if (a->at == h->first) {
+		h->link = there[0];
+		h->foot = there[1];
+		h->follower = there[2];
+	}
+	return 0;
+}
+
+/* The extension that follows becomes part of the area, whose link moves. */
+static void take_extension(struct heap *h, struct area *a)
+{
+	uint64_t size = a->size + libacp_heap_value(a->follower), at = a->begin + size - 16;
+
+	put_slot(h, a->slot, at);
+	put_area(h, a->begin, size, LIBACP_HEAP_FREE);
+	put_link(h, at, a->next);
+}
+
+/* The free area that follows swallows this one, which leaves the list. */
+static void join_follower(struct heap *h, struct area *a)
+{
+	put_slot(h, a->slot, a->next);
+	put_area(h, a->begin, a->size + libacp_heap_value(a->follower), LIBACP_HEAP_FREE);
+}
+
+/* Make one of the area and what follows, if that is free.  1: done; 0: it is not; or -errno. */
+static int merge(struct heap *h, struct area *a)
+{
+	enum libacp_heap_kind kind = libacp_heap_kind(a->follower);
+	int error;
+
+	if (kind != LIBACP_HEAP_EXTENSION && kind != LIBACP_HEAP_FREE)
+		return 0;
+	if (!is_area(h, a->begin + a->size, libacp_heap_value(a->follower)))
+		return -EUCLEAN;
+	if (kind == LIBACP_HEAP_EXTENSION)
+		take_extension(h, a);
+	else
+		join_follower(h, a);
+	put_head(h);
+	error = libacp_section_commit(&h->section);
+	return error ? error : 1;
+}
+
+/* Find an area of at least that size: 0, or -errno (-ENOMEM: there is none). */
+static int find_area(struct heap *h, uint64_t size, struct area *a)
+{
+	uint64_t most = h->size / LIBACP_HEAP_AREA_MIN;
+	int result;
+
+	a->slot = HEAD(first);
+	a->at = h->first;
+	while (a->at) {
+		result = look_at(h, a);
+		if (!result)
+			result = merge(h, a);
+		if (result < 0)
+			return result;
+		if (!result && a->size >= size)
+			return 0;
+		if (result) {
+			a->slot = HEAD(first);
+			a->at = h->first;
+		} else if (most--) {
+			a->slot = a->at;
+			a->at = a->next;
+		} else {
+			return -EUCLEAN;	/* a ring */
+		}
+	}
+	return -ENOMEM;
+}
+
+/* Give out the front of the area, or all of it. */
+static void cut(struct heap *h, struct area *a, uint64_t size)
+{
+	uint64_t left = a->size - size, first = h->first;
+
+	if (left < LIBACP_HEAP_AREA_MIN) {
+		size = a->size;
+		put_slot(h, a->slot, a->next);
+		put_area(h, a->begin, size, LIBACP_HEAP_USED);
+	} else {
+		if (a->slot != HEAD(first)) {
+			put_link(h, a->slot, a->next);
+			set_first(h, a->at);
+			h->follower = a->follower;
+			put_link(h, a->at, first);
+		}
+		put_area(h, a->begin, size, LIBACP_HEAP_USED);
+		put_area(h, a->begin + size, left, LIBACP_HEAP_FREE);
+	}
+	h->used += size;
+	h->blocks++;
+	put_head(h);
+}
+
+/* A block of at least that many bytes: its address, or -errno. */
+static int allocate(int rank, uint64_t bytes, acp_ga_t *ga)
+{
+	uint64_t size = ((bytes < 8 ? 8 : bytes) + OVERHEAD + 7) & ~7ull;
+	struct heap h;
+	struct area a;
+	int error = enter(&h, rank, 0, NULL);
+
+	if (error)
+		return error;
+	error = find_area(&h, size, &a);
+	if (error) {
+		libacp_section_drop(&h.section);
+		return error;
+	}
+	cut(&h, &a, size);
+	*ga = h.base + a.begin + 8;
+	return libacp_section_leave(&h.section);
+}
+
+/* ---- Freeing ---- */
+
+/* Neither neighbour is free: into the list, as its second area if the first is known. */
+static void add_area(struct heap *h, uint64_t begin, uint64_t size)
+{
+	uint64_t at = begin + size - 16, first = h->first;
+
+	if (first && h->follower) {
+		put_area(h, begin, size, LIBACP_HEAP_FREE);
+		put_link(h, at, libacp_heap_value(h->link));
+		put_link(h, first, at);
+	} else {
+		set_first(h, at);
+		put_area(h, begin, size, LIBACP_HEAP_FREE);
+		put_link(h, at, first);
+	}
+}
+
+/* The tags of an area whose heap can be reached: its own foot, and what follows. */
+static int look_behind(const struct heap *h, uint64_t begin, uint64_t head, uint64_t *follower)
+{
+	uint64_t size = libacp_heap_value(head), foot = begin + size - 8;
+	const uint64_t *words = (const uint64_t *)(const void *)(h->section.near + foot);
+
+	*follower = words[1];
+	if (words[0] != libacp_heap_tag(LIBACP_HEAP_FOOT(foot), size, LIBACP_HEAP_USED) ||
+	    !libacp_heap_tag_right(foot + 8, words[1]))
+		return -EUCLEAN;
+	return 0;
+}
+
+/* Give an area back, given the tag before it and its own head: 0 or -errno. */
+static int give_back(struct heap *h, uint64_t begin, const uint64_t tags[2])
+{
+	uint64_t before = tags[0], head = tags[1], size = libacp_heap_value(head), follower = 0;
+
+	if (!libacp_heap_tag_right(begin, head) || libacp_heap_kind(head) != LIBACP_HEAP_USED ||
+	    !is_area(h, begin, size))
+		return -EINVAL;
+	if (!libacp_heap_tag_right(LIBACP_HEAP_FOOT(begin - 8), before) ||
+	    (h->section.near && look_behind(h, begin, head, &follower)))
+		return -EUCLEAN;
+	if (libacp_heap_kind(follower) == LIBACP_HEAP_FREE) {
+		if (!is_area(h, begin + size, libacp_heap_value(follower)))
+			return -EUCLEAN;
+		put_area(h, begin, size + libacp_heap_value(follower), LIBACP_HEAP_FREE);
+	} else if (libacp_heap_kind(before) != LIBACP_HEAP_USED) {
+		put_area(h, begin, size, LIBACP_HEAP_EXTENSION);
+	} else {
+		add_area(h, begin, size);
+	}
+	h->used -= size;
+	h->blocks--;
+	put_head(h);
+	return 0;
+}
+
+static int release(acp_ga_t ga)
+{
+	int rank = acp_query_rank(ga), error;
+	const uint64_t *tags;
+	uint64_t begin;
+	struct heap h;
+
+	begin = ga - acpx_query_heap_ga(rank) - 8;
+	if (rank < 0 || acp_query_color(ga) != 0 || begin % 8 || begin < LIBACP_HEAP_AREAS ||
+	    begin > LIBACP_HEAP_VALUE_MASK)
+		return -EINVAL;
+	error = enter(&h, rank, begin, &tags);
+	if (error)
+		return is_none(error) ? -EINVAL : error;
+	error = give_back(&h, begin, tags);
+	if (!error)
+		return libacp_section_leave(&h.section);
+	libacp_section_drop(&h.section);
+	return error;
+}
+
+/* ---- The public functions ---- */
+
+/* Does it help to do it again?  Not for ever. */
+static bool again(int error, uint64_t *begin)
+{
+	uint64_t now;
+
+	if (error != -EAGAIN)
+		return false;
+	now = libacp_now();
+	if (!*begin)
+		*begin = now;
+	return now - *begin < libacp_section_times.patience;
+}
+
+acp_ga_t acp_malloc(size_t size, int rank)
+{
+	uint64_t begin = 0;
+	acp_ga_t ga;
+	int error;
+
+	if (size > SIZE_MOST) {
+		errno = acp_rank() < 0 ? EINVAL : ENOMEM;
+		return ACP_GA_NULL;
+	}
+	do {
+		error = allocate(rank, size, &ga);
+	} while (again(error, &begin));
+	if (!error)
+		return ga;
+	errno = is_none(error) ? ENOMEM : -error;
+	return ACP_GA_NULL;
+}
+
+int acpx_free(acp_ga_t ga)
+{
+	uint64_t begin = 0;
+	int error;
+
+	if (ga == ACP_GA_NULL)
+		return 0;
+	do {
+		error = release(ga);
+	} while (again(error, &begin));
+	return error == -EAGAIN ? -ETIMEDOUT : error;
+}
+
+void acp_free(acp_ga_t ga)
+{
+	int saved = errno;
+
+	acpx_free(ga);
+	errno = saved;
+}
+
+static uint64_t *word_at(char *bytes, uint64_t at)
+{
+	return (uint64_t *)(void *)(bytes + at);
+}
+
+/* One free area, and the sentinels around it. */
+static void write_areas(char *bytes, uint64_t size)
+{
+	const uint64_t begin = LIBACP_HEAP_AREAS, end = size - 8, area = end - begin;
+
+	*word_at(bytes, HEAD(begin)) = libacp_heap_tag(LIBACP_HEAP_FOOT(HEAD(begin)), 0,
+						       LIBACP_HEAP_USED);
+	*word_at(bytes, begin) = libacp_heap_tag(begin, area, LIBACP_HEAP_FREE);
+	*word_at(bytes, end - 16) = libacp_heap_tag(end - 16, 0, LIBACP_HEAP_LINK);
+	*word_at(bytes, end - 8) = libacp_heap_tag(LIBACP_HEAP_FOOT(end - 8), area,
+						   LIBACP_HEAP_FREE);
+	*word_at(bytes, end) = libacp_heap_tag(end, 0, LIBACP_HEAP_USED);
+}
+
+int libacp_heap_open(void)
+{
+	uint64_t size = acpx_heap_size() & ~7ull;
+	struct libacp_heap_head *head;
+	char *bytes;
+
+	if (size > LIBACP_HEAP_VALUE_MASK)
+		size = LIBACP_HEAP_VALUE_MASK;
+	if (size < 8)
+		return 0;
+	bytes = acp_query_address(acpx_query_heap_ga(acp_rank()));
+	if (!bytes)
+		return -EFAULT;
+	if (size < LIBACP_HEAP_MIN) {
+		*word_at(bytes, 0) = LIBACP_SECTION_NEVER;
+		return 0;
+	}
+	write_areas(bytes, size);
+	head = (struct libacp_heap_head *)(void *)bytes;
+	*head = (struct libacp_heap_head){
+		.size = libacp_heap_tag(HEAD(size), size, LIBACP_HEAP_LINK),
+		.first = libacp_heap_tag(HEAD(first), size - 24, LIBACP_HEAP_LINK),
+		.link = *word_at(bytes, size - 24),
+		.foot = *word_at(bytes, size - 16),
+		.follower = *word_at(bytes, size - 8),
+		.begin = head->begin,
+	};
+	return 0;
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+/*
+ * From table to table: merge, move, assign, swap.
+ *
+ * Slots are copied into this process, one at a time, and their elements then
+ * inserted like any others: never two locks at once, so no order of tables
+ * can deadlock, and a table may be its own partner.  Assign and swap
+ * make complete copies before they change anything.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "middle.h"
+#include "scratch.h"
+#include "table.h"
+
+#define READS	8	/* without lock, before who reads takes it */
+#define PIECE	((uint64_t)65536 - 4096)	/* bytes of a long element that are read at once */
+
+/* Copies of the elements of a slot, mark included, each in a multiple of 8 bytes. */
+struct copies {
+	char *bytes;
+	uint64_t used, room;
+};
+
+/* ---- Reading a slot ---- */
+
+static uint64_t size_of(const struct libacp_table *t, const uint64_t *element)
+{
+	uint64_t key = element[libacp_table_size_word(t)];
+	uint64_t both = t->kind == LIBACP_MAP ? element[LIBACP_EXTRA] - 8 : key;
+
+	if (key > LIBACP_TABLE_MOST || both < key || both - key > LIBACP_TABLE_MOST)
+		return 0;
+	return libacp_table_key_at(t) + both;
+}
+
+static char *room_for(struct copies *c, uint64_t size)
+{
+	uint64_t need = c->used + ((size + 7) & ~(uint64_t)7);
+	char *bytes;
+
+	if (need > c->room) {
+		bytes = realloc(c->bytes, 2 * need);
+		if (!bytes)
+			return NULL;
+		c->bytes = bytes;
+		c->room = 2 * need;
+	}
+	bytes = c->bytes + c->used;
+	c->used = need;
+	return bytes;
+}
+
+/* What of a long element was not read with its first bytes; registered memory is dear. */
+static int fetch_rest(acp_ga_t from, uint64_t size, char *to)
+{
+	uint64_t piece = size < PIECE ? size : PIECE, at;
+	acp_ga_t ga;
+	void *block = libacp_scratch_get(piece, &ga);
+	int error = 0;
+
+	if (!block)
+		return -ENOMEM;
+	for (at = 0; at < size && !error; at += piece) {
+		piece = size - at < piece ? size - at : piece;
+		error = libacp_desk_transfer(ga, from + at, piece);
+		if (!error)
+			memcpy(to + at, block, piece);
+	}
+	libacp_scratch_put(block);
+	return error;
+}
+
+/* A copy of the element whose first bytes are in d->m->peek. */
+static int copy_element(struct libacp_desk *d, acp_ga_t elem, struct copies *c)
+{
+	uint64_t size = size_of(d->table, d->m->peek), peek = LIBACP_TABLE_PEEK;
+	char *to = size ? room_for(c, size) : NULL;
+
+	if (!to)
+		return size ? -ENOMEM : -EUCLEAN;
+	memcpy(to, d->m->peek, size < peek ? size : peek);
+	return size > peek ? fetch_rest(elem - 8 + peek, size - peek, to + peek) : 0;
+}
+
+/* Copy a chain; -EAGAIN if it changed meanwhile. */
+static int copy_chain(struct libacp_desk *d, struct libacp_slot *s, struct copies *c)
+{
+	struct libacp_steps steps = { 0 };
+	acp_ga_t elem;
+	int error = 0;
+
+	c->used = 0;
+	for (elem = d->m->first; elem != ACP_GA_NULL && !error; elem = d->m->peek[LIBACP_NEXT]) {
+		error = libacp_slot_step(d, s, elem, &steps);
+		if (!error)
+			error = copy_element(d, elem, c);
+	}
+	return error ? error : libacp_slot_unchanged(d, s);
+}
+
+static int copy_slot(struct libacp_desk *d, struct libacp_slot *s, struct copies *c)
+{
+	int error, reads;
+
+	for (reads = 0; reads < READS; reads++) {
+		error = libacp_slot_read(d, s);
+		if (!error)
+			error = copy_chain(d, s, c);
+		if (error != -EAGAIN)
+			return error;
+	}
+	error = libacp_slot_take(d, s);
+	if (error)
+		return error;
+	error = copy_chain(d, s, c);
+	libacp_slot_unlock(s);
+	return error == -EAGAIN ? -EUCLEAN : error;
+}
+
+/* ---- Merging and moving ---- */
+
+static int put(const struct libacp_table *to, const uint64_t *element)
+{
+	const uint64_t key_size = element[libacp_table_size_word(to)];
+	const uint64_t size = size_of(to, element), at = libacp_table_key_at(to);
+	const char *key = (const char *)element + at;
+	struct libacp_desk d;
+	int error = libacp_desk_open(&d, to, key_size, size - at - key_size);
+
+	if (error)
+		return error;
+	libacp_desk_fill(&d, key, key + key_size, element[LIBACP_EXTRA]);
+	error = libacp_table_insert(&d);
+	libacp_desk_close(&d);
+	return error;
+}
+
+static int take_away(const struct libacp_table *from, const uint64_t *element)
+{
+	const uint64_t key_size = element[libacp_table_size_word(from)];
+	struct libacp_desk d;
+	int error = libacp_desk_open(&d, from, key_size, 0);
+
+	if (error)
+		return error;
+	libacp_desk_fill(&d, (const char *)element + libacp_table_key_at(from), NULL, 1);
+	error = libacp_table_remove(&d, element[LIBACP_EXTRA]);
+	libacp_desk_close(&d);
+	return error;
+}
+
+static int transfer_copies(const struct libacp_table *to, const struct libacp_table *from,
+			   const struct copies *c, bool move)
+{
+	const char *at;
+	int error;
+
+	for (at = c->bytes; at != c->bytes + c->used;) {
+		const uint64_t *element = (const uint64_t *)(const void *)at;
+
+		error = put(to, element);
+		if (error >= 0 && move)
+			error = take_away(from, element);
+		if (error < 0)
+			return error;
+		at += (size_of(from, element) + 7) & ~(uint64_t)7;
+	}
+	return 0;
+}
+
+static int transfer(const struct libacp_table *to, const struct libacp_table *from, int rank,
+		    bool move)
+{
+	struct copies c = { NULL, 0, 0 };
+	struct libacp_found_slot found;
+	struct libacp_scan scan;
+	struct libacp_desk d;
+	struct libacp_slot s;
+	int error = libacp_desk_open(&d, from, 0, 0), left_out;
+
+	if (error)
+		return error;
+	error = libacp_scan_open(&scan, from, rank, 0, 0);
+	if (error)
+		goto close;
+	while (!error && libacp_scan_next(&scan, &found)) {
+		libacp_slot_at(&d, &s, found.slots, found.member, found.number);
+		error = copy_slot(&d, &s, &c);
+		if (!error)
+			error = transfer_copies(to, from, &c, move);
+	}
+	free(c.bytes);
+	left_out = libacp_scan_close(&scan);
+	error = error ? error : left_out;
+close:
+	libacp_desk_close(&d);
+	return error;
+}
+
+int libacp_table_merge(const struct libacp_table *to, const struct libacp_table *from, int rank)
+{
+	return transfer(to, from, rank, false);
+}
+
+int libacp_table_move(const struct libacp_table *to, const struct libacp_table *from, int rank)
+{
+	if (to->ga == from->ga)
+		return 0;
+	return transfer(to, from, rank, true);
+}
+
+/* ---- Assigning and swapping ---- */
+
+/* A copy of some members of a table, in the shape of another one. */
+static int copy_table(const struct libacp_table *shape, const struct libacp_table *from, int rank,
+		      struct libacp_table *copy)
+{
+	int error = libacp_table_create_like(shape, copy);
+
+	if (error)
+		return error;
+	error = transfer(copy, from, rank, false);
+	if (error)
+		libacp_table_destroy(copy);
+	return error;
+}
+
+/* Hang the chain of a slot that nobody else knows into the same, empty slot of d->table. */
+static int install_slot(struct libacp_desk *d, const struct libacp_found_slot *found)
+{
+	struct libacp_slot to, s;
+	int error = libacp_slot_open(d, &to, found->member, found->number);
+
+	if (error)
+		return error;
+	error = libacp_slot_take(d, &to);
+	if (error)
+		return error;
+	if (d->m->first != ACP_GA_NULL) {
+		libacp_slot_unlock(&to);
+		return 0;
+	}
+	error = libacp_slot_replace(d, &to, found->words + 1);
+	if (error)
+		return error;
+	libacp_slot_at(d, &s, found->slots, found->member, found->number);
+	libacp_desk_copy(d, s.ga + 8, LIBACP_DESK_GA(d, blank), 24);
+	return libacp_desk_wait(d);
+}
+
+static int install(const struct libacp_table *to, const struct libacp_table *from)
+{
+	struct libacp_found_slot found;
+	struct libacp_scan scan;
+	struct libacp_desk d;
+	int error = libacp_desk_open(&d, to, 0, 0);
+
+	if (error)
+		return error;
+	error = libacp_scan_open(&scan, from, -1, 0, 0);
+	if (error)
+		goto close;
+	while (libacp_scan_next(&scan, &found)) {
+		do {
+			error = install_slot(&d, &found);
+		} while (error == -EAGAIN);
+		if (error)
+			scan.error = error;
+	}
+	error = libacp_scan_close(&scan);
+close:
+	libacp_desk_close(&d);
+	return error;
+}
+
+/*
+ * Contents of a copy instead of the former ones; the copy is gone.  What others
+ * inserted meanwhile stays, and the rest of the copy goes beside it.  If it is not
+ * clear whose a chain is, the copy is not freed: members were lost, and
+ * memory with them.
+ */
+static int replace(const struct libacp_table *t, const struct libacp_table *copy)
+{
+	int error = libacp_table_clear(t, -1), e;
+
+	e = install(t, copy);
+	if (e)
+		return e;
+	e = transfer(t, copy, -1, false);
+	libacp_table_destroy(copy);
+	return error ? error : e;
+}
+
+int libacp_table_assign(const struct libacp_table *to, const struct libacp_table *from, int rank)
+{
+	struct libacp_table copy;
+	int error = 0;
+
+	if (to->ga == from->ga && rank < 0)
+		return 0;
+	error = copy_table(to, from, rank, &copy);
+	return error ? error : replace(to, &copy);
+}
+
+int libacp_table_swap(const struct libacp_table *a, const struct libacp_table *b)
+{
+	struct libacp_table of_a, of_b;
+	int error, e;
+
+	if (a->ga == b->ga)
+		return 0;
+	error = copy_table(b, a, -1, &of_a);
+	if (error)
+		return error;
+	error = copy_table(a, b, -1, &of_b);
+	if (error) {
+		libacp_table_destroy(&of_a);
+		return error;
+	}
+	error = replace(a, &of_b);
+	e = replace(b, &of_a);
+	return error ? error : e;
+}

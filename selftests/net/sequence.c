@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Vectors, deques and lists with libacp on four ranks of two nodes, which
+ * take turns: random operations on containers in the heaps of all, of which
+ * every rank keeps a model.  Without loss, and with 1 % lost in each direction.
+ */
+#include "../dev/isolated.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "members.h"
+
+#define RANKS		4
+#define PER_NODE	2
+#define FINE		4711		/* errno before each step */
+#define CONTAINERS	RANKS		/* of a kind: one on each rank */
+#define BYTES_MOST	30000		/* of a vector or deque */
+#define PIECE_MOST	6000		/* put in at a time */
+#define ELEMENTS_MOST	40
+#define ELEMENT_MOST	200
+#define TURN		10		/* steps in a row by one rank */
+
+/* Offsets in starter memory. */
+enum { REFERENCES = 0, STAGE = 4096, FETCHED = STAGE + 8192 };
+
+/* What they should hold: the first CONTAINERS of bytes are vectors, the others deques. */
+struct bytes {
+	acp_ga_t ga;
+	size_t size;
+	unsigned char bytes[BYTES_MOST];
+};
+
+struct element {
+	size_t size;
+	unsigned char bytes[ELEMENT_MOST];
+};
+
+struct chain {
+	acp_list_t list;
+	int count;
+	struct element elements[ELEMENTS_MOST];
+};
+
+static struct bytes bytes[2 * CONTAINERS];
+static struct chain chains[CONTAINERS];
+static unsigned char fresh[PIECE_MOST];
+static uint64_t state;			/* of the generator, the same on all ranks */
+
+static uint64_t draw(uint64_t below)
+{
+	uint64_t x;
+
+	state += 0x9e3779b97f4a7c15;
+	x = state;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return (x ^ x >> 31) % below;
+}
+
+static char *own(size_t offset)
+{
+	return acp_query_address(member_at(acp_rank(), offset));
+}
+
+static bool my_turn(int by)
+{
+	if (by != acp_rank())
+		return false;
+	errno = FINE;
+	return true;
+}
+
+static void draw_fresh(size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size; i++)
+		fresh[i] = (unsigned char)draw(256);
+	memcpy(own(STAGE), fresh, size);
+}
+
+static const char *fetch(acp_ga_t ga, size_t size)
+{
+	CHECK_EQ(member_status(acp_copy(member_at(acp_rank(), FETCHED), ga, size,
+					ACP_HANDLE_NULL)), 0);
+	return own(FETCHED);
+}
+
+/* ---- Bytes ---- */
+
+static acp_vector_t vector_of(const struct bytes *b)
+{
+	return (acp_vector_t){ b->ga };
+}
+
+static acp_deque_t deque_of(const struct bytes *b)
+{
+	return (acp_deque_t){ b->ga };
+}
+
+static acp_vector_it_t in_vector(const struct bytes *b, size_t at)
+{
+	return (acp_vector_it_t){ vector_of(b), (int)at };
+}
+
+static acp_deque_it_t in_deque(const struct bytes *b, size_t at)
+{
+	return (acp_deque_it_t){ deque_of(b), (int)at };
+}
+
+static void check_bytes(const struct bytes *b, bool is_deque)
+{
+	acp_pair_t p;
+
+	errno = FINE;
+	if (!is_deque) {
+		CHECK_EQ(acp_size_vector(vector_of(b)), b->size);
+		if (b->size)
+			CHECK(!memcmp(fetch(acp_at_vector(vector_of(b), 0), b->size), b->bytes,
+				      b->size));
+		CHECK_EQ(errno, FINE);
+		return;
+	}
+	CHECK_EQ(acp_size_deque(deque_of(b)), b->size);
+	p = acp_dereference_deque_it(acp_begin_deque(deque_of(b)), b->size);
+	CHECK_EQ(p.first.size + p.second.size, b->size);
+	if (p.first.size)
+		CHECK(!memcmp(fetch(p.first.ga, p.first.size), b->bytes, p.first.size));
+	if (p.second.size)
+		CHECK(!memcmp(fetch(p.second.ga, p.second.size), b->bytes + p.first.size,
+			      p.second.size));
+	CHECK_EQ(errno, FINE);
+}
+
+static void model_insert(struct bytes *b, size_t at, const unsigned char *from, size_t size)
+{
+	memmove(b->bytes + at + size, b->bytes + at, b->size - at);
+	memmove(b->bytes + at, from, size);
+	b->size += size;
+}
+
+static void insert_bytes(int by, struct bytes *b, bool is_deque)
+{
+	size_t room = BYTES_MOST - b->size, size, at;
+
+	size = draw((room < PIECE_MOST ? room : PIECE_MOST) + 1);
+	if (draw(2))
+		size %= 50;
+	at = draw(3) ? draw(b->size + 1) : b->size;
+	draw_fresh(size);
+	if (my_turn(by)) {
+		if (!is_deque)
+			acp_insert_vector(in_vector(b, at), member_at(by, STAGE), size);
+		else if (at)
+			acp_insert_deque(in_deque(b, at), member_at(by, STAGE), size);
+		else
+			acp_push_front_deque(deque_of(b), member_at(by, STAGE), size);
+		CHECK_EQ(errno, FINE);
+	}
+	model_insert(b, at, fresh, size);
+}
+
+static void erase_bytes(int by, struct bytes *b, bool is_deque)
+{
+	size_t at = draw(3) ? draw(b->size + 1) : 0, size = draw(b->size - at + 1);
+
+	if (my_turn(by)) {
+		if (!is_deque)
+			acp_erase_vector(in_vector(b, at), size);
+		else if (at)
+			acp_erase_deque(in_deque(b, at), size);
+		else
+			acp_pop_front_deque(deque_of(b), size);
+		CHECK_EQ(errno, FINE);
+	}
+	memmove(b->bytes + at, b->bytes + at + size, b->size - at - size);
+	b->size -= size;
+}
+
+/* A range of another one of the kind, or of itself. */
+static void assign_bytes(int by, struct bytes *b, const struct bytes *other, bool is_deque)
+{
+	size_t at = draw(other->size + 1), size = draw(other->size - at + 1);
+
+	if (my_turn(by)) {
+		if (is_deque)
+			acp_assign_range_deque(deque_of(b), in_deque(other, at),
+					       in_deque(other, at + size));
+		else
+			acp_assign_range_vector(vector_of(b), in_vector(other, at),
+						in_vector(other, at + size));
+		CHECK_EQ(errno, FINE);
+	}
+	memmove(b->bytes, other->bytes + at, size);
+	b->size = size;
+}
+
+static void swap_bytes(int by, struct bytes *b, struct bytes *other, bool is_deque)
+{
+	static struct bytes former;
+	acp_ga_t ga = b->ga;
+
+	if (my_turn(by)) {
+		if (is_deque)
+			acp_swap_deque(deque_of(b), deque_of(other));
+		else
+			acp_swap_vector(vector_of(b), vector_of(other));
+		CHECK_EQ(errno, FINE);
+	}
+	former = *b;
+	*b = *other;
+	b->ga = ga;
+	ga = other->ga;
+	*other = former;
+	other->ga = ga;
+}
+
+static void step_bytes(int by)
+{
+	bool is_deque = draw(2);
+	struct bytes *kind = bytes + (is_deque ? CONTAINERS : 0);
+	struct bytes *b = &kind[draw(CONTAINERS)], *other = &kind[draw(CONTAINERS)];
+
+	switch (draw(8)) {
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+		insert_bytes(by, b, is_deque);
+		break;
+	case 4:
+	case 5:
+		erase_bytes(by, b, is_deque);
+		break;
+	case 6:
+		assign_bytes(by, b, other, is_deque);
+		break;
+	default:
+		swap_bytes(by, b, other, is_deque);
+	}
+}
+
+/* ---- Lists ---- */
+
+static void check_chain(const struct chain *c)
+{
+	acp_list_it_t it = acp_begin_list(c->list);
+	acp_element_t e;
+	int i;
+
+	errno = FINE;
+	CHECK_EQ(acp_size_list(c->list), c->count);
+	for (i = 0; i < c->count; i++) {
+		e = acp_dereference_list_it(it);
+		CHECK_EQ(e.size, c->elements[i].size);
+		CHECK(!memcmp(fetch(e.ga, e.size), c->elements[i].bytes, e.size));
+		it = acp_increment_list_it(it);
+	}
+	CHECK_EQ(it.elem, c->list.ga);
+	CHECK_EQ(errno, FINE);
+}
+
+static acp_list_it_t in_chain(const struct chain *c, int index)
+{
+	return acp_advance_list_it(acp_begin_list(c->list), index);
+}
+
+static void put(struct chain *c, int at, const struct element *e)
+{
+	memmove(&c->elements[at + 1], &c->elements[at],
+		(size_t)(c->count - at) * sizeof(*e));
+	c->elements[at] = *e;
+	c->count++;
+}
+
+static void take(struct chain *c, int at)
+{
+	c->count--;
+	memmove(&c->elements[at], &c->elements[at + 1],
+		(size_t)(c->count - at) * sizeof(c->elements[0]));
+}
+
+static void insert_element(int by, struct chain *c)
+{
+	int at = (int)draw((uint64_t)c->count + 1), rank = (int)draw(RANKS);
+	struct element e = { .size = draw(ELEMENT_MOST + 1) };
+	acp_element_t there = { member_at(by, STAGE), e.size };
+
+	if (c->count == ELEMENTS_MOST)
+		return;
+	draw_fresh(e.size);
+	memcpy(e.bytes, fresh, e.size);
+	if (my_turn(by)) {
+		if (at == c->count)
+			acp_push_back_list(c->list, there, rank);
+		else
+			acp_insert_list(in_chain(c, at), there, rank);
+		CHECK_EQ(errno, FINE);
+	}
+	put(c, at, &e);
+}
+
+static void erase_element(int by, struct chain *c)
+{
+	int at;
+
+	if (!c->count)
+		return;
+	at = (int)draw((uint64_t)c->count);
+	if (my_turn(by)) {
+		acp_erase_list(in_chain(c, at));
+		CHECK_EQ(errno, FINE);
+	}
+	take(c, at);
+}
+
+static void splice_element(int by, struct chain *c, struct chain *other)
+{
+	struct element e;
+	int at, from;
+
+	if (c == other || !other->count || c->count == ELEMENTS_MOST)
+		return;
+	at = (int)draw((uint64_t)c->count + 1);
+	from = (int)draw((uint64_t)other->count);
+	if (my_turn(by)) {
+		acp_splice_list(in_chain(c, at), in_chain(other, from));
+		CHECK_EQ(errno, FINE);
+	}
+	e = other->elements[from];
+	take(other, from);
+	put(c, at, &e);
+}
+
+static int by_size(const acp_element_t a, const acp_element_t b)
+{
+	return a.size < b.size ? -1 : a.size > b.size;
+}
+
+static void sort_chain(int by, struct chain *c)
+{
+	struct element e;
+	int i, j;
+
+	if (my_turn(by)) {
+		acp_sort_list(c->list, by_size);
+		CHECK_EQ(errno, FINE);
+	}
+	for (i = 1; i < c->count; i++) {
+		e = c->elements[i];
+		for (j = i; j && c->elements[j - 1].size > e.size; j--)
+			c->elements[j] = c->elements[j - 1];
+		c->elements[j] = e;
+	}
+}
+
+static void reverse_chain(int by, struct chain *c)
+{
+	struct element e;
+	int i;
+
+	if (my_turn(by)) {
+		acp_reverse_list(c->list);
+		CHECK_EQ(errno, FINE);
+	}
+	for (i = 0; i < c->count / 2; i++) {
+		e = c->elements[i];
+		c->elements[i] = c->elements[c->count - 1 - i];
+		c->elements[c->count - 1 - i] = e;
+	}
+}
+
+static void assign_chain(int by, struct chain *c, const struct chain *other)
+{
+	if (my_turn(by)) {
+		acp_assign_list(c->list, other->list);
+		CHECK_EQ(errno, FINE);
+	}
+	c->count = other->count;
+	memmove(c->elements, other->elements, sizeof(c->elements));
+}
+
+static void step_chain(int by)
+{
+	struct chain *c = &chains[draw(CONTAINERS)], *other = &chains[draw(CONTAINERS)];
+
+	switch (draw(12)) {
+	case 0:
+		sort_chain(by, c);
+		break;
+	case 1:
+		reverse_chain(by, c);
+		break;
+	case 2:
+		assign_chain(by, c, other);
+		break;
+	case 3:
+	case 4:
+		splice_element(by, c, other);
+		break;
+	case 5:
+	case 6:
+	case 7:
+		erase_element(by, c);
+		break;
+	default:
+		insert_element(by, c);
+	}
+}
+
+/* ---- All ---- */
+
+/* Each rank makes the containers of its left neighbour, and tells all where they are. */
+static void create(void)
+{
+	int me = acp_rank(), home = (me + RANKS - 1) % RANKS, i;
+	acp_ga_t *made = (acp_ga_t *)(void *)own(REFERENCES);
+	acp_ga_t all[3];
+
+	made[0] = acp_create_vector(0, home).ga;
+	made[1] = acp_create_deque(1000, home).ga;
+	made[2] = acp_create_list(home).ga;
+	CHECK(made[0] != ACP_GA_NULL && made[1] != ACP_GA_NULL && made[2] != ACP_GA_NULL);
+	CHECK_EQ(acp_sync(), 0);
+	for (i = 0; i < RANKS; i++) {
+		memcpy(all, fetch(member_at(i, REFERENCES), sizeof(all)), sizeof(all));
+		bytes[i].ga = all[0];
+		bytes[CONTAINERS + i].ga = all[1];
+		chains[i].list.ga = all[2];
+		CHECK_EQ(acp_query_rank(all[0]), (i + RANKS - 1) % RANKS);
+	}
+	CHECK_EQ(acp_sync(), 0);
+}
+
+static void check_all(void)
+{
+	int i;
+
+	for (i = 0; i < 2 * CONTAINERS; i++)
+		check_bytes(&bytes[i], i >= CONTAINERS);
+	for (i = 0; i < CONTAINERS; i++)
+		check_chain(&chains[i]);
+}
+
+static void destroy(void)
+{
+	struct acpx_heap_stats stats;
+	int me = acp_rank();
+
+	errno = FINE;
+	acp_destroy_vector(vector_of(&bytes[me]));
+	acp_destroy_deque(deque_of(&bytes[CONTAINERS + me]));
+	acp_destroy_list(chains[me].list);
+	CHECK_EQ(errno, FINE);
+	CHECK_EQ(acp_sync(), 0);
+	CHECK_EQ(acpx_heap_check(me), 0);
+	CHECK_EQ(acpx_heap_stats(me, &stats), 0);
+	CHECK_EQ(stats.blocks, 0);
+}
+
+static void take_turns(void)
+{
+	int turn, turns = test_short() ? 8 : 60, i, by;
+
+	member_init();
+	create();
+	for (turn = 0; turn < turns; turn++) {
+		by = (int)draw(RANKS);
+		for (i = 0; i < TURN; i++) {
+			if (draw(2))
+				step_bytes(by);
+			else
+				step_chain(by);
+		}
+		CHECK_EQ(acp_sync(), 0);
+		if (by == (acp_rank() + 1) % RANKS)
+			check_all();
+		CHECK_EQ(acp_sync(), 0);
+	}
+	destroy();
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+static void run_with(const char *netem)
+{
+	const char *seed = getenv("ACP_TEST_SEED");
+	struct members m;
+
+	state = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
+	printf("# ACP_TEST_SEED=%llu\n", (unsigned long long)state);
+	setenv("ACP_STARTER_SIZE", "65536", 1);
+	setenv("ACP_HEAP_SIZE", "4M", 1);
+	members_open(&m, RANKS, PER_NODE);
+	nodes_impair_all(&m.nodes, netem);
+	members_start_all(&m, take_turns);
+	members_expect(&m, 0);
+}
+
+TEST(A2_sequences_in_turns)
+{
+	run_with("");
+}
+
+TEST(A2_N1_sequences_with_loss)
+{
+	run_with("loss 1%");
+}

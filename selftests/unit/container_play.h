@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranks that take turns on containers, for tests against a plain model.
+ *
+ * All ranks run through the same sequence of steps, drawn by the same
+ * generator, and keep the same model.  One rank does the step in global
+ * memory and tells the others whether it succeeded.
+ *
+ * Link with PLAY_WRAPS: allocations are counted, and fail when they are told
+ * to; copies that would go up over themselves are found.
+ */
+#ifndef CONTAINER_PLAY_H
+#define CONTAINER_PLAY_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "acp.h"
+#include "fake_acp.h"
+#include "test.h"
+
+#define STAGE	32768u		/* bytes of starter memory, for data on its way in and out */
+#define FINE	4711		/* errno before each call */
+
+/* Words for all ranks: what the last RECORDS steps came to and said, and others. */
+enum { OUTCOME = 0, SAID = 64, RECORDS = 64, DONE = 128, LIVE, ARRIVALS };
+
+static uint64_t play_state;
+static bool play_alone;			/* nobody else takes turns */
+static uint64_t play_done;		/* steps */
+static uint64_t play_say;		/* what the rank whose turn it is tells the others */
+static unsigned int play_fail_at;	/* the n-th allocation fails; 0: none */
+
+/* ---- Chance, the same for all ranks ---- */
+
+static inline uint64_t draw(uint64_t below)
+{
+	uint64_t x;
+
+	play_state += 0x9e3779b97f4a7c15;
+	x = play_state;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return (x ^ x >> 31) % below;
+}
+
+/* How many steps: more with ACP_TEST_LONG. */
+static inline unsigned int steps(unsigned int n)
+{
+	return getenv("ACP_TEST_LONG") ? 50 * n : n;
+}
+
+/* ---- Memory ---- */
+
+acp_ga_t __real_acp_malloc(size_t size, int rank);
+int __real_acpx_free(acp_ga_t ga);
+acp_handle_t __real_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order);
+
+acp_ga_t __wrap_acp_malloc(size_t size, int rank)
+{
+	acp_ga_t ga;
+
+	if (play_fail_at && --play_fail_at == 0) {
+		errno = ENOMEM;
+		return ACP_GA_NULL;
+	}
+	ga = __real_acp_malloc(size, rank);
+	if (ga != ACP_GA_NULL)
+		__atomic_fetch_add(fake_word(LIVE), 1, __ATOMIC_SEQ_CST);
+	return ga;
+}
+
+int __wrap_acpx_free(acp_ga_t ga)
+{
+	int err = __real_acpx_free(ga);
+
+	CHECK(ga != ACP_GA_NULL);
+	if (!err)
+		__atomic_fetch_sub(fake_word(LIVE), 1, __ATOMIC_SEQ_CST);
+	return err;
+}
+
+acp_handle_t __wrap_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
+{
+	CHECK(dst <= src || dst - src >= size || acp_query_address(dst));
+	return __real_acp_copy(dst, src, size, order);
+}
+
+/* Blocks that are allocated. */
+static inline uint64_t live(void)
+{
+	return __atomic_load_n(fake_word(LIVE), __ATOMIC_SEQ_CST);
+}
+
+/* Memory of this rank for data on its way. */
+static inline char *stage(void)
+{
+	return acp_query_address(acp_query_starter_ga(acp_rank()));
+}
+
+static inline acp_ga_t stage_ga(void)
+{
+	return acp_query_starter_ga(acp_rank());
+}
+
+/* The bytes from there. */
+static inline const char *fetch(acp_ga_t ga, size_t size)
+{
+	CHECK(size <= STAGE);
+	acp_complete(acp_copy(stage_ga() + STAGE, ga, size, ACP_HANDLE_NULL));
+	return stage() + STAGE;
+}
+
+static inline uint64_t fetch_word(acp_ga_t ga)
+{
+	uint64_t word;
+
+	memcpy(&word, fetch(ga, sizeof(word)), sizeof(word));
+	return word;
+}
+
+/* ---- Steps ---- */
+
+/* All ranks meet. */
+static inline void meet(void)
+{
+	uint64_t n = (uint64_t)acp_procs();
+	uint64_t mine = __atomic_fetch_add(fake_word(ARRIVALS), 1, __ATOMIC_SEQ_CST);
+
+	while (__atomic_load_n(fake_word(ARRIVALS), __ATOMIC_SEQ_CST) < (mine / n + 1) * n)
+		usleep(50);
+}
+
+/*
+ * One rank does something; all return the same: its errno, or 0, with what it
+ * said in play_say.  A call that succeeds leaves errno alone.
+ */
+#define TURN(rank, statement)							\
+	({									\
+		if ((rank) == acp_rank()) {					\
+			errno = FINE;						\
+			statement;						\
+			play_tell(errno == FINE ? 0 : (uint64_t)errno);		\
+		}								\
+		play_hear();							\
+	})
+
+static inline void play_tell(uint64_t outcome)
+{
+	uint64_t n = play_done % RECORDS;
+
+	__atomic_store_n(fake_word(OUTCOME + (unsigned int)n), outcome, __ATOMIC_SEQ_CST);
+	__atomic_store_n(fake_word(SAID + (unsigned int)n), play_say, __ATOMIC_SEQ_CST);
+	__atomic_store_n(fake_word(DONE), play_done + 1, __ATOMIC_SEQ_CST);
+}
+
+static inline int play_hear(void)
+{
+	uint64_t n = play_done++ % RECORDS;
+	int outcome;
+
+	while (__atomic_load_n(fake_word(DONE), __ATOMIC_SEQ_CST) < play_done)
+		usleep(50);
+	outcome = (int)__atomic_load_n(fake_word(OUTCOME + (unsigned int)n), __ATOMIC_SEQ_CST);
+	play_say = __atomic_load_n(fake_word(SAID + (unsigned int)n), __ATOMIC_SEQ_CST);
+	/* Nobody is a whole round of records ahead of another. */
+	if (n + 1 == RECORDS && !play_alone)
+		meet();
+	return outcome;
+}
+
+/* Whose turn it is: for some steps in a row. */
+static inline int whose_turn(void)
+{
+	static int rank;
+	static uint64_t since;
+
+	if (play_done - since > 20) {
+		since = play_done;
+		rank = (int)draw((uint64_t)acp_procs());
+	}
+	return rank;
+}
+
+/* A call that fails: with that errno. */
+#define FAILS(error, statement)							\
+	do {									\
+		errno = FINE;							\
+		statement;							\
+		CHECK_EQ(errno, error);						\
+	} while (0)
+
+/* A call that succeeds within so many round trips. */
+#define TRIPS(most, statement)							\
+	do {									\
+		uint64_t begin_ = fake_trips();					\
+										\
+		errno = FINE;							\
+		statement;							\
+		CHECK_EQ(errno, FINE);						\
+		if (getenv("ACP_TEST_TRIPS"))					\
+			printf("# %llu %s\n", (unsigned long long)(fake_trips() - begin_),	\
+			       #statement);					\
+		CHECK(fake_trips() - begin_ <= (most));				\
+	} while (0)
+
+#define HEAP_TRIPS	2	/* of acp_malloc and acp_free */
+
+static inline void wait_for_the_end_of(int rank)
+{
+	while (acpx_peer_state(rank) != ACPX_PEER_DOWN)
+		usleep(100);
+}
+
+static struct fake_acp play_job;
+
+/* A job of so many ranks on so many nodes. */
+static inline void play(int ranks, int nodes, void (*body)(void *arg))
+{
+	play_job = (struct fake_acp){
+		.ranks = ranks, .nodes = nodes,
+		.starter_size = 2 * (uint64_t)STAGE,
+	};
+	fake_run(&play_job, body, &play_job);
+	CHECK_EQ(play_job.dead, 0);
+}
+
+#endif /* CONTAINER_PLAY_H */

@@ -1,0 +1,720 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The played basic layer: copies and atomics, their order and completion, and
+ * a rank that dies with some under way.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "fake_rank.h"
+#include "test.h"
+
+#define DEPTH		1024u		/* a power of 2 */
+#define IDLE_US		200		/* before an access that nobody waits for goes on */
+#define GHOST_NS	500000000ull	/* most that what the dead left behind is late */
+#define GONE_NS		1000000000ull	/* after that nothing of it happens any more */
+
+enum phase { NEW, READ, DONE };
+
+/* An access, in the slot of its ticket. */
+struct access {
+	enum acp_op op;
+	enum phase phase;
+	int status;
+	bool quiet;
+	bool home, away;		/* has an effect at its origin; elsewhere than there */
+	int node;			/* of what is not here; -1: all is here; -2: several */
+	acp_ga_t dst, src;
+	uint64_t size, a, b, order, seen;
+	uint64_t trip;			/* round trips that its completion takes */
+	char *data;
+};
+
+static struct access ring[DEPTH];
+static uint64_t newest, completed, failed_known, failed, random_state;
+static uint64_t accesses, remote_accesses, trips, die_at;
+static bool stopping;
+static struct {
+	uint64_t ticket;
+	int status;
+} lost[DEPTH];				/* quiet failures that have lost their slots */
+static unsigned int lost_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_t network;
+static _Thread_local bool quiet_now;
+static _Thread_local uint64_t chain_since;
+
+static struct access *slot(uint64_t ticket)
+{
+	return &ring[ticket % DEPTH];
+}
+
+/* splitmix64; lock held. */
+static uint64_t draw(void)
+{
+	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+uint64_t fake_random(void)
+{
+	uint64_t number;
+
+	pthread_mutex_lock(&lock);
+	number = draw();
+	pthread_mutex_unlock(&lock);
+	return number;
+}
+
+/* ---- Effects ---- */
+
+/* Bytes from there to here, or back; aligned words never half.  False: no longer registered. */
+static bool move(const struct fake_place *place, char *here, uint64_t size, bool write)
+{
+	uint64_t at = 0, room, unit;
+	char *there;
+
+	while (at < size) {
+		there = fake_bytes(place, at, &room);
+		if (!there)
+			return false;
+		room = room < size - at ? room : size - at;
+		while (room) {
+			unit = room >= 8 && (uintptr_t)there % 8 == 0 ? 8 :
+			       room >= 4 && (uintptr_t)there % 4 == 0 ? 4 : 1;
+			uint64_t word = 0;
+
+			if (write) {
+				memcpy(&word, here + at, unit);
+				if (unit == 8)
+					__atomic_store_n((uint64_t *)(void *)there, word,
+							 __ATOMIC_RELEASE);
+				else if (unit == 4)
+					__atomic_store_n((uint32_t *)(void *)there, (uint32_t)word,
+							 __ATOMIC_RELEASE);
+				else
+					__atomic_store_n(there, here[at], __ATOMIC_RELEASE);
+			} else {
+				if (unit == 8)
+					word = __atomic_load_n((uint64_t *)(void *)there,
+							       __ATOMIC_ACQUIRE);
+				else if (unit == 4)
+					word = __atomic_load_n((uint32_t *)(void *)there,
+							       __ATOMIC_ACQUIRE);
+				else
+					word = (unsigned char)__atomic_load_n(there,
+									      __ATOMIC_ACQUIRE);
+				memcpy(here + at, &word, unit);
+			}
+			at += unit;
+			there += unit;
+			room -= unit;
+		}
+	}
+	return true;
+}
+
+static uint64_t change8(enum acp_op op, uint64_t *word, uint64_t a, uint64_t b)
+{
+	uint64_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST), new;
+
+	do {
+		new = op == ACP_OP_CAS8 ? (old == a ? b : old) : op == ACP_OP_SWAP8 ? a :
+		      op == ACP_OP_ADD8 ? old + a : op == ACP_OP_XOR8 ? old ^ a :
+		      op == ACP_OP_OR8 ? old | a : old & a;
+	} while (!__atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
+	return old;
+}
+
+static uint32_t change4(enum acp_op op, uint32_t *word, uint32_t a, uint32_t b)
+{
+	uint32_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST), new;
+
+	do {
+		new = op == ACP_OP_CAS4 ? (old == a ? b : old) : op == ACP_OP_SWAP4 ? a :
+		      op == ACP_OP_ADD4 ? old + a : op == ACP_OP_XOR4 ? old ^ a :
+		      op == ACP_OP_OR4 ? old | a : old & a;
+	} while (!__atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_SEQ_CST,
+					      __ATOMIC_SEQ_CST));
+	return old;
+}
+
+static bool local_rank(int rank)
+{
+	return acpx_query_node(rank) == acpx_query_node(fake_rank);
+}
+
+/* Can this be reached at all? */
+static int reach(acp_ga_t ga, uint64_t size, unsigned int access, struct fake_place *place)
+{
+	int status = fake_where(ga, size, access, place);
+
+	if (status)
+		return status;
+	if (fake_is_cut(fake_rank, place->rank))
+		return ACPX_ETIMEOUT;
+	if (fake_is_dead(place->rank) && !(local_rank(place->rank) && place->fixed))
+		return ACPX_ERANK;
+	return 0;
+}
+
+static int read_source(struct access *x)
+{
+	bool atomic = x->op != ACP_OP_COPY;
+	struct fake_place place, dst;
+	uint64_t room;
+	char *word;
+	int status = reach(x->src, x->size, atomic ? ACPX_ACCESS_ATOMIC : ACPX_ACCESS_READ, &place);
+
+	if (!status)
+		status = fake_where(x->dst, x->size, ACPX_ACCESS_WRITE, &dst);
+	if (!status && atomic && (x->src % x->size || x->dst % x->size))
+		status = ACPX_EALIGN;
+	if (status)
+		return status;
+	x->data = malloc(x->size + 1);
+	if (!x->data)
+		abort();
+	if (!atomic)
+		return move(&place, x->data, x->size, false) ? 0 : ACPX_ESTAG;
+	word = fake_bytes(&place, 0, &room);
+	if (!word)
+		return ACPX_ESTAG;
+	if (x->size == 8)
+		*(uint64_t *)(void *)x->data = change8(x->op, (uint64_t *)(void *)word, x->a,
+						       x->b);
+	else
+		*(uint32_t *)(void *)x->data = change4(x->op, (uint32_t *)(void *)word,
+						       (uint32_t)x->a, (uint32_t)x->b);
+	return 0;
+}
+
+static int write_destination(struct access *x)
+{
+	struct fake_place place;
+	int status = reach(x->dst, x->size, ACPX_ACCESS_WRITE, &place);
+
+	if (status)
+		return status;
+	return move(&place, x->data, x->size, true) ? 0 : ACPX_ESTAG;
+}
+
+/* ---- Progress; lock held ---- */
+
+static bool ready(const struct access *x)
+{
+	uint64_t t;
+
+	if (x->phase != NEW)
+		return x->phase == READ;
+	for (t = completed + 1; t <= x->order; t++)
+		if (slot(t)->phase != DONE)
+			return false;
+	return true;
+}
+
+static bool ordered_behind_failure(const struct access *x)
+{
+	uint64_t t;
+
+	for (t = x->seen + 1; t <= x->order; t++)
+		if (slot(t)->status)
+			return true;
+	return false;
+}
+
+static void advance(struct access *x)
+{
+	if (x->phase == NEW) {
+		x->status = ordered_behind_failure(x) ? ACPX_EORDER : read_source(x);
+		x->phase = READ;
+	} else {
+		x->status = write_destination(x);
+		x->phase = DONE;
+	}
+	if (x->status)
+		x->phase = DONE;
+	if (x->phase == DONE) {
+		free(x->data);
+		x->data = NULL;
+	}
+	while (completed < newest && slot(completed + 1)->phase == DONE) {
+		completed++;
+		failed += slot(completed)->status && !slot(completed)->quiet;
+	}
+}
+
+/* One access goes on, any that may. */
+static bool step(void)
+{
+	uint64_t pending = newest - completed, first, i;
+
+	if (!pending)
+		return false;
+	first = draw() % pending;
+	for (i = 0; i < pending; i++) {
+		struct access *x = slot(completed + 1 + (first + i) % pending);
+
+		if (!ready(x))
+			continue;
+		advance(x);
+		pthread_cond_broadcast(&changed);
+		return true;
+	}
+	abort();
+}
+
+static void idle(unsigned int most_us)
+{
+	if (!most_us)
+		return;
+	most_us = (unsigned int)(draw() % (most_us + 1));
+	pthread_mutex_unlock(&lock);
+	usleep(most_us);
+	pthread_mutex_lock(&lock);
+}
+
+static void *run_network(void *arg)
+{
+	pthread_mutex_lock(&lock);
+	while (!stopping) {
+		if (newest == completed) {
+			pthread_cond_wait(&changed, &lock);
+			continue;
+		}
+		idle(IDLE_US + fake_shared->delay_us);
+		step();
+	}
+	pthread_mutex_unlock(&lock);
+	return arg;
+}
+
+static void wait_for(uint64_t ticket)
+{
+	while (completed < ticket) {
+		idle(fake_shared->delay_us);
+		if (completed < ticket)
+			step();
+	}
+}
+
+void fake_gma_open(uint64_t seed)
+{
+	random_state = seed;
+	newest = 1;
+	completed = 1;
+	slot(1)->phase = DONE;
+	if (pthread_create(&network, NULL, run_network, NULL))
+		abort();
+}
+
+void fake_gma_close(void)
+{
+	pthread_mutex_lock(&lock);
+	stopping = true;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	pthread_join(network, NULL);
+}
+
+/* ---- Death ---- */
+
+static void steps(uint64_t count)
+{
+	while (count-- && step())
+		;
+}
+
+/* One step, if it is still time. */
+static bool haunt(uint64_t until)
+{
+	bool more;
+
+	__atomic_fetch_add(&fake_shared->haunting, 1, __ATOMIC_SEQ_CST);
+	more = fake_clock() < until && step();
+	__atomic_fetch_sub(&fake_shared->haunting, 1, __ATOMIC_SEQ_CST);
+	return more;
+}
+
+static void __attribute__((noreturn)) be_ghost(uint64_t count, uint64_t until)
+{
+	libacp_sleep(draw() % GHOST_NS);
+	while (count-- && haunt(until))
+		;
+	__atomic_fetch_sub(&fake_shared->ghosts, 1, __ATOMIC_ACQ_REL);
+	_exit(0);
+}
+
+/* What it sent lives on a little: some of it happens now, some later, some never. */
+static void __attribute__((noreturn)) die(void)
+{
+	uint64_t most = 2 * (newest - completed) + 1;
+	const uint64_t until = fake_clock() + GONE_NS;
+	struct fake_member *m = &fake_shared->members[fake_rank];
+
+	steps(draw() % 4 ? draw() % most : most);
+	__atomic_store_n(&m->condemned, true, __ATOMIC_RELEASE);
+	if (newest != completed && draw() % 2) {
+		__atomic_fetch_add(&fake_shared->ghosts, 1, __ATOMIC_ACQ_REL);
+		if (fork() == 0)
+			be_ghost(draw() % most, until);
+	}
+	kill(getpid(), SIGKILL);
+	for (;;)
+		pause();
+}
+
+void fake_die_at(uint64_t number)
+{
+	pthread_mutex_lock(&lock);
+	if (!number)
+		die();
+	die_at = accesses + number;
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t fake_accesses(void)
+{
+	return __atomic_load_n(&accesses, __ATOMIC_RELAXED);
+}
+
+uint64_t fake_remote_accesses(void)
+{
+	return __atomic_load_n(&remote_accesses, __ATOMIC_RELAXED);
+}
+
+uint64_t fake_trips(void)
+{
+	return __atomic_load_n(&trips, __ATOMIC_RELAXED);
+}
+
+/* ---- Issuing; lock held ---- */
+
+static acp_handle_t make_handle(uint64_t ticket, bool local)
+{
+	return (acp_handle_t)(ticket << 1 | local);
+}
+
+static uint64_t handle_ticket(acp_handle_t handle)
+{
+	uint64_t ticket = (uint64_t)handle >> 1;
+
+	if (handle == (acp_handle_t)ACP_HANDLE_ALL || handle == (acp_handle_t)ACP_HANDLE_CONT)
+		return newest;
+	return ticket <= newest ? ticket : 0;
+}
+
+/* Is this end reached by the calling thread? */
+static bool near(acp_ga_t ga)
+{
+	struct fake_place place;
+
+	if (fake_where(ga, 0, 0, &place))
+		return false;
+	return place.rank == fake_rank || (local_rank(place.rank) && place.fixed);
+}
+
+/* Which other node it has to do with, and where its effects are. */
+static void place_effects(struct access *x)
+{
+	int src = acp_query_rank(x->src), dst = acp_query_rank(x->dst);
+	int here = acpx_query_node(fake_rank);
+	int from = src < 0 ? here : acpx_query_node(src);
+	int to = dst < 0 ? here : acpx_query_node(dst);
+
+	x->home = to == here;
+	x->away = to != here && from != here && to != from;
+	x->node = from != here ? from : to != here ? to : -1;
+	if (x->away)
+		x->node = -2;
+}
+
+/*
+ * The round trip at whose end it is complete: behind a fence in the same one
+ * as what it waits for, else in the next one.  Compare PROTOCOL.md, section 6.
+ */
+static uint64_t trip_of(const struct access *x)
+{
+	uint64_t behind = trips, t;
+	bool fence = x->node >= 0;
+
+	for (t = completed + 1 > DEPTH ? completed + 1 - DEPTH : 1; t <= x->order; t++) {
+		const struct access *y = slot(t);
+
+		if (y->trip <= trips)
+			continue;
+		behind = y->trip > behind ? y->trip : behind;
+		fence = fence && y->node == x->node && !y->away &&
+			(!y->home || (x->home && x->op == ACP_OP_COPY));
+	}
+	if (x->node == -1)
+		return behind;
+	return behind > trips && fence ? behind : behind + 1;
+}
+
+static bool chain_broken(acp_handle_t order)
+{
+	uint64_t t, last = handle_ticket(order);
+
+	if (!quiet_now || order == (acp_handle_t)ACP_HANDLE_NULL)
+		return false;
+	for (t = chain_since; t < last && t < completed;)
+		if (++t + DEPTH <= newest || slot(t)->status)
+			return true;
+	return false;
+}
+
+static bool local_at_once(struct access *x, acp_handle_t order)
+{
+	if (x->order > completed || chain_broken(order) || !near(x->src) || !near(x->dst))
+		return false;
+	x->status = read_source(x);
+	if (!x->status)
+		x->status = write_destination(x);
+	free(x->data);
+	x->data = NULL;
+	return !x->status;
+}
+
+static acp_handle_t issue(struct access *x, acp_handle_t order)
+{
+	acp_handle_t handle;
+	bool local;
+
+	if (!libacp_in())
+		return ACP_HANDLE_NULL;
+	pthread_mutex_lock(&lock);
+	accesses++;
+	if (accesses == die_at && draw() % 2)
+		die();
+	x->order = handle_ticket(order);
+	x->quiet = quiet_now;
+	local = local_at_once(x, order);
+	if (!local) {
+		place_effects(x);
+		remote_accesses += x->node != -1;
+		x->status = 0;
+		if (newest - completed == DEPTH / 2)
+			wait_for(completed + 1);
+		if (chain_broken(order)) {
+			pthread_mutex_unlock(&lock);
+			return ACP_HANDLE_NULL;
+		}
+		x->seen = completed;
+		x->trip = trip_of(x);
+		newest++;
+		if (newest > DEPTH && slot(newest)->status && slot(newest)->quiet) {
+			lost[lost_count % DEPTH].ticket = newest - DEPTH;
+			lost[lost_count++ % DEPTH].status = slot(newest)->status;
+		}
+		*slot(newest) = *x;
+		pthread_cond_broadcast(&changed);
+	}
+	if (accesses == die_at)
+		die();
+	handle = make_handle(newest, local);
+	pthread_mutex_unlock(&lock);
+	return handle;
+}
+
+acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
+{
+	return issue(&(struct access){ .op = ACP_OP_COPY, .dst = dst, .src = src, .size = size },
+		     order);
+}
+
+acp_handle_t acp_cas4(acp_ga_t dst, acp_ga_t src, uint32_t oldval, uint32_t newval,
+		      acp_handle_t order)
+{
+	return issue(&(struct access){ .op = ACP_OP_CAS4, .dst = dst, .src = src, .size = 4,
+				       .a = oldval, .b = newval }, order);
+}
+
+acp_handle_t acp_cas8(acp_ga_t dst, acp_ga_t src, uint64_t oldval, uint64_t newval,
+		      acp_handle_t order)
+{
+	return issue(&(struct access){ .op = ACP_OP_CAS8, .dst = dst, .src = src, .size = 8,
+				       .a = oldval, .b = newval }, order);
+}
+
+#define ATOMIC(name, op_)							\
+	acp_handle_t acp_##name##4(acp_ga_t dst, acp_ga_t src, uint32_t value,	\
+				   acp_handle_t order)				\
+	{									\
+		return issue(&(struct access){ .op = ACP_OP_##op_##4, .dst = dst, .src = src,	\
+					       .size = 4, .a = value }, order);	\
+	}									\
+	acp_handle_t acp_##name##8(acp_ga_t dst, acp_ga_t src, uint64_t value,	\
+				   acp_handle_t order)				\
+	{									\
+		return issue(&(struct access){ .op = ACP_OP_##op_##8, .dst = dst, .src = src,	\
+					       .size = 8, .a = value }, order);	\
+	}
+
+ATOMIC(swap, SWAP)
+ATOMIC(add, ADD)
+ATOMIC(xor, XOR)
+ATOMIC(or, OR)
+ATOMIC(and, AND)
+
+/* ---- Completion ---- */
+
+/* This rank has seen the end of a ticket; lock held. */
+static void saw(uint64_t ticket)
+{
+	uint64_t t;
+
+	for (t = ticket > DEPTH / 2 ? ticket - DEPTH / 2 : 1; t <= ticket; t++)
+		if (slot(t)->trip > trips)
+			trips = slot(t)->trip;
+}
+
+static int status_of(acp_handle_t handle)
+{
+	uint64_t ticket = (uint64_t)handle >> 1;
+
+	if (handle <= 0 || ticket > newest)
+		return ACPX_EOP;
+	if (handle & 1)
+		return 0;
+	if (ticket > completed)
+		return ACPX_EPENDING;
+	return ticket + DEPTH / 2 <= newest ? ACPX_EUNKNOWN : slot(ticket)->status;
+}
+
+static void wait_and_see(acp_handle_t handle)
+{
+	uint64_t ticket;
+
+	pthread_mutex_lock(&lock);
+	ticket = handle_ticket(handle);
+	wait_for(ticket);
+	saw(ticket);
+	pthread_mutex_unlock(&lock);
+}
+
+void acp_complete(acp_handle_t handle)
+{
+	if (!libacp_in() || handle == (acp_handle_t)ACP_HANDLE_NULL)
+		return;
+	wait_and_see(handle);
+	pthread_mutex_lock(&lock);
+	if (failed != failed_known && fake_errors_abort())
+		FAIL("rank %d: acp_complete would have ended the job: an access failed", fake_rank);
+	failed_known = failed;
+	pthread_mutex_unlock(&lock);
+}
+
+int acp_inquire(acp_handle_t handle)
+{
+	uint64_t ticket;
+	int result = 0;
+
+	if (!libacp_in())
+		return 0;
+	pthread_mutex_lock(&lock);
+	ticket = handle_ticket(handle);
+	result = ticket > completed;
+	if (!result)
+		saw(ticket);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+int acpx_status(acp_handle_t handle)
+{
+	int status;
+
+	if (!libacp_in())
+		return ACPX_EABORT;
+	pthread_mutex_lock(&lock);
+	status = status_of(handle);
+	pthread_mutex_unlock(&lock);
+	return status;
+}
+
+const char *acpx_strerror(int status)
+{
+	return status ? "failed" : "success";
+}
+
+bool libacp_quiet(bool quiet)
+{
+	bool former = quiet_now;
+
+	quiet_now = quiet;
+	chain_since = UINT64_MAX;
+	return former;
+}
+
+static int lost_status(uint64_t ticket)
+{
+	int status = 0;
+	unsigned int i;
+
+	pthread_mutex_lock(&lock);
+	if (ticket + DEPTH > newest)
+		status = slot(ticket)->status;
+	for (i = 0; i < DEPTH; i++)
+		if (lost[i].ticket == ticket)
+			status = lost[i].status;
+	pthread_mutex_unlock(&lock);
+	return status;
+}
+
+void libacp_chain(void)
+{
+	pthread_mutex_lock(&lock);
+	chain_since = newest;
+	pthread_mutex_unlock(&lock);
+}
+
+int libacp_ended(acp_handle_t handle)
+{
+	int status = handle == (acp_handle_t)ACP_HANDLE_NULL ? ACPX_EABORT : acpx_status(handle);
+
+	if (status == ACPX_EUNKNOWN)
+		status = lost_status((uint64_t)handle >> 1);
+
+	switch (status) {
+	case 0:
+		return 0;
+	case ACPX_EOP:
+	case ACPX_EALIGN:
+		return -EINVAL;
+	case ACPX_EGA:
+	case ACPX_ESTAG:
+	case ACPX_ERANGE:
+		return -EFAULT;
+	case ACPX_EACCESS:
+		return -EACCES;
+	case ACPX_ERANK:
+		return -EHOSTDOWN;
+	case ACPX_ENOMEM:
+		return -ENOMEM;
+	case ACPX_ETIMEOUT:
+		return -ETIMEDOUT;
+	case ACPX_EPEER:
+		return -ECONNRESET;
+	case ACPX_EROUTE:
+		return -EHOSTUNREACH;
+	case ACPX_EABORT:
+		return -ECANCELED;
+	default:
+		return -EIO;
+	}
+}
+
+int libacp_finish(acp_handle_t handle)
+{
+	if (libacp_in() && handle != (acp_handle_t)ACP_HANDLE_NULL)
+		wait_and_see(handle);
+	return libacp_ended(handle);
+}

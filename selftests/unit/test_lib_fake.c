@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/* The played basic layer does what acp_copy(3) says: tests of a means of testing. */
+#include "fake_acp.h"
+#include "middle.h"
+#include "test.h"
+
+#define PAGE	4096
+
+static char memory[2 * PAGE] __attribute__((aligned(PAGE)));
+
+static acp_ga_t own_memory(acp_atkey_t *key)
+{
+	*key = acp_register_memory(memory, sizeof(memory), 0);
+	return acp_query_ga(*key, memory);
+}
+
+static void count_trips(void *arg)
+{
+	acp_ga_t there = acp_query_starter_ga(1), own;
+	uint64_t begin = fake_trips();
+	acp_atkey_t key;
+	acp_handle_t h;
+
+	(void)arg;
+	if (acp_rank())
+		return;
+	own = own_memory(&key);
+	h = acp_cas8(own, there, 0, 1, ACP_HANDLE_NULL);
+	h = acp_copy(own + 8, there, 64, h);
+	CHECK_EQ(libacp_finish(h), 0);
+	CHECK_EQ(fake_trips() - begin, 1);
+	CHECK_EQ(memory[8], 1);
+	h = acp_copy(there + 64, own, 64, ACP_HANDLE_NULL);
+	h = acp_copy(there, own, 8, h);
+	h = acp_add8(own, there + 8, 1, h);
+	acp_complete(h);
+	CHECK_EQ(fake_trips() - begin, 2);
+	h = acp_copy(own, there, 8, ACP_HANDLE_NULL);
+	acp_complete(acp_copy(there, own, 8, h));
+	CHECK_EQ(fake_trips() - begin, 4);
+	h = acp_copy(own, own + 8, 8, ACP_HANDLE_NULL);
+	acp_complete(h);
+	CHECK_EQ(fake_trips() - begin, 4);
+	CHECK_EQ(acp_unregister_memory(key), 0);
+	CHECK_EQ(fake_regions(), 0);
+}
+
+TEST(fake__trips)
+{
+	struct fake_acp f = { .ranks = 2 };
+
+	fake_run(&f, count_trips, NULL);
+	CHECK_EQ(f.dead, 0);
+}
+
+static void fail_in_order(void *arg)
+{
+	acp_ga_t there = acp_query_starter_ga(1), own;
+	acp_handle_t bad, behind, other;
+	acp_atkey_t key;
+
+	(void)arg;
+	if (acp_rank())
+		return;
+	own = own_memory(&key);
+	libacp_quiet(true);
+	bad = acp_copy(own, there + acpx_starter_size(), 8, ACP_HANDLE_NULL);
+	behind = acp_copy(there, own, 8, bad);
+	other = acp_copy(there, own, 8, ACP_HANDLE_NULL);
+	libacp_quiet(false);
+	acp_complete(other);
+	CHECK_EQ(acpx_status(bad), ACPX_ERANGE);
+	CHECK_EQ(acpx_status(behind), ACPX_EORDER);
+	CHECK_EQ(acpx_status(other), 0);
+	acp_unregister_memory(key);
+}
+
+TEST(fake__failures)
+{
+	struct fake_acp f = { .ranks = 2 };
+
+	fake_run(&f, fail_in_order, NULL);
+}
+
+#define ADDS	2000
+
+static void add_all(void *arg)
+{
+	acp_ga_t own;
+	acp_atkey_t key;
+	int i;
+
+	(void)arg;
+	own = own_memory(&key);
+	for (i = 0; i < ADDS; i++)
+		acp_add8(own, acp_query_starter_ga(i % acp_procs()), 1, ACP_HANDLE_NULL);
+	acp_complete(ACP_HANDLE_ALL);
+	acp_sync();
+	acp_complete(acp_copy(own, acp_query_starter_ga(0), 8, ACP_HANDLE_NULL));
+	CHECK_EQ(*(uint64_t *)(void *)memory, ADDS);
+	acp_unregister_memory(key);
+}
+
+TEST(fake__atomics)
+{
+	struct fake_acp f = { .ranks = 4, .nodes = 2 };
+
+	fake_run(&f, add_all, NULL);
+}
+
+static void die_writing(void *arg)
+{
+	acp_ga_t own, there = acp_query_starter_ga(0);
+	acp_atkey_t key;
+	int i;
+
+	(void)arg;
+	own = own_memory(&key);
+	if (acp_rank() == 0) {
+		while (acpx_peer_state(1) != ACPX_PEER_DOWN)
+			libacp_sleep(1000);
+		CHECK_EQ(acp_sync(), -1);
+	}
+	fake_die_at(10);
+	for (i = 1; i < 100 && acp_rank(); i++) {
+		*(uint64_t *)(void *)memory = 1;
+		acp_copy(there, own, 8, ACP_HANDLE_ALL);
+	}
+}
+
+TEST(fake__death)
+{
+	struct fake_acp f = { .ranks = 2 };
+
+	fake_run(&f, die_writing, NULL);
+	CHECK_EQ(f.dead, 1);
+	CHECK(WIFSIGNALED(f.status[1]));
+}
+
+static void be_cut(void *arg)
+{
+	acp_ga_t own, there = acp_query_starter_ga(1);
+	acp_atkey_t key;
+
+	(void)arg;
+	own = own_memory(&key);
+	if (acp_rank() == 0) {
+		libacp_quiet(true);
+		CHECK_EQ(acpx_peer_state(1), ACPX_PEER_UP);
+		fake_cut(1, true);
+		CHECK(libacp_finish(acp_copy(there, own, 8, ACP_HANDLE_NULL)) < 0);
+		CHECK_EQ(acpx_peer_state(1), ACPX_PEER_DOWN);
+		fake_cut(1, false);
+		CHECK_EQ(libacp_finish(acp_copy(there, own, 8, ACP_HANDLE_NULL)), 0);
+		CHECK_EQ(acpx_peer_state(1), ACPX_PEER_BACK);
+	}
+	acp_unregister_memory(key);
+}
+
+TEST(fake__cut)
+{
+	struct fake_acp f = { .ranks = 3 };
+
+	fake_run(&f, be_cut, NULL);
+}
+
+TEST_MAIN

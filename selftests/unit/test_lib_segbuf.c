@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+/* Segmented buffers on the played basic layer: order, bytes, and who dies when. */
+#include "chan_play.h"
+#include "middle.h"
+
+static size_t ring_bytes(size_t segsize, size_t segnum)
+{
+	return (segsize * segnum + 4095) / 4096 * 4096;
+}
+
+/* ---- A stream of segments ---- */
+
+struct stream {
+	size_t segsize, segnum;
+	uint64_t count;
+};
+
+static void fill(acp_segbuf_t s, unsigned char *ring, const struct stream *st, uint64_t n)
+{
+	while (acp_isready_segbuf(s))
+		libacp_sleep(1000);
+	CHECK_EQ(acp_query_segbuf_tail(s), n);
+	play_fill(ring + n % st->segnum * st->segsize, st->segsize, 77, n);
+	CHECK_EQ(acp_ack_segbuf(s), 0);
+	CHECK_EQ(acp_query_segbuf_tail(s), n + 1);
+	CHECK((uint64_t)acp_query_segbuf_sent(s) <= n + 1);
+	CHECK((uint64_t)acp_query_segbuf_head(s) <= n + 1);
+}
+
+static void drain(acp_segbuf_t s, unsigned char *ring, const struct stream *st, uint64_t n)
+{
+	while (acp_isacked_segbuf(s))
+		libacp_sleep(1000);
+	CHECK_EQ(acp_query_segbuf_head(s), n);
+	CHECK((uint64_t)acp_query_segbuf_tail(s) > n);
+	CHECK(play_is(ring + n % st->segnum * st->segsize, st->segsize, 77, n));
+	CHECK_EQ(acp_ready_segbuf(s), 0);
+}
+
+static void end_well(acp_segbuf_t s)
+{
+	CHECK_EQ(acp_free_segbuf(s), -1);
+	CHECK_EQ(acp_disconnect_segbuf(s), 0);
+	CHECK_EQ(acp_disconnect_segbuf(s), -1);
+	CHECK_EQ(acp_query_segbuf_head(s), -1);
+	CHECK_EQ(acp_free_segbuf(s), 0);
+}
+
+static void stream(void *arg)
+{
+	const struct stream *st = arg;
+	unsigned char *ring = play_memory(ring_bytes(st->segsize, st->segnum));
+	acp_segbuf_t s;
+	uint64_t n;
+
+	if (acp_rank() == 0)
+		s = acp_create_src_segbuf(1, ring, st->segsize, st->segnum);
+	else
+		s = acp_create_dst_segbuf(0, ring, st->segsize, st->segnum);
+	CHECK(s);
+	CHECK_EQ(acp_connect_segbuf(s), 0);
+	CHECK_EQ(acp_isconnected_segbuf(s), 0);
+	for (n = 0; n < st->count; n++)
+		if (acp_rank() == 0)
+			fill(s, ring, st, n);
+		else
+			drain(s, ring, st, n);
+	end_well(s);
+	play_leave();
+}
+
+TEST(segbuf__stream)
+{
+	uint64_t count = getenv("ACP_TEST_LONG") ? 5000 : 100;
+	struct stream shapes[] = { { 1000, 5, count }, { 8, 64, count }, { 1, 1, count / 5 + 1 },
+				   { 10000, 3, count / 2 } };
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		struct fake_acp f = { .ranks = 2, .nodes = 1 + (int)i % 2 };
+
+		fake_run(&f, stream, &shapes[i]);
+	}
+}
+
+/* ---- Several ---- */
+
+#define RINGS	3
+#define SEGMENTS 4
+#define BYTES	100
+
+/* To and from everybody else, connected in any order. */
+static void several(void *arg)
+{
+	struct stream st = { BYTES, SEGMENTS, 20 };
+	unsigned char *rings[8][RINGS][2];
+	acp_segbuf_t s[8][RINGS][2];
+	int me = acp_rank(), procs = acp_procs(), r, k, d;
+	uint64_t n;
+
+	(void)arg;
+	for (k = 0; k < RINGS; k++)
+		for (r = 0; r < procs; r++)
+			for (d = 0; d < 2 && r != me; d++) {
+				rings[r][k][d] = play_memory(4096);
+				s[r][k][d] = (d ? acp_create_src_segbuf : acp_create_dst_segbuf)
+						(r, rings[r][k][d], BYTES, SEGMENTS);
+				CHECK(s[r][k][d]);
+			}
+	for (k = RINGS - 1; k >= 0; k--)
+		for (r = 0; r < procs; r++)
+			for (d = 0; d < 2 && r != me; d++)
+				CHECK_EQ(acp_connect_segbuf(s[r][k][d]), 0);
+	for (n = 0; n < st.count; n++)
+		for (d = 1; d >= 0; d--)
+			for (k = 0; k < RINGS; k++)
+				for (r = 0; r < procs; r++)
+					if (r != me)
+						(d ? fill : drain)(s[r][k][d], rings[r][k][d], &st,
+								   n);
+	for (k = 0; k < RINGS; k++)
+		for (r = 0; r < procs; r++)
+			for (d = 0; d < 2 && r != me; d++)
+				CHECK_EQ(acp_disconnect_segbuf(s[r][k][d]), 0);
+	for (k = 0; k < RINGS; k++)
+		for (r = 0; r < procs; r++)
+			for (d = 0; d < 2 && r != me; d++)
+				CHECK_EQ(acp_free_segbuf(s[r][k][d]), 0);
+	play_leave();
+}
+
+TEST(segbuf__several)
+{
+	struct fake_acp f = { .ranks = 3, .nodes = 2 };
+
+	fake_run(&f, several, NULL);
+}
+
+/* The protocol's words at the edges: full, empty, disconnected. */
+static void edges(void *arg)
+{
+	unsigned char *ring = play_memory(4096);
+	acp_segbuf_t s;
+	int i;
+
+	(void)arg;
+	if (acp_rank() == 0) {
+		s = acp_create_src_segbuf(1, ring, 10, 3);
+		CHECK_EQ(acp_query_segbuf_tail(s), -1);
+		CHECK_EQ(acp_ack_segbuf(s), -1);
+		CHECK_EQ(acp_connect_segbuf(s), 0);
+		CHECK_EQ(acp_ready_segbuf(s), -1);
+		CHECK_EQ(acp_isacked_segbuf(s), -1);
+		for (i = 0; i < 3; i++) {
+			CHECK_EQ(acp_isready_segbuf(s), 0);
+			ring[i * 10] = (unsigned char)i;
+			CHECK_EQ(acp_ack_segbuf(s), 0);
+		}
+		CHECK_EQ(acp_isready_segbuf(s), 1);
+		CHECK_EQ(acp_ack_segbuf(s), -1);
+		while (acp_query_segbuf_sent(s) < 3)
+			libacp_sleep(1000);
+		CHECK_EQ(acp_query_segbuf_head(s), 0);
+		CHECK_EQ(acp_sync(), 0);
+		CHECK_EQ(acp_disconnect_segbuf(s), 0);
+		CHECK_EQ(acp_ack_segbuf(s), -1);
+		CHECK_EQ(acp_free_segbuf(s), 0);
+	} else {
+		s = acp_create_dst_segbuf(0, ring, 10, 3);
+		CHECK_EQ(acp_connect_segbuf(s), 0);
+		CHECK_EQ(acp_query_segbuf_sent(s), -1);
+		CHECK_EQ(acp_ack_segbuf(s), -1);
+		CHECK_EQ(acp_isready_segbuf(s), -1);
+		CHECK_EQ(acp_sync(), 0);
+		/* What was acked is there after the source has disconnected, then nothing. */
+		libacp_sleep(5000000);
+		for (i = 0; i < 3; i++) {
+			CHECK_EQ(acp_isacked_segbuf(s), 0);
+			CHECK_EQ(ring[i * 10], i);
+			CHECK_EQ(acp_ready_segbuf(s), 0);
+		}
+		while ((i = acp_isacked_segbuf(s)) == 1)
+			libacp_sleep(1000);
+		CHECK_EQ(i, -1);
+		CHECK_EQ(acp_ready_segbuf(s), -1);
+		CHECK_EQ(acp_disconnect_segbuf(s), 0);
+		CHECK_EQ(acp_free_segbuf(s), 0);
+	}
+	play_leave();
+}
+
+TEST(segbuf__edges)
+{
+	struct fake_acp f = { .ranks = 2 };
+
+	fake_run(&f, edges, NULL);
+}
+
+/* More than 100 in the life of a process, and nothing left of them. */
+static void again(void *arg)
+{
+	unsigned char *ring = play_memory(4096);
+	acp_segbuf_t s;
+	uint64_t i;
+
+	for (i = 0; i < *(uint64_t *)arg; i++) {
+		s = acp_rank() ? acp_create_dst_segbuf(0, ring, 100, 4)
+			       : acp_create_src_segbuf(1, ring, 100, 4);
+		CHECK_EQ(acp_connect_segbuf(s), 0);
+		CHECK_EQ(acp_disconnect_segbuf(s), 0);
+		CHECK_EQ(acp_free_segbuf(s), 0);
+	}
+	play_leave();
+}
+
+TEST(segbuf__again_and_again)
+{
+	uint64_t count = getenv("ACP_TEST_LONG") ? 2000 : 120;
+	struct fake_acp f = { .ranks = 2, .nodes = 1, .heap_size = 20000 };
+
+	fake_run(&f, again, &count);
+}
+
+/* ---- Mistakes ---- */
+
+static void mistakes(void *arg)
+{
+	unsigned char *ring = play_memory(4096);
+	int other = 1 - acp_rank();
+	acp_segbuf_t s;
+
+	(void)arg;
+	CHECK(!acp_create_src_segbuf(-1, ring, 1, 1));
+	CHECK(!acp_create_src_segbuf(2, ring, 1, 1));
+	CHECK(!acp_create_src_segbuf(acp_rank(), ring, 1, 1));
+	CHECK(!acp_create_src_segbuf(other, NULL, 1, 1));
+	CHECK(!acp_create_src_segbuf(other, ring, 0, 1));
+	CHECK(!acp_create_dst_segbuf(other, ring, 1, 0));
+	CHECK(!acp_create_dst_segbuf(other, ring, SIZE_MAX / 2, 4));
+	CHECK(!acp_create_dst_segbuf(other, ring, 2, SIZE_MAX / 4));
+	CHECK_EQ(acp_connect_segbuf(NULL), 1);
+	CHECK_EQ(acp_isconnected_segbuf(NULL), -1);
+	CHECK_EQ(acp_ack_segbuf(NULL), -1);
+	CHECK_EQ(acp_ready_segbuf(NULL), -1);
+	CHECK_EQ(acp_isready_segbuf(NULL), -1);
+	CHECK_EQ(acp_isacked_segbuf(NULL), -1);
+	CHECK_EQ(acp_query_segbuf_head(NULL), -1);
+	CHECK_EQ(acp_query_segbuf_sent(NULL), -1);
+	CHECK_EQ(acp_disconnect_segbuf(NULL), -1);
+	CHECK_EQ(acp_free_segbuf(NULL), -1);
+	/* Rings that differ do not connect. */
+	s = acp_rank() ? acp_create_dst_segbuf(0, ring, 100, 4)
+		       : acp_create_src_segbuf(1, ring, 100, 5);
+	CHECK_EQ(acp_connect_segbuf(s), 1);
+	CHECK_EQ(acp_disconnect_segbuf(s), -1);
+	CHECK_EQ(acp_free_segbuf(s), -1);
+	play_leave();
+}
+
+TEST(segbuf__mistakes)
+{
+	struct fake_acp f = { .ranks = 2 };
+
+	fake_run(&f, mistakes, NULL);
+}
+
+/* ---- Leaving and death ---- */
+
+/* The source goes to the last barrier without a word. */
+static void leave_connected(void *arg)
+{
+	unsigned char *ring = play_memory(4096);
+	acp_segbuf_t s;
+	int i;
+
+	(void)arg;
+	if (acp_rank() == 0) {
+		s = acp_create_src_segbuf(1, ring, 100, 4);
+		CHECK_EQ(acp_connect_segbuf(s), 0);
+		CHECK_EQ(acp_ack_segbuf(s), 0);
+		CHECK(acp_create_dst_segbuf(1, play_memory(4096), 100, 4));
+	} else {
+		s = acp_create_dst_segbuf(0, ring, 100, 4);
+		CHECK_EQ(acp_connect_segbuf(s), 0);
+		while (acp_isacked_segbuf(s))
+			libacp_sleep(1000);
+		CHECK_EQ(acp_ready_segbuf(s), 0);
+		while ((i = acp_isacked_segbuf(s)) == 1)
+			libacp_sleep(1000);
+		CHECK_EQ(i, -1);
+	}
+	play_leave();
+}
+
+TEST(segbuf__leave_connected)
+{
+	struct fake_acp f = { .ranks = 2 };
+
+	fake_run(&f, leave_connected, NULL);
+}
+
+static void one_dies(void *arg)
+{
+	struct stream st = { 500, 4, 100000 };
+	unsigned char *ring = play_memory(4096);
+	bool source = (acp_rank() == 0) == !arg;
+	acp_segbuf_t s = (source ? acp_create_src_segbuf : acp_create_dst_segbuf)
+				(1 - acp_rank(), ring, st.segsize, st.segnum);
+	uint64_t n = 0;
+	int i = 0;
+
+	CHECK(s);
+	if (acp_connect_segbuf(s) == 0)
+		for (; i != -1; n++) {
+			while ((i = (source ? acp_isready_segbuf : acp_isacked_segbuf)(s)) == 1)
+				libacp_sleep(1000);
+			if (i)
+				break;
+			if (!source)
+				CHECK(play_is(ring + n % st.segnum * st.segsize, st.segsize, 77,
+					      n));
+			else
+				play_fill(ring + n % st.segnum * st.segsize, st.segsize, 77, n);
+			i = (source ? acp_ack_segbuf : acp_ready_segbuf)(s);
+		}
+	acp_disconnect_segbuf(s);
+	CHECK_EQ(acp_free_segbuf(s), -1);
+	libacp_meet_settle();
+	libacp_chan_close();
+}
+
+TEST(segbuf__death)
+{
+	int round, rounds = getenv("ACP_TEST_LONG") ? 300 : 8;
+	uint64_t seed = (uint64_t)getpid();
+	char yes = 1;
+
+	printf("# seed %llu\n", (unsigned long long)seed);
+	for (round = 0; round < rounds; round++) {
+		struct fake_acp f = { .ranks = 2, .nodes = 1 + round % 2, .speed = 50 };
+
+		f.die[1] = 1 + play_mix(seed + (uint64_t)round) % 100;
+		fake_run(&f, one_dies, round / 2 % 2 ? &yes : NULL);
+		CHECK_EQ(f.dead, 1);
+	}
+}
+
+TEST_MAIN

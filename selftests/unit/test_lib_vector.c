@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+/* Vectors against arrays of bytes. */
+#define TYPE	vector
+#define RING	0
+#include "bytes_faults_play.h"
+
+TEST(vector__random_steps__one_rank)
+{
+	play(1, 1, play_steps);
+}
+
+TEST(vector__random_steps__one_node)
+{
+	play(3, 1, play_steps);
+}
+
+TEST(vector__random_steps__three_nodes)
+{
+	play(3, 3, play_steps);
+}
+
+TEST(vector__allocations_fail__one_rank)
+{
+	play(1, 1, play_exhaustion);
+}
+
+TEST(vector__allocations_fail__one_node)
+{
+	play(3, 1, play_exhaustion);
+}
+
+TEST(vector__allocations_fail__three_nodes)
+{
+	play(3, 3, play_exhaustion);
+}
+
+TEST(vector__bad_arguments__one_rank)
+{
+	play(1, 1, play_bad_arguments);
+}
+
+TEST(vector__bad_arguments__one_node)
+{
+	play(3, 1, play_bad_arguments);
+}
+
+TEST(vector__bad_arguments__three_nodes)
+{
+	play(3, 3, play_bad_arguments);
+}
+
+TEST(vector__round_trips)
+{
+	play(2, 2, play_trips);
+}
+
+TEST(vector__node_out_of_reach)
+{
+	play(3, 3, play_cut);
+}
+
+TEST(vector__user_dies__one_node)
+{
+	play_deaths(1);
+}
+
+TEST(vector__user_dies__three_nodes)
+{
+	play_deaths(3);
+}
+
+TEST(vector__another_thread_fails)
+{
+	play_with_failing_thread();
+}
+
+TEST_MAIN
