@@ -25,6 +25,7 @@ void libacp_request_done(struct chitem *ch, size_t result)
 {
 	struct chreqitem *r = ch->first;
 
+	ch->done++;
 	ch->first = r->next;
 	if (ch->next == r)
 		ch->next = r->next;
@@ -40,7 +41,7 @@ void libacp_request_done(struct chitem *ch, size_t result)
 	r->size = result;
 	r->ch = NULL;
 	r->next = NULL;
-	__atomic_store_n(&r->done, true, __ATOMIC_RELEASE);
+	r->done = true;
 }
 
 void libacp_request_fail(struct chitem *ch)
@@ -189,39 +190,72 @@ acp_request_t acp_nbfree_ch(acp_ch_t ch)
 
 /* ---- Waiting ---- */
 
-static bool is_done(const struct chreqitem *r)
+/* What a request waits for. */
+struct awaited {
+	acp_handle_t access;		/* if that is one of ours, or NULL */
+	bool long_one;
+};
+
+/* What the first request of an end waits for: an access? */
+static acp_handle_t awaited_access(const struct chitem *ch)
 {
-	return __atomic_load_n(&r->done, __ATOMIC_ACQUIRE);
+	const struct chreqitem *r = ch->first;
+
+	if (r == ch->next || ch->end.state != LIBACP_END_MET ||
+	    (ch->end.sending && r->way != LIBACP_BY_FRAME))
+		return ACP_HANDLE_NULL;
+	return r->access[1] == (acp_handle_t)ACP_HANDLE_NULL ? r->access[0] : r->access[1];
 }
 
-/* The request's own channel at each look, all the others at some. */
-static bool look(struct chreqitem *r, unsigned int number)
+/*
+ * Where several were done since the last wait, more of them will be if the
+ * others may run for a while; and a loan's return takes long.
+ */
+static bool is_long(struct chitem *ch)
 {
-	if (is_done(r))
-		return true;
+	bool several = ch->done > ch->done_before + 1;
+
+	ch->done_before = ch->done;
+	return several || (ch->end.sending && ch->first != ch->next &&
+			   ch->first->way == LIBACP_BY_LOAN);
+}
+
+/*
+ * The request's own channel at each look, all the others at some.  True if it
+ * is done, with its result, and forgotten; else what it waits for.
+ */
+static bool look(struct chreqitem *r, unsigned int number, size_t *result, struct awaited *what)
+{
+	bool done;
+
 	libacp_meet_lock();
 	if (!r->done)
 		libacp_end_progress(&r->ch->end);
 	if (!r->done && number % LOOKS == 0)
 		libacp_meet_progress();
+	done = r->done;
+	if (done) {
+		*result = r->size;
+		forget_request(r);
+	} else {
+		what->access = awaited_access(r->ch);
+		what->long_one = number == 1 ? is_long(r->ch) : what->long_one;
+	}
 	libacp_meet_unlock();
-	return is_done(r);
+	return done;
 }
 
 size_t acp_wait_ch(acp_request_t request)
 {
 	struct libacp_patience patience = { 0 };
+	struct awaited what = { ACP_HANDLE_NULL, false };
 	unsigned int looks = 0;
 	size_t result;
 
 	if (!request || acp_rank() < 0)
 		return FAILED;
-	while (!look(request, patience.sleep ? 0 : ++looks))
-		libacp_meet_wait(&patience);
-	libacp_meet_lock();
-	result = request->size;
-	forget_request(request);
-	libacp_meet_unlock();
+	while (!look(request, patience.sleep ? 0 : ++looks, &result, &what))
+		libacp_meet_wait(&patience, what.access, what.long_one);
 	return result;
 }
 

@@ -29,7 +29,7 @@
 
 #pragma GCC visibility push(hidden)
 
-#define LIBACP_EAGER		LIBACP_FRAME_BYTES	/* bytes of a message, at most */
+#define LIBACP_EAGER		4096u	/* bytes of a message or a part, at most */
 #define LIBACP_LOANS		32u	/* messages of a channel that are lent at a time */
 #define LIBACP_BOUNCE		4096u	/* bytes, for fetching where nothing can be registered */
 #define LIBACP_QUARTERS		4u	/* of a ring */
@@ -92,6 +92,7 @@ struct chitem {
 	bool closing;			/* a free was requested */
 	bool closed;			/* the CLOSE frame is on its way, or has come */
 	bool freed;			/* the free request is done: nobody knows this end */
+	uint64_t done, done_before;	/* requests, in all, and before the last wait */
 
 	/* sender */
 	struct chreqitem *fresh;	/* in [first, next): the first one not put yet */
@@ -102,7 +103,6 @@ struct chitem {
 
 	/* receiver */
 	uint64_t head, credited;	/* positions: read, told to the sender */
-	uint32_t seen;			/* see libacp_ring_look() */
 	uint64_t awaited, arrived;	/* bytes of a message in parts; awaited 0: none */
 	acp_handle_t taking, answering;	/* fetch of the sender's first frames; the answer */
 	acp_handle_t telling;		/* newest count in the sender's block */

@@ -643,33 +643,52 @@ static bool alone_on_cpu(void)
 	return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
 }
 
-static void look_again(void)
+static void pause_cpu(void)
 {
-	if (alone_on_cpu()) {
-		sched_yield();
-		return;
-	}
 #if __has_builtin(__builtin_ia32_pause)
 	__builtin_ia32_pause();
 #endif
 }
 
-void libacp_meet_wait(struct libacp_patience *patience)
+/* Look again at once, for SPIN_NS?  Whoever shares the only processor leaves it to the others. */
+static bool spin(struct libacp_patience *p)
 {
-	if (!patience->sleep) {
-		look_again();
-		if (patience->looks++ % LOOKS)
-			return;
-		if (!patience->since)
-			patience->since = libacp_now();
-		else if (libacp_now() - patience->since > SPIN_NS)
-			patience->sleep = SLEEP_MIN;
+	if (alone_on_cpu())
+		sched_yield();
+	else
+		pause_cpu();
+	if (p->looks++ % LOOKS)
+		return true;
+	if (!p->since)
+		p->since = libacp_now();
+	return libacp_now() - p->since < SPIN_NS;
+}
+
+static void wait_for(acp_handle_t access)
+{
+	bool quiet = libacp_quiet(true);
+
+	libacp_finish(access);
+	libacp_quiet(quiet);
+}
+
+void libacp_meet_wait(struct libacp_patience *p, acp_handle_t access, bool long_one)
+{
+	const bool in_the_way = alone_on_cpu();
+
+	if ((p->sleep || in_the_way) && acp_inquire(access)) {
+		wait_for(access);
 		return;
 	}
-	libacp_sleep(patience->sleep);
-	patience->sleep *= 2;
-	if (patience->sleep > SLEEP_MAX)
-		patience->sleep = SLEEP_MAX;
+	if (!p->sleep) {
+		if (!(long_one && in_the_way) && spin(p))
+			return;
+		p->sleep = SLEEP_MIN;
+	}
+	libacp_sleep(p->sleep);
+	p->sleep *= 2;
+	if (p->sleep > SLEEP_MAX)
+		p->sleep = SLEEP_MAX;
 }
 
 /* ---- The end of a rank ---- */
@@ -710,7 +729,7 @@ static void wait_until(bool (*reached)(void))
 		libacp_meet_unlock();
 		if (done)
 			return;
-		libacp_meet_wait(&patience);
+		libacp_meet_wait(&patience, ACP_HANDLE_NULL, false);
 	}
 }
 

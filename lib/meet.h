@@ -112,13 +112,13 @@ struct libacp_end {
 	uint64_t pause, again;		/* ns; when to try once more */
 	bool posted;
 
-	/* the first word of the other end's block, fetched now and then while it is waited for */
+	/* the first word of the other end's block, fetched now and then while waited for */
 	struct libacp_offer *probe;	/* where it comes, NULL: none is under way */
 	acp_handle_t probing;
 	uint64_t probe_at;		/* ns, 0: not waited for */
 
 	bool exposed;			/* the partner may write to the block */
-	uint64_t lost_at;		/* ns: the end was lost, and nobody here needs it any more */
+	uint64_t lost_at;		/* ns: the end was lost, nobody here needs it */
 };
 
 /*
@@ -166,13 +166,17 @@ acp_handle_t libacp_end_add(struct libacp_end *end, size_t offset, uint64_t valu
 void libacp_end_progress(struct libacp_end *end);
 void libacp_meet_progress(void);
 
-/* Waiting without the lock: look, and sleep more and more.  All zero at first. */
+/*
+ * Waiting without the lock: look, and sleep more and more.  All zero at first.
+ * What is waited for may be an access of this process (else ACP_HANDLE_NULL),
+ * or may be known to take long.
+ */
 struct libacp_patience {
 	uint64_t since, sleep;
 	unsigned int looks;
 };
 
-void libacp_meet_wait(struct libacp_patience *patience);
+void libacp_meet_wait(struct libacp_patience *patience, acp_handle_t access, bool long_one);
 
 /*
  * Before the last barrier of a rank: finish what was asked for, as far as the

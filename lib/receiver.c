@@ -31,12 +31,10 @@ static void tell_consumed(struct chitem *ch)
 	ch->credited = ch->head;
 }
 
-/* Give a frame's place back, cleared. */
+/* Give a frame's place back. */
 static void consume(struct chitem *ch, const struct libacp_frame *f)
 {
-	libacp_ring_clear(sink(ch)->ring, ch->head, f->words);
 	ch->head += f->words;
-	ch->seen = 0;
 	if (ch->head - ch->credited >= LAZY)
 		tell_consumed(ch);
 }
@@ -160,7 +158,8 @@ static void take_whole(struct chitem *ch, const struct libacp_frame *f)
 		return;
 	if (r->size > f->size)
 		r->size = f->size;
-	libacp_ring_read(sink(ch)->ring, ch->head, f, r->buffer, (uint32_t)r->size);
+	if (r->size)
+		memcpy(r->buffer, f->payload, r->size);
 	begun(ch);
 }
 
@@ -170,7 +169,7 @@ static bool take_first(struct chitem *ch, const struct libacp_frame *f)
 
 	if (f->size != sizeof(size) || ch->awaited)
 		return false;
-	libacp_ring_read(sink(ch)->ring, ch->head, f, &size, sizeof(size));
+	memcpy(&size, f->payload, sizeof(size));
 	if (!size)
 		return false;
 	ch->awaited = size;
@@ -192,8 +191,7 @@ static bool take_part(struct chitem *ch, const struct libacp_frame *f)
 	if (room > f->size)
 		room = f->size;
 	if (room)
-		libacp_ring_read(sink(ch)->ring, ch->head, f, r->buffer + ch->arrived,
-				 (uint32_t)room);
+		memcpy(r->buffer + ch->arrived, f->payload, room);
 	ch->arrived += f->size;
 	return true;
 }
@@ -204,7 +202,7 @@ static bool take_loan(struct chitem *ch, const struct libacp_frame *f)
 
 	if (f->size != sizeof(loan))
 		return false;
-	libacp_ring_read(sink(ch)->ring, ch->head, f, &loan, sizeof(loan));
+	memcpy(&loan, f->payload, sizeof(loan));
 	if (!loan.size || acp_query_rank(loan.ga) != acp_query_rank(ch->end.there))
 		return false;
 	/* A sender that lost us has taken it back, and its address may be another's now. */
@@ -222,9 +220,11 @@ static bool take_loan(struct chitem *ch, const struct libacp_frame *f)
 /* False: that cannot be. */
 static bool take(struct chitem *ch, const struct libacp_frame *f)
 {
-	if (ch->awaited && f->kind != LIBACP_FRAME_PART)
+	if (ch->awaited && f->kind != LIBACP_FRAME_PART && f->kind != LIBACP_FRAME_SKIP)
 		return false;
 	switch (f->kind) {
+	case LIBACP_FRAME_SKIP:
+		return true;
 	case LIBACP_FRAME_WHOLE:
 		take_whole(ch, f);
 		return true;
@@ -258,14 +258,12 @@ static void end_parts(struct chitem *ch)
 static bool take_frame(struct chitem *ch)
 {
 	struct libacp_frame f;
-	int there;
 
 	if (ch->closed || !ch->next || (ch->next->kind == LIBACP_FREE && ch->next != ch->first))
 		return false;
-	there = libacp_ring_look(sink(ch)->ring, ch->head, &ch->seen, &f);
-	if (there == 0)
+	if (!libacp_ring_look(sink(ch)->ring, ch->head, &f))
 		return false;
-	if (there < 0 || !take(ch, &f)) {
+	if (!take(ch, &f)) {
 		libacp_end_lose(&ch->end);
 		return false;
 	}

@@ -1,124 +1,78 @@
 // SPDX-License-Identifier: MIT
 /* Frames in a ring: see ring.h. */
-#include <errno.h>
 #include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "ring.h"
 
-#define MASK		(LIBACP_RING_WORDS - 1)
-#define HEAD		3u		/* bytes before the first piece */
-#define ONES		0x0101010101010101ull
-#define FRAME_WORDS	(LIBACP_FRAME_BYTES / 8 + LIBACP_FRAME_BYTES / LIBACP_PIECE / 8 + 3)
+#define KIND_BITS	4
+#define SIZE_BITS	16
+#define POSITION_SHIFT	(KIND_BITS + SIZE_BITS)
 
-/* A frame in a row. */
-union row {
-	uint64_t words[FRAME_WORDS];
-	uint8_t bytes[FRAME_WORDS * 8];
-};
-
-static bool has_zero_byte(uint64_t word)
+static uint64_t make_head(uint64_t at, enum libacp_frame_kind kind, uint32_t size)
 {
-	return (word - ONES) & ~word & ONES << 7;
+	return at << POSITION_SHIFT | (uint64_t)size << KIND_BITS | kind;
 }
 
-/* A number other than 0 that is not among at most 254. */
-static uint8_t absent(const uint8_t *bytes, uint32_t size)
+static uint64_t digest(uint64_t head, const void *payload, uint32_t size)
 {
-	uint64_t present[4] = { 1, 0, 0, 0 };
-	uint32_t i;
-
-	for (i = 0; i < size; i++)
-		present[bytes[i] >> 6] |= 1ull << (bytes[i] & 63);
-	for (i = 0; !~present[i]; i++)
-		;
-	return (uint8_t)(i * 64 + (uint32_t)__builtin_ctzll(~present[i]));
+	return XXH3_64bits_withSeed(payload, size, head);
 }
 
-static void mix(uint8_t *to, const uint8_t *from, uint32_t size, uint8_t mask)
+static uint64_t *word_at(uint64_t *ring, uint64_t at)
 {
-	uint32_t i;
-
-	for (i = 0; i < size; i++)
-		to[i] = from[i] ^ mask;
-}
-
-static uint8_t *write_pieces(uint8_t *to, const uint8_t *from, uint32_t size)
-{
-	uint32_t n;
-
-	for (; size; size -= n, from += n) {
-		n = size < LIBACP_PIECE ? size : LIBACP_PIECE;
-		*to = absent(from, n);
-		mix(to + 1, from, n, *to);
-		to += 1 + n;
-	}
-	return to;
+	return &ring[at % LIBACP_RING_WORDS];
 }
 
 uint32_t libacp_ring_write(uint64_t *ring, uint64_t at, enum libacp_frame_kind kind,
 			   const void *payload, uint32_t size)
 {
-	uint32_t words = libacp_frame_words(size), i;
-	uint8_t *end;
-	union row row;
+	uint64_t *words = word_at(ring, at);
 
-	row.bytes[0] = (uint8_t)kind;
-	row.bytes[1] = (uint8_t)(0x80 | size % 128);
-	row.bytes[2] = (uint8_t)(0x80 | size / 128);
-	end = write_pieces(row.bytes + HEAD, payload, size);
-	memset(end, 0xff, words * 8 - (size_t)(end - row.bytes));
-	for (i = 0; i < words; i++)
-		ring[(at + i) & MASK] = row.words[i];
-	return words;
+	if (size)
+		memcpy(&words[2], payload, size);
+	words[0] = make_head(at, kind, size);
+	words[1] = digest(words[0], &words[2], size);
+	return libacp_frame_words(size);
 }
 
-static bool is_there(const uint64_t *ring, uint64_t at)
+uint32_t libacp_ring_write_skip(uint64_t *ring, uint64_t at)
 {
-	return !has_zero_byte(__atomic_load_n(&ring[at & MASK], __ATOMIC_ACQUIRE));
+	uint32_t left = libacp_ring_left(at);
+
+	if (left >= libacp_frame_words(0))
+		libacp_ring_write(ring, at, LIBACP_FRAME_SKIP, NULL, 0);
+	return left;
 }
 
-int libacp_ring_look(const uint64_t *ring, uint64_t at, uint32_t *seen, struct libacp_frame *frame)
+/* What a head says, if it is one that a frame at that place may have. */
+static bool read_head(uint64_t head, uint64_t at, struct libacp_frame *frame)
 {
-	uint8_t head[8];
+	const uint32_t kind = head % (1u << KIND_BITS), left = libacp_ring_left(at);
 
-	if (!*seen && !is_there(ring, at))
-		return 0;
-	memcpy(head, &ring[at & MASK], sizeof(head));
-	frame->kind = head[0];
-	frame->size = (head[1] & 127u) + (head[2] & 127u) * 128;
-	frame->words = libacp_frame_words(frame->size);
-	if (frame->kind >= LIBACP_FRAME_KINDS || frame->size > LIBACP_FRAME_BYTES)
-		return -EPROTO;
-	if (!*seen)
-		*seen = 1;
-	for (; *seen < frame->words; ++*seen)
-		if (!is_there(ring, at + *seen))
-			return 0;
-	return 1;
+	frame->kind = kind;
+	frame->size = (uint32_t)(head >> KIND_BITS) % (1u << SIZE_BITS);
+	frame->words = kind == LIBACP_FRAME_SKIP ? left : libacp_frame_words(frame->size);
+	return head >> POSITION_SHIFT == at && kind && kind < LIBACP_FRAME_KINDS &&
+	       frame->size <= LIBACP_FRAME_BYTES && libacp_frame_words(frame->size) <= left;
 }
 
-void libacp_ring_read(const uint64_t *ring, uint64_t at, const struct libacp_frame *frame,
-		      void *payload, uint32_t size)
+/* A head that is none may have arrived in part. */
+bool libacp_ring_look(const uint64_t *ring, uint64_t at, struct libacp_frame *frame)
 {
-	const uint8_t *from;
-	uint8_t *to = payload;
-	union row row;
-	uint32_t i, n;
+	const uint64_t *words = &ring[at % LIBACP_RING_WORDS];
+	uint64_t head;
 
-	for (i = 0; i < frame->words; i++)
-		row.words[i] = ring[(at + i) & MASK];
-	from = row.bytes + HEAD;
-	for (; size; size -= n, to += n) {
-		n = size < LIBACP_PIECE ? size : LIBACP_PIECE;
-		mix(to, from + 1, n, *from);
-		from += 1 + LIBACP_PIECE;
+	if (libacp_ring_left(at) < libacp_frame_words(0)) {
+		*frame = (struct libacp_frame){ .kind = LIBACP_FRAME_SKIP, .words = 1 };
+		return true;
 	}
-}
-
-void libacp_ring_clear(uint64_t *ring, uint64_t at, uint32_t words)
-{
-	uint32_t i;
-
-	for (i = 0; i < words; i++)
-		__atomic_store_n(&ring[(at + i) & MASK], 0, __ATOMIC_RELAXED);
+	head = __atomic_load_n(&words[0], __ATOMIC_ACQUIRE);
+	if (!read_head(head, at, frame))
+		return false;
+	frame->payload = &words[2];
+	return __atomic_load_n(&words[1], __ATOMIC_ACQUIRE) ==
+	       digest(head, frame->payload, frame->size);
 }

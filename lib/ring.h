@@ -2,19 +2,19 @@
 /*
  * Frames in a ring: how a message travels in one access.
  *
- * The receiver has the ring, all zero where nothing was received; the sender
- * has a copy of it in which it makes its frames, and puts them to the same
- * place there.  A put says nothing about the order in which its bytes arrive.
- * So no byte of a frame is zero: a frame is there when its last byte is, and
- * every other.  After reading, the receiver clears the bytes, and tells the
- * sender that it may use them again.
+ * The receiver has the ring; the sender has a copy of it in which it makes its
+ * frames, and puts them to the same place there.  After reading, the receiver
+ * tells the sender that it may use the place again.
  *
- * A frame is a kind, the size of its payload in two bytes of 7 bits, and the
- * payload in pieces of up to LIBACP_PIECE bytes.  In front of each is a number
- * that does not occur in it, with which all its bytes were xored.  Frames begin
- * at words; what is over at the end is filled with 0xff.
+ * A put says nothing about the order in which its bytes arrive.  So a frame
+ * begins with a word that can be there only once, for it has its position in
+ * it, and a digest (XXH3, 64 bits) of that word and the payload: the frame is
+ * there when they agree.
  *
- *	kind | 0x80 | size % 128 | 0x80 | size / 128 | mask | piece | mask | piece ...
+ *	position, size, kind | digest | payload
+ *
+ * A frame is in one piece: what is left where the ring ends is one to skip, or
+ * a single word, where none can be.
  *
  * Positions are words, counted from the beginning of the channel.
  */
@@ -27,16 +27,16 @@
 
 #pragma GCC visibility push(hidden)
 
-#define LIBACP_RING_WORDS	2048u	/* 16 KiB; a power of two */
-#define LIBACP_FRAME_BYTES	4096u	/* of payload, at most */
-#define LIBACP_PIECE		254u	/* one of 255 numbers is then free */
+#define LIBACP_RING_WORDS	4096u	/* 32 KiB; a power of two */
+#define LIBACP_FRAME_BYTES	8192u	/* of payload, at most */
 
 enum libacp_frame_kind {
-	LIBACP_FRAME_WHOLE = 1,		/* a message */
-	LIBACP_FRAME_FIRST = 2,		/* the size of one that follows in parts */
-	LIBACP_FRAME_PART = 3,
-	LIBACP_FRAME_LOAN = 4,		/* size and address of one: fetch it */
-	LIBACP_FRAME_CLOSE = 5,		/* nothing follows */
+	LIBACP_FRAME_SKIP = 1,		/* to the end of the ring */
+	LIBACP_FRAME_WHOLE = 2,		/* a message */
+	LIBACP_FRAME_FIRST = 3,		/* the size of one that follows in parts */
+	LIBACP_FRAME_PART = 4,
+	LIBACP_FRAME_LOAN = 5,		/* size and address of one: fetch it */
+	LIBACP_FRAME_CLOSE = 6,		/* nothing follows */
 	LIBACP_FRAME_KINDS
 };
 
@@ -45,31 +45,39 @@ struct libacp_frame {
 	enum libacp_frame_kind kind;
 	uint32_t size;			/* bytes of payload */
 	uint32_t words;
+	const void *payload;		/* in the ring */
 };
 
 /* Words of a frame with so many bytes of payload. */
 static inline uint32_t libacp_frame_words(uint32_t size)
 {
-	return (3 + size + (size + LIBACP_PIECE - 1) / LIBACP_PIECE + 7) / 8;
+	return 2 + (size + 7) / 8;
 }
 
-/* Make a frame at a position where there is room; returns its words. */
-uint32_t libacp_ring_write(uint64_t *ring, uint64_t at, enum libacp_frame_kind kind,
-			   const void *payload, uint32_t size);
+/* Words from a position to the end of the ring. */
+static inline uint32_t libacp_ring_left(uint64_t at)
+{
+	return LIBACP_RING_WORDS - (uint32_t)(at % LIBACP_RING_WORDS);
+}
+
+/* Words to skip so that a frame of so many does not meet the end of the ring. */
+static inline uint32_t libacp_ring_skip(uint64_t at, uint32_t words)
+{
+	uint32_t left = libacp_ring_left(at);
+
+	return left < words ? left : 0;
+}
 
 /*
- * Is there a whole frame?  *seen counts the words of it that were seen before,
- * 0 for a new position.  1, 0, or -EPROTO for something that is no frame.
+ * Make a frame at a position where there is room in one piece, or one that
+ * skips the rest of the ring; returns its words.
  */
-int libacp_ring_look(const uint64_t *ring, uint64_t at, uint32_t *seen,
-		     struct libacp_frame *frame);
+uint32_t libacp_ring_write(uint64_t *ring, uint64_t at, enum libacp_frame_kind kind,
+			   const void *payload, uint32_t size);
+uint32_t libacp_ring_write_skip(uint64_t *ring, uint64_t at);
 
-/* The first "size" bytes of the payload of a frame that is there. */
-void libacp_ring_read(const uint64_t *ring, uint64_t at, const struct libacp_frame *frame,
-		      void *payload, uint32_t size);
-
-/* Make a frame's place all zero. */
-void libacp_ring_clear(uint64_t *ring, uint64_t at, uint32_t words);
+/* Is there a whole frame?  One to skip if there can be none. */
+bool libacp_ring_look(const uint64_t *ring, uint64_t at, struct libacp_frame *frame);
 
 #pragma GCC visibility pop
 

@@ -332,7 +332,7 @@ int acp_connect_segbuf(acp_segbuf_t segbuf)
 	int result;
 
 	while ((result = acp_isconnected_segbuf(segbuf)) == 1)
-		libacp_meet_wait(&patience);
+		libacp_meet_wait(&patience, ACP_HANDLE_NULL, false);
 	return result ? 1 : 0;
 }
 
@@ -470,7 +470,7 @@ int acp_free_segbuf(volatile acp_segbuf_t segbuf)
 			libacp_end_wake(&s->end);
 		libacp_meet_unlock();
 		if (result == 1)
-			libacp_meet_wait(&patience);
+			libacp_meet_wait(&patience, ACP_HANDLE_NULL, false);
 	}
 	return result;
 }

@@ -35,8 +35,12 @@ static bool has_room(struct chitem *ch, uint32_t words)
 static bool add_frame(struct chitem *ch, enum libacp_frame_kind kind, const void *payload,
 		      uint32_t size)
 {
-	if (!has_room(ch, libacp_frame_words(size)))
+	const uint32_t words = libacp_frame_words(size), skip = libacp_ring_skip(ch->tail, words);
+
+	if (!has_room(ch, skip + words))
 		return false;
+	if (skip)
+		ch->tail += libacp_ring_write_skip(source(ch)->ring, ch->tail);
 	ch->tail += libacp_ring_write(source(ch)->ring, ch->tail, kind, payload, size);
 	/* Who meets this end fetches so much of the ring. */
 	if (ch->end.state == LIBACP_END_ALONE)

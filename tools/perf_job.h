@@ -52,7 +52,7 @@ struct perf_job {
 	struct perf_board *board;		/* mine, in starter memory */
 	int target, third;			/* ranks; third -1: there is none */
 	struct perf_area area[PERF_PLACES];	/* rank 0 only */
-	acp_ga_t own_heap;			/* rank 0: a block of its own heap, as PERF_HEAP is one */
+	acp_ga_t own_heap;			/* rank 0: a block of its own heap */
 	char *scratch;				/* rank 0: for checks, area_size bytes */
 	acp_ga_t scratch_ga;
 	/* private */
