@@ -43,8 +43,9 @@ LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_FILES))
 FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c \
 	$(HERE)/fake_effect.c
 MIDDLE_HEADERS := $(LIB_HEADERS) $(wildcard $(HERE)/fake_*.h $(HERE)/*_play.h $(HERE)/*_model.h)
-MIDDLE_TESTS := test_lib_fake test_lib_heap
-MIDDLE_TSAN := test_lib_fake_tsan test_lib_heap_tsan
+MIDDLE_TESTS := test_lib_fake test_lib_section test_lib_heap
+MIDDLE_TSAN := test_lib_fake_tsan test_lib_section_tsan test_lib_heap_tsan
+test_lib_section test_lib_section_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
 
 # Containers against models; container_play.h counts allocations and looks at copies.
 MIDDLE_TESTS += test_lib_vector test_lib_deque test_lib_list
