@@ -46,14 +46,52 @@ static uint64_t foot(const struct census *c, uint64_t at, enum libacp_heap_kind 
 	return libacp_heap_value(w);
 }
 
+/* Does the head say what the link and the foot of the area are that ends there? */
+static bool in_head(const struct census *c, uint64_t foot)
+{
+	const struct libacp_heap_head *head = (const void *)c->bytes;
+
+	return head->follower && libacp_heap_value(head->first) + 8 == foot;
+}
+
+/* The foot of a free area: its size, or all ones. */
+static uint64_t free_foot(const struct census *c, uint64_t at)
+{
+	const struct libacp_heap_head *head = (const void *)c->bytes;
+	uint64_t there = foot(c, at, LIBACP_HEAP_FREE);
+
+	if (there == UINT64_MAX || !in_head(c, at))
+		return there;
+	if (!libacp_heap_tag_right(LIBACP_HEAP_FOOT(at), head->foot) ||
+	    libacp_heap_kind(head->foot) != LIBACP_HEAP_FREE)
+		return UINT64_MAX;
+	return libacp_heap_value(head->foot);
+}
+
+/* The link there, or all ones. */
+static uint64_t next_link(const struct census *c, uint64_t at)
+{
+	const struct libacp_heap_head *head = (const void *)c->bytes;
+	uint64_t next = tag(c, at, LIBACP_HEAP_LINK);
+
+	if (next == UINT64_MAX || !in_head(c, at + 8))
+		return next;
+	if (!libacp_heap_tag_right(at, head->link) ||
+	    libacp_heap_kind(head->link) != LIBACP_HEAP_LINK)
+		return UINT64_MAX;
+	return libacp_heap_value(head->link);
+}
+
 /* The area at *at: move on to the next one.  False if it is not right. */
 static bool pass_area(struct census *c, uint64_t *at, enum libacp_heap_kind *before)
 {
 	enum libacp_heap_kind kind = libacp_heap_kind(word(c, *at));
-	uint64_t size = tag(c, *at, kind);
+	uint64_t size = tag(c, *at, kind), end;
 
-	if (size == UINT64_MAX || size < LIBACP_HEAP_AREA_MIN || size > c->size - 8 - *at ||
-	    foot(c, *at + size - 8, kind) != size)
+	if (size == UINT64_MAX || size < LIBACP_HEAP_AREA_MIN || size > c->size - 8 - *at)
+		return false;
+	end = *at + size - 8;
+	if ((kind == LIBACP_HEAP_FREE ? free_foot(c, end) : foot(c, end, kind)) != size)
 		return false;
 	if (kind == LIBACP_HEAP_USED) {
 		c->used += size;
@@ -89,11 +127,11 @@ static bool list_is_right(const struct census *c)
 	while (at && left--) {
 		if (at < LIBACP_HEAP_AREAS + 8 || at % 8 || at > c->size - 24)
 			return false;
-		size = foot(c, at + 8, LIBACP_HEAP_FREE);
+		size = free_foot(c, at + 8);
 		if (size > at + 16 - LIBACP_HEAP_AREAS ||
 		    tag(c, at + 16 - size, LIBACP_HEAP_FREE) != size)
 			return false;
-		at = tag(c, at, LIBACP_HEAP_LINK);
+		at = next_link(c, at);
 	}
 	return !at && !left;
 }
@@ -105,9 +143,7 @@ static bool copies_are_right(const struct census *c)
 
 	if (head->used != c->used || head->blocks != c->blocks)
 		return false;
-	return !first || !head->follower ||
-	       (head->link == word(c, first) && head->foot == word(c, first + 8) &&
-		head->follower == word(c, first + 16));
+	return !first || !head->follower || head->follower == word(c, first + 16);
 }
 
 int libacp_heap_verify(const char *bytes, uint64_t size)

@@ -16,18 +16,20 @@
  * Who frees an area looks at the tags beside it: behind a free area it becomes
  * an extension of that, in no list; before a free area the two become one;
  * else it goes into the list.  Who allocates looks at an area's link, foot and
- * the head of what follows, 24 bytes: an extension that follows is made part
- * of it, a free area that follows swallows it, and else a piece of its front
- * is given out if it is large enough; what is left goes to the head of the list.
- * An extension always follows a free area or another extension.
+ * the head of what follows, 24 bytes: a piece of its front is given out if it is
+ * large enough, and what is left goes to the head of the list; if it is not, an
+ * extension that follows is made part of it, a free area that follows swallows
+ * it, and the search begins anew.  An extension always follows a free area or
+ * another extension.
  *
  * All that is done in a section (section.h) at the start of the heap.  Beside
- * it are copies of what there is to look at in the first area of the list, so
- * that a remote allocation needs two round trips: lock and look; change and
- * unlock.  Therefore a new free area becomes the second one of the list, and
- * the large one that is cut down stays the first; and who frees remotely does
- * not look at the area that follows: two free areas side by side are left to
- * who allocates.
+ * it is what there is to look at in the first area of the list, so that a remote
+ * allocation needs two round trips: lock and look; change and unlock.
+ * Therefore a new free area becomes the second one of the list, and the large
+ * one that is cut down stays the first; and who frees remotely does not look at
+ * the area that follows: two free areas side by side are left to who allocates.
+ * As long as an area is the first, its link and foot stand there only, and
+ * those of the area itself are not kept up to date; but they are of the right kind.
  *
  * A tag has 24 bits that depend on its place and contents.  So what is not the
  * address of a block is found out by the word before it, and so is a block
@@ -51,7 +53,7 @@ struct heap {
 	acp_ga_t base;
 	uint64_t size;
 	uint64_t first;			/* offset of a link, or 0 */
-	uint64_t link, foot, follower;	/* the copies */
+	uint64_t link, foot, follower;	/* of the first area; follower 0: not known */
 	uint64_t used, blocks;
 	struct {
 		uint64_t first, link, foot, follower;
@@ -69,10 +71,9 @@ struct area {
 
 /* ---- Staging ---- */
 
-/* Store a word of an area, and its copy if there is one. */
-static void put(struct heap *h, uint64_t at, uint64_t word)
+/* What the head says of the first area is that. */
+static void note(struct heap *h, uint64_t at, uint64_t word)
 {
-	libacp_section_store(&h->section, h->base + at, word);
 	if (at == h->first)
 		h->link = word;
 	else if (at == h->first + 8)
@@ -81,23 +82,64 @@ static void put(struct heap *h, uint64_t at, uint64_t word)
 		h->follower = word;
 }
 
+/* Store a word of an area. */
+static void put(struct heap *h, uint64_t at, uint64_t word)
+{
+	libacp_section_store(&h->section, h->base + at, word);
+	note(h, at, word);
+}
+
+/* The same for a link or foot that was one before: that of the first area is kept in the head. */
+static void put_again(struct heap *h, uint64_t at, uint64_t word)
+{
+	if (h->follower && (at == h->first || at == h->first + 8))
+		note(h, at, word);
+	else
+		put(h, at, word);
+}
+
 static void put_tag(struct heap *h, uint64_t at, uint64_t size, enum libacp_heap_kind kind)
 {
 	put(h, at, libacp_heap_tag(at, size, kind));
 }
 
+/* Change a link. */
 static void put_link(struct heap *h, uint64_t at, uint64_t to)
 {
-	put_tag(h, at, to, LIBACP_HEAP_LINK);
+	put_again(h, at, libacp_heap_tag(at, to, LIBACP_HEAP_LINK));
 }
 
-/* Both ends of an area. */
+static uint64_t foot_tag(uint64_t at, uint64_t size, enum libacp_heap_kind kind)
+{
+	return libacp_heap_tag(LIBACP_HEAP_FOOT(at), size, kind);
+}
+
+/* Both ends of an area that is in no list. */
 static void put_area(struct heap *h, uint64_t begin, uint64_t size, enum libacp_heap_kind kind)
 {
 	const uint64_t foot = begin + size - 8;
 
 	put_tag(h, begin, size, kind);
-	put(h, foot, libacp_heap_tag(LIBACP_HEAP_FOOT(foot), size, kind));
+	put(h, foot, foot_tag(foot, size, kind));
+}
+
+/* A free area whose end was not that of a free one; link and foot travel together. */
+static void put_free(struct heap *h, uint64_t begin, uint64_t size, uint64_t next)
+{
+	const uint64_t at = begin + size - 16;
+
+	put_tag(h, begin, size, LIBACP_HEAP_FREE);
+	put_tag(h, at, next, LIBACP_HEAP_LINK);
+	put(h, at + 8, foot_tag(at + 8, size, LIBACP_HEAP_FREE));
+}
+
+/* A free area with another begin. */
+static void put_begin(struct heap *h, uint64_t begin, uint64_t size)
+{
+	const uint64_t foot = begin + size - 8;
+
+	put_tag(h, begin, size, LIBACP_HEAP_FREE);
+	put_again(h, foot, foot_tag(foot, size, LIBACP_HEAP_FREE));
 }
 
 /* Another area becomes the first; before its words are put. */
@@ -111,6 +153,13 @@ static void set_first(struct heap *h, uint64_t first)
 	h->link = words ? words[0] : 0;
 	h->foot = words ? words[1] : 0;
 	h->follower = words ? words[2] : 0;
+}
+
+/* The first area will not be it any more, and stays free. */
+static void put_first_back(struct heap *h)
+{
+	libacp_section_store(&h->section, h->base + h->first, h->link);
+	libacp_section_store(&h->section, h->base + h->first + 8, h->foot);
 }
 
 /* Name another link where this area's is named. */
@@ -278,15 +327,14 @@ static void take_extension(struct heap *h, struct area *a)
 	uint64_t size = a->size + libacp_heap_value(a->follower), at = a->begin + size - 16;
 
 	put_slot(h, a->slot, at);
-	put_area(h, a->begin, size, LIBACP_HEAP_FREE);
-	put_link(h, at, a->next);
+	put_free(h, a->begin, size, a->next);
 }
 
 /* The free area that follows swallows this one, which leaves the list. */
 static void join_follower(struct heap *h, struct area *a)
 {
 	put_slot(h, a->slot, a->next);
-	put_area(h, a->begin, a->size + libacp_heap_value(a->follower), LIBACP_HEAP_FREE);
+	put_begin(h, a->begin, a->size + libacp_heap_value(a->follower));
 }
 
 /* Make one of the area and what follows, if that is free.  1: done; 0: it is not; or -errno. */
@@ -308,6 +356,13 @@ static int merge(struct heap *h, struct area *a)
 	return error ? error : 1;
 }
 
+/* Can that much be given out as it is?  An extension must not lose the area before it. */
+static bool is_enough(const struct area *a, uint64_t size)
+{
+	return a->size >= size && (a->size >= size + LIBACP_HEAP_AREA_MIN ||
+				   libacp_heap_kind(a->follower) != LIBACP_HEAP_EXTENSION);
+}
+
 /* Find an area of at least that size: 0, or -errno (-ENOMEM: there is none). */
 static int find_area(struct heap *h, uint64_t size, struct area *a)
 {
@@ -318,12 +373,12 @@ static int find_area(struct heap *h, uint64_t size, struct area *a)
 	a->at = h->first;
 	while (a->at) {
 		result = look_at(h, a);
+		if (!result && is_enough(a, size))
+			return 0;
 		if (!result)
 			result = merge(h, a);
 		if (result < 0)
 			return result;
-		if (!result && a->size >= size)
-			return 0;
 		if (result) {
 			a->slot = HEAD(first);
 			a->at = h->first;
@@ -349,12 +404,13 @@ static void cut(struct heap *h, struct area *a, uint64_t size)
 	} else {
 		if (a->slot != HEAD(first)) {
 			put_link(h, a->slot, a->next);
+			put_first_back(h);
 			set_first(h, a->at);
 			h->follower = a->follower;
 			put_link(h, a->at, first);
 		}
 		put_area(h, a->begin, size, LIBACP_HEAP_USED);
-		put_area(h, a->begin + size, left, LIBACP_HEAP_FREE);
+		put_begin(h, a->begin + size, left);
 	}
 	h->used += size;
 	h->blocks++;
@@ -389,13 +445,11 @@ static void add_area(struct heap *h, uint64_t begin, uint64_t size)
 	uint64_t at = begin + size - 16, first = h->first;
 
 	if (first && h->follower) {
-		put_area(h, begin, size, LIBACP_HEAP_FREE);
-		put_link(h, at, libacp_heap_value(h->link));
+		put_free(h, begin, size, libacp_heap_value(h->link));
 		put_link(h, first, at);
 	} else {
 		set_first(h, at);
-		put_area(h, begin, size, LIBACP_HEAP_FREE);
-		put_link(h, at, first);
+		put_free(h, begin, size, first);
 	}
 }
 
@@ -426,7 +480,7 @@ static int give_back(struct heap *h, uint64_t begin, const uint64_t tags[2])
 	if (libacp_heap_kind(follower) == LIBACP_HEAP_FREE) {
 		if (!is_area(h, begin + size, libacp_heap_value(follower)))
 			return -EUCLEAN;
-		put_area(h, begin, size + libacp_heap_value(follower), LIBACP_HEAP_FREE);
+		put_begin(h, begin, size + libacp_heap_value(follower));
 	} else if (libacp_heap_kind(before) != LIBACP_HEAP_USED) {
 		put_area(h, begin, size, LIBACP_HEAP_EXTENSION);
 	} else {

@@ -15,9 +15,9 @@ struct libacp_heap_head {
 	uint64_t section[LIBACP_SECTION_BYTES(LIBACP_HEAP_STORES) / 8];
 	uint64_t size;		/* of the heap; a tag, as the next four */
 	uint64_t first;		/* list: the link of the first free area */
-	uint64_t link;		/* copies of that link, ... */
-	uint64_t follower;	/* ... of the head of the area that follows; 0: not known */
-	uint64_t foot;		/* ... and of its foot */
+	uint64_t link;		/* what belongs there, ... */
+	uint64_t follower;	/* ... a copy of the head behind that area; 0: nothing is known */
+	uint64_t foot;		/* ... its foot */
 	uint64_t used;		/* bytes in allocated areas */
 	uint64_t blocks;	/* their number */
 	uint64_t begin;		/* the foot of a sentinel: no area is in front of the first */

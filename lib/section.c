@@ -1,162 +1,15 @@
 // SPDX-License-Identifier: MIT
-#define _GNU_SOURCE
+/* Sections: what is inside of them, and the ways in and out. */
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "section.h"
-
-#define RANK_MASK	0xffffffull
-#define REDO		(1ull << 24)	/* in a mark: the journal is complete, whoever wrote it */
-#define FAR		(1ull << 25)	/* ... : who has it is not near the section */
-#define STAMP_SHIFT	26
-
-#define SPINS		30		/* looks at a near lock before sleeping */
-#define PAUSE_FIRST	2000ull		/* ns */
-#define PAUSE_MOST	2000000ull
-#define DOUBT		20000000ull	/* ns of the same mark before asking for its owner */
-#define PROBE		500000000ull	/* between tries to reach the owner */
-#define TRIES		3		/* to find out what became of a stay */
-
-/* The words, as bytes from the first one. */
-#define LOCK		0u
-#define COMMIT		8u
-#define JOURNAL		16u		/* count, then stores */
-
-/* What is where in the piece of scratch memory. */
-#define FOUND		0u		/* former value of the lock */
-#define HEAD		8u		/* lock, commit and count, as read */
-#define ZERO		32u
-#define OWN_MARK	40u
-#define FETCHED		64u
-#define FETCH_MOST	256u
-#define OWN_JOURNAL	(FETCHED + FETCH_MOST)
-#define VALUES		(OWN_JOURNAL + 8u + 16u * LIBACP_SECTION_STORES)
-
-#define SCRATCH_BYTES	(VALUES + 8u * LIBACP_SECTION_STORES)
-
-/*
- * Stays that could not be ended are ended by whoever of this rank comes there
- * again.  Their marks are those of nobody who is inside or about to be: far
- * ones are all in a list; of near ones, which hardly ever fail, the others are kept.
- */
-#define FORSAKEN_MOST	32u
-static struct libacp_section *insiders;
-static uint64_t forsaken[FORSAKEN_MOST];
-static unsigned int forsaken_count;
-static pthread_mutex_t forsaken_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t stamp;
-
-struct libacp_section_times libacp_section_times = {
-	.lease = 1000000000, .grace = 2000000000, .forsaken = 20000000000,
-	.patience = 30000000000,
-};
-
-/* Waiting for somebody else. */
-struct turn {
-	uint64_t begin;
-	uint64_t seen, since;		/* whose mark, since when */
-	uint64_t left_since;		/* known to be gone; 0: it is not */
-	uint64_t probed, pause;
-	bool left;			/* what the last probe said */
-	unsigned int spins;
-};
-
-void libacp_section_open(void)
-{
-	/* Any start: a rank that died does not live again in the same job. */
-	__atomic_store_n(&stamp, libacp_now() ^ (uint64_t)getpid() << 20, __ATOMIC_RELAXED);
-	pthread_mutex_lock(&forsaken_lock);
-	forsaken_count = 0;
-	insiders = NULL;
-	pthread_mutex_unlock(&forsaken_lock);
-}
-
-static uint64_t new_mark(const struct libacp_section *s)
-{
-	uint64_t number = __atomic_add_fetch(&stamp, 1, __ATOMIC_RELAXED);
-
-	return number << STAMP_SHIFT | (s->near ? 0 : FAR) | (uint64_t)(acp_rank() + 1);
-}
-
-static int owner_of(uint64_t mark)
-{
-	return (int)(mark & RANK_MASK) - 1;
-}
-
-/* ---- Stays that could not be ended ---- */
-
-static void forsake(uint64_t mark)
-{
-	pthread_mutex_lock(&forsaken_lock);
-	forsaken[forsaken_count++ % FORSAKEN_MOST] = mark;
-	pthread_mutex_unlock(&forsaken_lock);
-}
-
-static bool is_forsaken(uint64_t mark)
-{
-	const bool far = mark & FAR && owner_of(mark) == acp_rank();
-	const struct libacp_section *s;
-	unsigned int i;
-	bool found = far;
-
-	pthread_mutex_lock(&forsaken_lock);
-	for (s = insiders; far && s; s = s->next)
-		found = found && s->mark != mark && s->own != mark;
-	for (i = 0; !far && i < FORSAKEN_MOST && i < forsaken_count; i++)
-		found = found || forsaken[i] == mark;
-	pthread_mutex_unlock(&forsaken_lock);
-	return found;
-}
-
-/* A mark that is going to be tried: of the stay, or to end another one. */
-static void set_mark(struct libacp_section *s, uint64_t *which, uint64_t mark)
-{
-	if (s->near) {
-		*which = mark;
-		return;
-	}
-	pthread_mutex_lock(&forsaken_lock);
-	*which = mark;
-	pthread_mutex_unlock(&forsaken_lock);
-}
-
-static void join_insiders(struct libacp_section *s)
-{
-	pthread_mutex_lock(&forsaken_lock);
-	s->next = insiders;
-	insiders = s;
-	pthread_mutex_unlock(&forsaken_lock);
-}
-
-static void leave_insiders(struct libacp_section *s)
-{
-	struct libacp_section **i;
-
-	pthread_mutex_lock(&forsaken_lock);
-	for (i = &insiders; *i && *i != s; i = &(*i)->next)
-		;
-	if (*i)
-		*i = s->next;
-	pthread_mutex_unlock(&forsaken_lock);
-}
+#include "hash.h"
+#include "section_part.h"
 
 /* ---- The words, near or far ---- */
 
-static uint64_t *near_word(const struct libacp_section *s, acp_ga_t ga)
-{
-	return (uint64_t *)(void *)(s->near + (ga - s->low));
-}
-
-static uint64_t *scratch_word(const struct libacp_section *s, unsigned int at)
-{
-	return (uint64_t *)(void *)(s->scratch + at);
-}
-
-/* Replace the lock if it is as expected; *found is what it was.  0 or -errno. */
-static int change_lock(struct libacp_section *s, uint64_t expected, uint64_t mark,
-		       uint64_t *found)
+int libacp_section_change_lock(struct libacp_section *s, uint64_t expected, uint64_t mark,
+			       uint64_t *found)
 {
 	int error;
 
@@ -169,22 +22,6 @@ static int change_lock(struct libacp_section *s, uint64_t expected, uint64_t mar
 	error = libacp_finish(acp_cas8(s->scratch_ga + FOUND, s->at, expected, mark,
 				       ACP_HANDLE_NULL));
 	*found = *scratch_word(s, FOUND);
-	return error;
-}
-
-/* Lock, commit and count: 0 or -errno. */
-static int read_head(struct libacp_section *s, uint64_t head[3])
-{
-	unsigned int i;
-	int error;
-
-	if (s->near) {
-		for (i = 0; i < 3; i++)
-			head[i] = __atomic_load_n(near_word(s, s->at) + i, __ATOMIC_ACQUIRE);
-		return 0;
-	}
-	error = libacp_finish(acp_copy(s->scratch_ga + HEAD, s->at, 24, ACP_HANDLE_NULL));
-	memcpy(head, s->scratch + HEAD, 24);
 	return error;
 }
 
@@ -207,11 +44,20 @@ static void begin_chain(struct libacp_section *s, acp_handle_t first)
 	s->broken = first == (acp_handle_t)ACP_HANDLE_NULL;
 }
 
-/* Continue it; but not if it is broken. */
+bool libacp_section_late(const struct libacp_section *s)
+{
+	return !s->near && libacp_now() - s->since > libacp_section_times.lease;
+}
+
+/*
+ * Continue it; but not if it is broken, or if this process was stopped on the
+ * way for so long that others may have taken over.
+ */
 static void chain_copy(struct libacp_section *s, acp_ga_t dst, acp_ga_t src, size_t size)
 {
 	acp_handle_t h;
 
+	s->broken = s->broken || libacp_section_late(s);
 	if (s->broken)
 		return;
 	h = acp_copy(dst, src, size, s->link);
@@ -242,29 +88,35 @@ static void issue_stores(struct libacp_section *s)
 	}
 }
 
+uint64_t libacp_section_digest(const uint64_t *words, unsigned int stores)
+{
+	return libacp_hash(LIBACP_HASH_KEY, words, 16 + stores * sizeof(struct libacp_store));
+}
+
 /*
- * The end of a stay, each access behind the ones before: journal, its mark,
+ * The end of a stay, each access behind the ones before: commit and journal,
  * the stores, and a word to clear.
  */
 static void issue_end(struct libacp_section *s, unsigned int clear)
 {
 	const acp_ga_t here = s->scratch_ga;
 	const size_t stores = s->count * sizeof(s->stores[0]);
+	uint64_t *words = scratch_word(s, OWN_COMMIT);
 
 	*scratch_word(s, ZERO) = 0;
-	*scratch_word(s, OWN_MARK) = s->mark;
-	*scratch_word(s, OWN_JOURNAL) = s->count;
-	memcpy(s->scratch + OWN_JOURNAL + 8, s->stores, stores);
 	libacp_chain();
-	if (s->count) {
-		begin_chain(s, acp_copy(s->at + JOURNAL, here + OWN_JOURNAL, 8 + stores,
-					ACP_HANDLE_NULL));
-		chain_copy(s, s->at + COMMIT, here + OWN_MARK, 8);
-		issue_stores(s);
-		chain_copy(s, s->at + clear, here + ZERO, 8);
-	} else {
+	if (!s->count) {
 		begin_chain(s, acp_copy(s->at + clear, here + ZERO, 8, ACP_HANDLE_NULL));
+		return;
 	}
+	words[0] = s->mark;
+	words[1] = s->count;
+	memcpy(words + 2, s->stores, stores);
+	s->commit = libacp_section_digest(words, s->count);
+	words[0] = s->commit;
+	begin_chain(s, acp_copy(s->at + COMMIT, here + OWN_COMMIT, 16 + stores, ACP_HANDLE_NULL));
+	issue_stores(s);
+	chain_copy(s, s->at + clear, here + ZERO, 8);
 }
 
 /* A store to memory of another rank, that is gone with it. */
@@ -283,6 +135,8 @@ static int store_far(struct libacp_section *s, const struct libacp_store *store)
 		s->scratch = libacp_scratch_get(SCRATCH_BYTES, &s->scratch_ga);
 	if (!s->scratch)
 		return -ENOMEM;
+	if (libacp_section_late(s))
+		return -ETIME;
 	*scratch_word(s, VALUES) = store->value;
 	error = libacp_finish(acp_copy(store->ga, s->scratch_ga + VALUES, 8, ACP_HANDLE_NULL));
 	return error && lost(s, store->ga) ? 0 : error;
@@ -298,8 +152,7 @@ static int store_anywhere(struct libacp_section *s, const struct libacp_store *s
 	return 0;
 }
 
-/* One by one, wherever they go: 0 or -errno. */
-static int do_stores(struct libacp_section *s)
+int libacp_section_do_stores(struct libacp_section *s)
 {
 	const struct libacp_store *store = s->stores, *end = store + s->count;
 	const acp_ga_t low = s->low;
@@ -320,200 +173,24 @@ static int do_stores(struct libacp_section *s)
 	return 0;
 }
 
-/* ---- Taking over ---- */
-
-/* The journal that stands there becomes what is staged: 0 or -errno. */
-static int load_journal(struct libacp_section *s, uint64_t count)
-{
-	size_t size = count * sizeof(s->stores[0]);
-	acp_ga_t from = s->at + JOURNAL + 8;
-	int error;
-
-	if (count > LIBACP_SECTION_STORES)
-		return -EUCLEAN;
-	s->count = (unsigned int)count;
-	if (s->near)
-		return 0;
-	error = libacp_finish(acp_copy(s->scratch_ga + OWN_JOURNAL, from, size, ACP_HANDLE_NULL));
-	memcpy(s->far, s->scratch + OWN_JOURNAL, size);
-	return error;
-}
-
-static int redo(struct libacp_section *s, uint64_t count)
-{
-	int error = load_journal(s, count);
-
-	return error ? error : do_stores(s);
-}
-
-/*
- * End the stay of a mark whose owner does not go on: 1 if its stores are all
- * done, 0 if none was, -EAGAIN if somebody else has ended it, or -errno.
- * Who dies in here leaves a mark that says whether there is something to redo.
- */
-static int end_stay(struct libacp_section *s, uint64_t mark)
-{
-	uint64_t head[3], found, own;
-	bool complete;
-	int error = read_head(s, head);
-
-	if (error)
-		return error;
-	if (head[0] != mark)
-		return -EAGAIN;
-	complete = mark & REDO || head[1] == mark;
-	own = new_mark(s) | (complete ? REDO : 0);
-	set_mark(s, &s->own, own);
-	error = change_lock(s, mark, own, &found);
-	if (!error && found != mark)
-		error = -EAGAIN;
-	if (!error && complete)
-		error = redo(s, head[2]);
-	if (!error)
-		error = change_lock(s, own, 0, &found);
-	set_mark(s, &s->own, 0);
-	if (error && error != -EAGAIN && s->near)
-		forsake(own);
-	return error ? error : complete;
-}
-
-/*
- * What became of a stay of our own, some of whose accesses failed: 0 if its
- * stores are done, -EAGAIN if none was, -errno if that cannot be said.
- */
-static int settle(struct libacp_section *s)
-{
-	const unsigned int count = s->count;
-	uint64_t head[3];
-	int tries, result = -EIO;
-
-	for (tries = 0; tries < TRIES; tries++) {
-		result = end_stay(s, s->mark);
-		if (result >= 0)
-			return result && count ? 0 : -EAGAIN;
-		if (result == -EAGAIN) {
-			result = read_head(s, head);
-			if (!result)
-				return head[1] == s->mark ? 0 : -EIO;
-		}
-		if (acpx_peer_state(acp_query_rank(s->at)) == ACPX_PEER_DOWN)
-			break;
-		libacp_sleep(PAUSE_MOST);
-	}
-	if (s->near)
-		forsake(s->mark);
-	return result;
-}
-
-/* ---- Waiting ---- */
-
-static bool same_node(int a, int b)
-{
-	return acpx_query_node(a) == acpx_query_node(b);
-}
-
-/* Speak to a rank, for nobody notices the silence of whom nobody speaks to.  Has it left? */
-static bool probe(struct libacp_section *s, int owner)
-{
-	if (!s->scratch)
-		s->scratch = libacp_scratch_get(SCRATCH_BYTES, &s->scratch_ga);
-	if (!s->scratch)
-		return false;
-	return libacp_finish(acp_copy(s->scratch_ga + FETCHED, acp_query_starter_ga(owner), 1,
-				      ACP_HANDLE_NULL)) == -EHOSTDOWN;
-}
-
-/*
- * Has that rank left, for sure?  Who is on our node, or on the section's,
- * which has just answered, is not taken for silent.
- */
-static bool has_left(struct libacp_section *s, struct turn *t, int owner)
-{
-	uint64_t now;
-
-	if (!same_node(owner, acp_rank()) && !same_node(owner, acp_query_rank(s->at))) {
-		now = libacp_now();
-		if (now - t->probed >= PROBE) {
-			t->left = probe(s, owner);
-			t->probed = libacp_now();
-		}
-		if (!t->left)
-			return false;
-	}
-	return acpx_peer_state(owner) == ACPX_PEER_DOWN;
-}
-
-/* May the mark that was found be taken over by now? */
-static bool given_up(struct libacp_section *s, struct turn *t)
-{
-	const int owner = owner_of(t->seen);
-	uint64_t now = libacp_now();
-	bool left;
-
-	if (is_forsaken(t->seen))
-		return true;
-	if (now - t->since < DOUBT)
-		return false;
-	left = has_left(s, t, owner);
-	now = libacp_now();
-	if (!left) {
-		t->left_since = 0;
-		return now - t->since >= libacp_section_times.forsaken &&
-		       !same_node(owner, acp_query_rank(s->at));
-	}
-	if (!t->left_since)
-		t->left_since = now;
-	return now - t->left_since >= libacp_section_times.grace;
-}
-
-static void pause_turn(const struct libacp_section *s, struct turn *t)
-{
-	if (s->near && t->spins++ < SPINS) {
-#if __has_builtin(__builtin_ia32_pause)
-		__builtin_ia32_pause();
-#endif
-		return;
-	}
-	libacp_sleep(t->pause);
-	t->pause = t->pause < PAUSE_MOST ? 2 * t->pause : PAUSE_MOST;
-}
-
-/* Somebody is inside: wait a little, or take over.  0: try again; or -errno. */
-static int wait_turn(struct libacp_section *s, struct turn *t, uint64_t found)
-{
-	uint64_t now = libacp_now();
-	int error;
-
-	if (found == LIBACP_SECTION_NEVER)
-		return -ENXIO;
-	if (owner_of(found) < 0 || owner_of(found) >= acp_procs())
-		return -EUCLEAN;
-	if (!t->begin)
-		*t = (struct turn){ .begin = now, .pause = PAUSE_FIRST };
-	if (found != t->seen) {
-		t->seen = found;
-		t->since = now;
-		t->left_since = 0;
-		t->probed = 0;
-	}
-	if (given_up(s, t)) {
-		error = end_stay(s, found);
-		return error < 0 && error != -EAGAIN ? error : 0;
-	}
-	if (now - t->begin >= libacp_section_times.patience)
-		return -ETIMEDOUT;
-	pause_turn(s, t);
-	return 0;
-}
-
 /* ---- Entering ---- */
+
+/* Why was not everything fetched?  What failed first tells; the others waited for it. */
+static int why_not_fetched(const acp_handle_t *handles, unsigned int n, int error)
+{
+	int first = 0;
+
+	while (n-- && !first)
+		first = libacp_ended(*handles++);
+	return first ? first : error;
+}
 
 /* Try to lock and fetch, in one round trip.  0 or -errno. */
 static int try_far(struct libacp_section *s, struct libacp_fetch *fetches, unsigned int n,
 		   uint64_t *found)
 {
+	acp_handle_t lock, handles[LIBACP_SECTION_READS];
 	unsigned int i, at = FETCHED;
-	acp_handle_t lock;
 	int error;
 
 	s->since = libacp_now();
@@ -522,6 +199,7 @@ static int try_far(struct libacp_section *s, struct libacp_fetch *fetches, unsig
 	begin_chain(s, lock);
 	for (i = 0; i < n; i++) {
 		chain_copy(s, s->scratch_ga + at, fetches[i].ga, fetches[i].size);
+		handles[i] = s->link;
 		fetches[i].bytes = s->scratch + at;
 		at += (fetches[i].size + 7) & ~7u;
 	}
@@ -533,7 +211,9 @@ static int try_far(struct libacp_section *s, struct libacp_fetch *fetches, unsig
 		error = libacp_ended(lock);	/* not that others waited for it */
 	else if (*found)
 		return 0;
-	settle(s);	/* it may be ours, or is */
+	else
+		error = why_not_fetched(handles, n, error);
+	libacp_section_settle(s);	/* it may be ours, or is */
 	return error;
 }
 
@@ -553,7 +233,7 @@ static uint64_t try_near(struct libacp_section *s, struct libacp_fetch *fetches,
 
 static int take_turn(struct libacp_section *s, struct libacp_fetch *fetches, unsigned int n)
 {
-	struct turn turn = { .begin = 0 };
+	struct libacp_section_turn turn = { .begin = 0 };
 	uint64_t found;
 	int error;
 
@@ -567,10 +247,10 @@ static int take_turn(struct libacp_section *s, struct libacp_fetch *fetches, uns
 			found = s->mark;
 		else if (error || !found)
 			return error;
-		error = wait_turn(s, &turn, found);
+		error = libacp_section_wait(s, &turn, found);
 		if (error)
 			return error;
-		set_mark(s, &s->mark, new_mark(s));
+		libacp_section_set_mark(s, &s->mark, new_mark(s));
 		s->count = 0;
 	}
 }
@@ -580,7 +260,7 @@ static void let_go(struct libacp_section *s)
 {
 	s->open = false;
 	if (!s->near)
-		leave_insiders(s);
+		libacp_section_part(s);
 	if (s->scratch)
 		libacp_scratch_put(s->scratch);
 	s->scratch = NULL;
@@ -617,7 +297,7 @@ int libacp_section_enter_near(struct libacp_section *s, acp_ga_t at, acp_ga_t lo
 		s->scratch = libacp_scratch_get(SCRATCH_BYTES, &s->scratch_ga);
 		if (!s->scratch)
 			return -ENOMEM;
-		join_insiders(s);
+		libacp_section_join(s);
 	}
 	quiet = libacp_quiet(true);
 	error = take_turn(s, fetches, n);
@@ -637,12 +317,12 @@ static int renew(struct libacp_section *s)
 
 	if (since - s->since < libacp_section_times.lease / 2)
 		return 0;
-	set_mark(s, &s->own, new_mark(s));
-	error = change_lock(s, s->mark, s->own, &found);
+	libacp_section_set_mark(s, &s->own, new_mark(s));
+	error = libacp_section_change_lock(s, s->mark, s->own, &found);
 	if (!error && found != s->mark)
 		error = -EAGAIN;
-	set_mark(s, &s->mark, error ? 0 : s->own);
-	set_mark(s, &s->own, 0);
+	libacp_section_set_mark(s, &s->mark, error ? 0 : s->own);
+	libacp_section_set_mark(s, &s->own, 0);
 	s->since = since;
 	return error;
 }
@@ -672,9 +352,10 @@ static int commit_near(struct libacp_section *s)
 {
 	uint64_t *words = near_word(s, s->at);
 
+	s->commit = s->mark;
 	words[JOURNAL / 8] = s->count;
 	__atomic_store_n(&words[COMMIT / 8], s->mark, __ATOMIC_RELEASE);
-	return do_stores(s);
+	return libacp_section_do_stores(s);
 }
 
 /* Commit and clear one of the words: LOCK to leave, COMMIT to stay. */
@@ -705,7 +386,7 @@ int libacp_section_commit(struct libacp_section *s)
 	if (!s->mark) {
 		error = -EAGAIN;
 	} else if (s->count && commit(s, COMMIT)) {
-		error = settle(s);
+		error = libacp_section_settle(s);
 		error = error ? error : -EAGAIN;
 	}
 	libacp_quiet(quiet);
@@ -728,7 +409,7 @@ int libacp_section_leave(struct libacp_section *s)
 	quiet = libacp_quiet(true);
 	error = s->mark ? 0 : -EAGAIN;
 	if (s->mark && commit(s, LOCK))
-		error = settle(s);
+		error = libacp_section_settle(s);
 	libacp_quiet(quiet);
 	let_go(s);
 	return error;

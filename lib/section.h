@@ -6,16 +6,20 @@
  *
  *	lock	0, or the mark of who is inside: a stamp that tells this stay
  *		from all others, and its rank + 1
- *	commit	the mark of who wrote a journal that is complete
+ *	commit	says whose journal is there, and complete
  *	count	stores in the journal
  *	journal	address and value of each store, words of 8 bytes
  *
  * Who is inside changes nothing until it leaves (or commits in between): it
- * stages its stores.  Leaving writes the journal, then the mark to commit,
- * then does the stores, then unlocks.  Who finds the mark of a rank that is
- * dead waits until nothing of it can be under way, takes the lock over, and
- * does the stores again if commit says that they are all known; otherwise
- * none of them was done.
+ * stages its stores.  Leaving writes the journal and commits, then does the
+ * stores, then unlocks.  Who finds the mark of a rank that is dead waits until
+ * nothing of it can be under way, takes the lock over, and does the stores
+ * again if commit says that they are all known; otherwise none of them was done.
+ *
+ * Who can reach the words commits by writing its mark behind the journal.  Who
+ * cannot puts commit, count and journal at once, as that is one access and not
+ * two; but the bytes of a put come in any order.  So what it writes to commit is
+ * a digest (SipHash) of its mark, count and journal: right if all of it is there.
  *
  * A stay at a remote section takes two round trips: lock and read; journal,
  * stores and unlock.  One at a section that acp_query_address() can reach
@@ -69,6 +73,7 @@ struct libacp_section {
 	char *near;			/* where low is, if this process can reach it; else NULL */
 	uint64_t mark;
 	uint64_t own;			/* while it ends another stay; else 0 */
+	uint64_t commit;		/* what was last written there */
 	struct libacp_section *next;	/* of this process's, that are remote */
 	uint64_t since;			/* when it was entered, if remote */
 	char *scratch;			/* staging memory, and its address */

@@ -6,26 +6,34 @@
 #include <stdio.h>
 #include <string.h>
 
-int perf_frames_read(uint64_t *data, uint64_t *acks)
+enum { COMMANDS, LOCAL, FENCED, FRAMES, ACKS, COUNTERS };
+
+static const char *const names[COUNTERS] = {
+	[COMMANDS] = "commands", [LOCAL] = "local", [FENCED] = "fenced",
+	[FRAMES] = "tx_frames", [ACKS] = "tx_acks",
+};
+
+int perf_frames_read(struct perf_frames *frames)
 {
 	FILE *file = fopen("/proc/net/acp", "re");
-	uint64_t value, all = 0;
+	uint64_t value, of[COUNTERS] = { 0 };
 	char name[32];
-	int found = 0;
+	int i, found = 0;
 
-	*acks = 0;
 	if (file == NULL)
 		return -1;
 	while (fscanf(file, "%31s %" SCNu64, name, &value) == 2) {
-		if (strcmp(name, "tx_frames") == 0) {
-			all = value;
-			found |= 1;
-		} else if (strcmp(name, "tx_acks") == 0) {
-			*acks = value;
-			found |= 2;
+		for (i = 0; i < COUNTERS; i++) {
+			if (strcmp(name, names[i]) != 0)
+				continue;
+			of[i] = value;
+			found++;
 		}
 	}
 	fclose(file);
-	*data = all - *acks;
-	return found == 3 ? 0 : -1;
+	*frames = (struct perf_frames){
+		.data = of[FRAMES] - of[ACKS], .acks = of[ACKS],
+		.trips = of[COMMANDS] - of[LOCAL] - of[FENCED],
+	};
+	return found == COUNTERS ? 0 : -1;
 }

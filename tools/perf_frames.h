@@ -7,7 +7,17 @@
 
 #include <stdint.h>
 
-/* Frames with data that this node has sent, and bare acknowledgements. -1: not to be had. */
-int perf_frames_read(uint64_t *data, uint64_t *acks);
+struct perf_frames {
+	uint64_t data;		/* frames that the node has sent, but bare acknowledgements */
+	uint64_t acks;		/* these */
+	/*
+	 * Accesses that began when all that they had to wait for was complete,
+	 * not behind a fence: of accesses one after the other, the round trips.
+	 */
+	uint64_t trips;
+};
+
+/* Until now.  -1: not to be had. */
+int perf_frames_read(struct perf_frames *frames);
 
 #endif

@@ -34,7 +34,7 @@ struct block {
 struct halves {
 	struct perf_row allocate, release;
 	struct perf_samples allocate_time, release_time;
-	uint64_t allocate_frames, release_frames;
+	struct perf_frames allocate_frames, release_frames;
 };
 
 static uint32_t draw(uint64_t *seed)
@@ -63,13 +63,24 @@ static void release(const struct heap *heap, const struct block *b)
 		acp_free(b->ga);
 }
 
-static uint64_t frames(const struct heap *heap)
+static struct perf_frames frames(const struct heap *heap)
 {
-	uint64_t data, acks;
+	struct perf_frames now = { 0 };
 
-	if (!heap->remote || perf_frames_read(&data, &acks) != 0)
-		return 0;
-	return data;
+	if (!heap->remote || perf_frames_read(&now) != 0)
+		return (struct perf_frames){ 0 };
+	return now;
+}
+
+/* What went over the network since then is added to a sum. */
+static void add_frames(const struct heap *heap, struct perf_frames *sum,
+		       const struct perf_frames *before)
+{
+	struct perf_frames now = frames(heap);
+
+	sum->data += now.data - before->data;
+	sum->acks += now.acks - before->acks;
+	sum->trips += now.trips - before->trips;
 }
 
 /* A word of the block's own at its begin, seen once more before it is released. */
@@ -106,7 +117,7 @@ static void shuffle(struct block *blocks, size_t n, uint64_t *seed)
 static bool allocate_all(const struct heap *heap, struct block *blocks, struct halves *h,
 			 uint64_t *seed)
 {
-	uint64_t before = frames(heap);
+	struct perf_frames before = frames(heap);
 	size_t i;
 
 	for (i = 0; i < BLOCKS; i++) {
@@ -123,13 +134,13 @@ static bool allocate_all(const struct heap *heap, struct block *blocks, struct h
 			release(heap, &blocks[i]);
 		return false;
 	}
-	h->allocate_frames += frames(heap) - before;
+	add_frames(heap, &h->allocate_frames, &before);
 	return true;
 }
 
 static void release_all(const struct heap *heap, struct block *blocks, struct halves *h)
 {
-	uint64_t before = frames(heap);
+	struct perf_frames before = frames(heap);
 	size_t i;
 
 	for (i = 0; i < BLOCKS; i++) {
@@ -138,7 +149,7 @@ static void release_all(const struct heap *heap, struct block *blocks, struct ha
 		release(heap, &blocks[i]);
 		perf_samples_add(&h->release_time, (double)(perf_now() - begin));
 	}
-	h->release_frames += frames(heap) - before;
+	add_frames(heap, &h->release_frames, &before);
 }
 
 static void check_all(struct perf_run *run, const struct heap *heap, struct block *blocks,
@@ -157,15 +168,17 @@ static void check_all(struct perf_run *run, const struct heap *heap, struct bloc
 }
 
 static void report(struct perf_run *run, const struct heap *heap, struct perf_row *row,
-		   struct perf_samples *samples, uint64_t sent)
+		   struct perf_samples *samples, const struct perf_frames *sent)
 {
-	char note[60];
+	char note[80];
 
 	row->time = perf_samples_close(samples);
 	if (row->time.median > 0)
 		row->ops_per_s = 1e9 / row->time.median;
 	if (heap->remote) {
-		snprintf(note, sizeof(note), "%.2f frames sent each", (double)sent / (double)row->time.n);
+		snprintf(note, sizeof(note), "%.2f round trips, %.2f frames sent each",
+			 (double)sent->trips / (double)row->time.n,
+			 (double)sent->data / (double)row->time.n);
 		row->note = note;
 	}
 	perf_report_row(&run->report, row);
@@ -201,8 +214,8 @@ static void measure(struct perf_run *run, const struct heap *heap)
 				 "the heap is too small (ACP_HEAP_SIZE=4M)");
 		return;
 	}
-	report(run, heap, &h.allocate, &h.allocate_time, h.allocate_frames);
-	report(run, heap, &h.release, &h.release_time, h.release_frames);
+	report(run, heap, &h.allocate, &h.allocate_time, &h.allocate_frames);
+	report(run, heap, &h.release, &h.release_time, &h.release_frames);
 }
 
 void perf_heap(struct perf_run *run)

@@ -16,7 +16,8 @@
  *
  * Order and failure are as acp_copy(3) says.  What is not local is delayed and
  * reordered as the order allows, by a generator with a seed; source and
- * destination are read and written at different times.  A copy done by the
+ * destination are read and written at different times, and so are the words
+ * of a copy, in any order.  A copy done by the
  * calling thread (own memory; starter and heap of ranks on the node) is at once.
  *
  * Registered memory is moved to shared pages below its address, so register

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "fake_rank.h"
+#include "fake_access.h"
 #include "test.h"
 
 #define DEPTH		1024u		/* a power of 2 */
@@ -16,23 +16,7 @@
 #define GHOST_NS	500000000ull	/* most that what the dead left behind is late */
 #define GONE_NS		1000000000ull	/* after that nothing of it happens any more */
 
-enum phase { NEW, READ, DONE };
-
-/* An access, in the slot of its ticket. */
-struct access {
-	enum acp_op op;
-	enum phase phase;
-	int status;
-	bool quiet;
-	bool home, away;		/* has an effect at its origin; elsewhere than there */
-	int node;			/* of what is not here; -1: all is here; -2: several */
-	acp_ga_t dst, src;
-	uint64_t size, a, b, order, seen;
-	uint64_t trip;			/* round trips that its completion takes */
-	char *data;
-};
-
-static struct access ring[DEPTH];
+static struct fake_access ring[DEPTH];
 static uint64_t newest, completed, failed_known, failed, random_state;
 static uint64_t accesses, remote_accesses, trips, die_at;
 static bool stopping;
@@ -47,7 +31,7 @@ static pthread_t network;
 static _Thread_local bool quiet_now;
 static _Thread_local uint64_t chain_since;
 
-static struct access *slot(uint64_t ticket)
+static struct fake_access *slot(uint64_t ticket)
 {
 	return &ring[ticket % DEPTH];
 }
@@ -72,155 +56,21 @@ uint64_t fake_random(void)
 	return number;
 }
 
-/* ---- Effects ---- */
-
-/* Bytes from there to here, or back; aligned words never half.  False: no longer registered. */
-static bool move(const struct fake_place *place, char *here, uint64_t size, bool write)
-{
-	uint64_t at = 0, room, unit;
-	char *there;
-
-	while (at < size) {
-		there = fake_bytes(place, at, &room);
-		if (!there)
-			return false;
-		room = room < size - at ? room : size - at;
-		while (room) {
-			unit = room >= 8 && (uintptr_t)there % 8 == 0 ? 8 :
-			       room >= 4 && (uintptr_t)there % 4 == 0 ? 4 : 1;
-			uint64_t word = 0;
-
-			if (write) {
-				memcpy(&word, here + at, unit);
-				if (unit == 8)
-					__atomic_store_n((uint64_t *)(void *)there, word,
-							 __ATOMIC_RELEASE);
-				else if (unit == 4)
-					__atomic_store_n((uint32_t *)(void *)there, (uint32_t)word,
-							 __ATOMIC_RELEASE);
-				else
-					__atomic_store_n(there, here[at], __ATOMIC_RELEASE);
-			} else {
-				if (unit == 8)
-					word = __atomic_load_n((uint64_t *)(void *)there,
-							       __ATOMIC_ACQUIRE);
-				else if (unit == 4)
-					word = __atomic_load_n((uint32_t *)(void *)there,
-							       __ATOMIC_ACQUIRE);
-				else
-					word = (unsigned char)__atomic_load_n(there,
-									      __ATOMIC_ACQUIRE);
-				memcpy(here + at, &word, unit);
-			}
-			at += unit;
-			there += unit;
-			room -= unit;
-		}
-	}
-	return true;
-}
-
-static uint64_t change8(enum acp_op op, uint64_t *word, uint64_t a, uint64_t b)
-{
-	uint64_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST), new;
-
-	do {
-		new = op == ACP_OP_CAS8 ? (old == a ? b : old) : op == ACP_OP_SWAP8 ? a :
-		      op == ACP_OP_ADD8 ? old + a : op == ACP_OP_XOR8 ? old ^ a :
-		      op == ACP_OP_OR8 ? old | a : old & a;
-	} while (!__atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_SEQ_CST,
-					      __ATOMIC_SEQ_CST));
-	return old;
-}
-
-static uint32_t change4(enum acp_op op, uint32_t *word, uint32_t a, uint32_t b)
-{
-	uint32_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST), new;
-
-	do {
-		new = op == ACP_OP_CAS4 ? (old == a ? b : old) : op == ACP_OP_SWAP4 ? a :
-		      op == ACP_OP_ADD4 ? old + a : op == ACP_OP_XOR4 ? old ^ a :
-		      op == ACP_OP_OR4 ? old | a : old & a;
-	} while (!__atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_SEQ_CST,
-					      __ATOMIC_SEQ_CST));
-	return old;
-}
-
-static bool local_rank(int rank)
-{
-	return acpx_query_node(rank) == acpx_query_node(fake_rank);
-}
-
-/* Can this be reached at all? */
-static int reach(acp_ga_t ga, uint64_t size, unsigned int access, struct fake_place *place)
-{
-	int status = fake_where(ga, size, access, place);
-
-	if (status)
-		return status;
-	if (fake_is_cut(fake_rank, place->rank))
-		return ACPX_ETIMEOUT;
-	if (fake_is_dead(place->rank) && !(local_rank(place->rank) && place->fixed))
-		return ACPX_ERANK;
-	return 0;
-}
-
-static int read_source(struct access *x)
-{
-	bool atomic = x->op != ACP_OP_COPY;
-	struct fake_place place, dst;
-	uint64_t room;
-	char *word;
-	int status = reach(x->src, x->size, atomic ? ACPX_ACCESS_ATOMIC : ACPX_ACCESS_READ, &place);
-
-	if (!status)
-		status = fake_where(x->dst, x->size, ACPX_ACCESS_WRITE, &dst);
-	if (!status && atomic && (x->src % x->size || x->dst % x->size))
-		status = ACPX_EALIGN;
-	if (status)
-		return status;
-	x->data = malloc(x->size + 1);
-	if (!x->data)
-		abort();
-	if (!atomic)
-		return move(&place, x->data, x->size, false) ? 0 : ACPX_ESTAG;
-	word = fake_bytes(&place, 0, &room);
-	if (!word)
-		return ACPX_ESTAG;
-	if (x->size == 8)
-		*(uint64_t *)(void *)x->data = change8(x->op, (uint64_t *)(void *)word, x->a,
-						       x->b);
-	else
-		*(uint32_t *)(void *)x->data = change4(x->op, (uint32_t *)(void *)word,
-						       (uint32_t)x->a, (uint32_t)x->b);
-	return 0;
-}
-
-static int write_destination(struct access *x)
-{
-	struct fake_place place;
-	int status = reach(x->dst, x->size, ACPX_ACCESS_WRITE, &place);
-
-	if (status)
-		return status;
-	return move(&place, x->data, x->size, true) ? 0 : ACPX_ESTAG;
-}
-
 /* ---- Progress; lock held ---- */
 
-static bool ready(const struct access *x)
+static bool ready(const struct fake_access *x)
 {
 	uint64_t t;
 
-	if (x->phase != NEW)
-		return x->phase == READ;
+	if (x->phase != FAKE_NEW)
+		return x->phase != FAKE_DONE;
 	for (t = completed + 1; t <= x->order; t++)
-		if (slot(t)->phase != DONE)
+		if (slot(t)->phase != FAKE_DONE)
 			return false;
 	return true;
 }
 
-static bool ordered_behind_failure(const struct access *x)
+static bool ordered_behind_failure(const struct fake_access *x)
 {
 	uint64_t t;
 
@@ -230,22 +80,44 @@ static bool ordered_behind_failure(const struct access *x)
 	return false;
 }
 
-static void advance(struct access *x)
+/* Some words are read, or written, a while before the others: a copy promises no order. */
+static bool by_halves(struct fake_access *x)
 {
-	if (x->phase == NEW) {
-		x->status = ordered_behind_failure(x) ? ACPX_EORDER : read_source(x);
-		x->phase = READ;
-	} else {
-		x->status = write_destination(x);
-		x->phase = DONE;
+	x->halves = draw();
+	return x->op == ACP_OP_COPY && x->size > 8 && draw() % 4 == 0;
+}
+
+/* It goes on: what it does next, and the phase that it is in then. */
+static int act(struct fake_access *x)
+{
+	switch (x->phase) {
+	case FAKE_NEW:
+		if (ordered_behind_failure(x))
+			return ACPX_EORDER;
+		x->phase = by_halves(x) ? FAKE_READING : FAKE_READ;
+		return fake_read_source(x, x->phase == FAKE_READ ? FAKE_ALL : FAKE_HALF);
+	case FAKE_READING:
+		x->phase = FAKE_READ;
+		return fake_read_source(x, FAKE_REST);
+	case FAKE_READ:
+		x->phase = by_halves(x) ? FAKE_WRITING : FAKE_DONE;
+		return fake_write_destination(x, x->phase == FAKE_DONE ? FAKE_ALL : FAKE_HALF);
+	default:
+		x->phase = FAKE_DONE;
+		return fake_write_destination(x, FAKE_REST);
 	}
+}
+
+static void advance(struct fake_access *x)
+{
+	x->status = act(x);
 	if (x->status)
-		x->phase = DONE;
-	if (x->phase == DONE) {
+		x->phase = FAKE_DONE;
+	if (x->phase == FAKE_DONE) {
 		free(x->data);
 		x->data = NULL;
 	}
-	while (completed < newest && slot(completed + 1)->phase == DONE) {
+	while (completed < newest && slot(completed + 1)->phase == FAKE_DONE) {
 		completed++;
 		failed += slot(completed)->status && !slot(completed)->quiet;
 	}
@@ -260,7 +132,7 @@ static bool step(void)
 		return false;
 	first = draw() % pending;
 	for (i = 0; i < pending; i++) {
-		struct access *x = slot(completed + 1 + (first + i) % pending);
+		struct fake_access *x = slot(completed + 1 + (first + i) % pending);
 
 		if (!ready(x))
 			continue;
@@ -310,7 +182,7 @@ void fake_gma_open(uint64_t seed)
 	random_state = seed;
 	newest = 1;
 	completed = 1;
-	slot(1)->phase = DONE;
+	slot(1)->phase = FAKE_DONE;
 	if (pthread_create(&network, NULL, run_network, NULL))
 		abort();
 }
@@ -355,7 +227,7 @@ static void __attribute__((noreturn)) be_ghost(uint64_t count, uint64_t until)
 /* What it sent lives on a little: some of it happens now, some later, some never. */
 static void __attribute__((noreturn)) die(void)
 {
-	uint64_t most = 2 * (newest - completed) + 1;
+	uint64_t most = 4 * (newest - completed) + 1;
 	const uint64_t until = fake_clock() + GONE_NS;
 	struct fake_member *m = &fake_shared->members[fake_rank];
 
@@ -418,11 +290,11 @@ static bool near(acp_ga_t ga)
 
 	if (fake_where(ga, 0, 0, &place))
 		return false;
-	return place.rank == fake_rank || (local_rank(place.rank) && place.fixed);
+	return place.rank == fake_rank || (fake_local_rank(place.rank) && place.fixed);
 }
 
 /* Which other node it has to do with, and where its effects are. */
-static void place_effects(struct access *x)
+static void place_effects(struct fake_access *x)
 {
 	int src = acp_query_rank(x->src), dst = acp_query_rank(x->dst);
 	int here = acpx_query_node(fake_rank);
@@ -440,13 +312,13 @@ static void place_effects(struct access *x)
  * The round trip at whose end it is complete: behind a fence in the same one
  * as what it waits for, else in the next one.  Compare PROTOCOL.md, section 6.
  */
-static uint64_t trip_of(const struct access *x)
+static uint64_t trip_of(const struct fake_access *x)
 {
 	uint64_t behind = trips, t;
 	bool fence = x->node >= 0;
 
 	for (t = completed + 1 > DEPTH ? completed + 1 - DEPTH : 1; t <= x->order; t++) {
-		const struct access *y = slot(t);
+		const struct fake_access *y = slot(t);
 
 		if (y->trip <= trips)
 			continue;
@@ -471,19 +343,19 @@ static bool chain_broken(acp_handle_t order)
 	return false;
 }
 
-static bool local_at_once(struct access *x, acp_handle_t order)
+static bool local_at_once(struct fake_access *x, acp_handle_t order)
 {
 	if (x->order > completed || chain_broken(order) || !near(x->src) || !near(x->dst))
 		return false;
-	x->status = read_source(x);
+	x->status = fake_read_source(x, FAKE_ALL);
 	if (!x->status)
-		x->status = write_destination(x);
+		x->status = fake_write_destination(x, FAKE_ALL);
 	free(x->data);
 	x->data = NULL;
 	return !x->status;
 }
 
-static acp_handle_t issue(struct access *x, acp_handle_t order)
+static acp_handle_t issue(struct fake_access *x, acp_handle_t order)
 {
 	acp_handle_t handle;
 	bool local;
@@ -526,21 +398,21 @@ static acp_handle_t issue(struct access *x, acp_handle_t order)
 
 acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
 {
-	return issue(&(struct access){ .op = ACP_OP_COPY, .dst = dst, .src = src, .size = size },
+	return issue(&(struct fake_access){ .op = ACP_OP_COPY, .dst = dst, .src = src, .size = size },
 		     order);
 }
 
 acp_handle_t acp_cas4(acp_ga_t dst, acp_ga_t src, uint32_t oldval, uint32_t newval,
 		      acp_handle_t order)
 {
-	return issue(&(struct access){ .op = ACP_OP_CAS4, .dst = dst, .src = src, .size = 4,
+	return issue(&(struct fake_access){ .op = ACP_OP_CAS4, .dst = dst, .src = src, .size = 4,
 				       .a = oldval, .b = newval }, order);
 }
 
 acp_handle_t acp_cas8(acp_ga_t dst, acp_ga_t src, uint64_t oldval, uint64_t newval,
 		      acp_handle_t order)
 {
-	return issue(&(struct access){ .op = ACP_OP_CAS8, .dst = dst, .src = src, .size = 8,
+	return issue(&(struct fake_access){ .op = ACP_OP_CAS8, .dst = dst, .src = src, .size = 8,
 				       .a = oldval, .b = newval }, order);
 }
 
@@ -548,13 +420,13 @@ acp_handle_t acp_cas8(acp_ga_t dst, acp_ga_t src, uint64_t oldval, uint64_t newv
 	acp_handle_t acp_##name##4(acp_ga_t dst, acp_ga_t src, uint32_t value,	\
 				   acp_handle_t order)				\
 	{									\
-		return issue(&(struct access){ .op = ACP_OP_##op_##4, .dst = dst, .src = src,	\
+		return issue(&(struct fake_access){ .op = ACP_OP_##op_##4, .dst = dst, .src = src,	\
 					       .size = 4, .a = value }, order);	\
 	}									\
 	acp_handle_t acp_##name##8(acp_ga_t dst, acp_ga_t src, uint64_t value,	\
 				   acp_handle_t order)				\
 	{									\
-		return issue(&(struct access){ .op = ACP_OP_##op_##8, .dst = dst, .src = src,	\
+		return issue(&(struct fake_access){ .op = ACP_OP_##op_##8, .dst = dst, .src = src,	\
 					       .size = 8, .a = value }, order);	\
 	}
 

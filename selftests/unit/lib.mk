@@ -40,10 +40,12 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 # its name with _tsan to MIDDLE_TSAN).
 LIB_BASIC := $(addprefix $(LIB)/,boot.c init.c reset.c mem.c local.c gma.c event.c)
 LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_FILES))
-FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c
+FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c \
+	$(HERE)/fake_effect.c
 MIDDLE_HEADERS := $(LIB_HEADERS) $(wildcard $(HERE)/fake_*.h $(HERE)/*_play.h $(HERE)/*_model.h)
-MIDDLE_TESTS := test_lib_fake test_lib_heap
-MIDDLE_TSAN := test_lib_fake_tsan test_lib_heap_tsan
+MIDDLE_TESTS := test_lib_fake test_lib_section test_lib_heap
+MIDDLE_TSAN := test_lib_fake_tsan test_lib_section_tsan test_lib_heap_tsan
+test_lib_section test_lib_section_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
 
 # Containers against models; container_play.h counts allocations and looks at copies.
 MIDDLE_TESTS += test_lib_vector test_lib_deque test_lib_list
