@@ -378,6 +378,7 @@ static void a_member_dies(void *arg)
 		return;
 	while (__atomic_load_n(fake_word(0), __ATOMIC_ACQUIRE) < (uint64_t)acp_procs() - 1)
 		libacp_sleep(1000000);
+	errno = 0;
 	for (key = 0; key < FEW; key++) {
 		if (c->lost[key])
 			continue;
