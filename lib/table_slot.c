@@ -52,6 +52,7 @@ void libacp_slot_at(const struct libacp_desk *d, struct libacp_slot *s, acp_ga_t
 	s->member = member;
 	s->number = number;
 	s->guess = ACP_GA_NULL;
+	s->locked = false;
 	s->mark = libacp_slot_mark(d->table, member, number);
 }
 
@@ -172,6 +173,39 @@ int libacp_slot_unchanged(struct libacp_desk *d, struct libacp_slot *s)
 	return d->m->again == d->m->removals ? 0 : -EAGAIN;
 }
 
+/*
+ * Are these bytes of the member's heap?  Only there may a section be, and what
+ * is fetched in it: where the heap can be reached, no access checks that.
+ */
+static bool in_heap(const struct libacp_slot *s, acp_ga_t ga, uint64_t size)
+{
+	acp_ga_t heap = acpx_query_heap_ga(s->rank);
+	const char *near = acp_query_address(heap);
+
+	return ga >= heap && (!near || (acp_query_address(ga) == near + (ga - heap) &&
+					acp_query_address(ga + size - 1) ==
+					near + (ga - heap) + size - 1));
+}
+
+/* Whoever has the lock keeps it so long: its lease begins anew where that is due. */
+static int fetch_element(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
+{
+	struct libacp_fetch fetch = { .ga = elem - 8, .size = LIBACP_TABLE_PEEK };
+	int error, tries;
+
+	if (!in_heap(s, fetch.ga, fetch.size))
+		return -EUCLEAN;
+	for (tries = 0; tries < TRIES; tries++) {
+		error = libacp_section_fetch(&s->section, &fetch);
+		if (error != -EIO)
+			break;
+	}
+	if (error)
+		return error;
+	memcpy(d->m->peek, fetch.bytes, sizeof(d->m->peek));
+	return d->m->peek[LIBACP_MARK] == s->mark ? 0 : -EUCLEAN;
+}
+
 int libacp_slot_step(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem,
 		     struct libacp_steps *steps)
 {
@@ -181,6 +215,8 @@ int libacp_slot_step(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem
 		return error;
 	if (!plausible(s, elem))
 		return -EUCLEAN;
+	if (s->locked)
+		return fetch_element(d, s, elem);
 	add_element(d, elem);
 	error = libacp_slot_unchanged(d, s);
 	if (error)
@@ -253,20 +289,6 @@ static int search(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem,
 
 /* ---- The lock ---- */
 
-/*
- * Are these bytes of the member's heap?  Only there may a section be, and what
- * is fetched in it: where the heap can be reached, no access checks that.
- */
-static bool in_heap(const struct libacp_slot *s, acp_ga_t ga, uint64_t size)
-{
-	acp_ga_t heap = acpx_query_heap_ga(s->rank);
-	const char *near = acp_query_address(heap);
-
-	return ga >= heap && (!near || (acp_query_address(ga) == near + (ga - heap) &&
-					acp_query_address(ga + size - 1) ==
-					near + (ga - heap) + size - 1));
-}
-
 /* Take the lock; read the slot and, if there is one, an element in the same trip. */
 static int take(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
 {
@@ -291,6 +313,7 @@ static int take(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
 	}
 	if (error)
 		return error;
+	s->locked = true;
 	memcpy(&d->m->lock, reads[0].bytes, SLOT_BYTES);
 	memcpy(&d->m->removals, reads[1].bytes, 8);
 	if (elem != ACP_GA_NULL)
@@ -311,8 +334,22 @@ static int look_once(struct libacp_desk *d, struct libacp_slot *s, struct libacp
 	return search(d, s, seen->first, ACP_GA_NULL, &seen->elem);
 }
 
+static int look_locked(struct libacp_desk *d, struct libacp_slot *s, struct libacp_seen *seen)
+{
+	int error = take(d, s, ACP_GA_NULL);
+
+	if (error)
+		return error;
+	seen->removals = d->m->removals;
+	seen->first = d->m->first;
+	error = search(d, s, seen->first, ACP_GA_NULL, &seen->elem);
+	libacp_slot_unlock(s);
+	return error;
+}
+
 int libacp_slot_look(struct libacp_desk *d, struct libacp_slot *s, struct libacp_seen *seen)
 {
+	uint64_t since = 0;
 	int error, looks;
 
 	for (looks = 0; looks < LOOKS; looks++) {
@@ -320,14 +357,10 @@ int libacp_slot_look(struct libacp_desk *d, struct libacp_slot *s, struct libacp
 		if (error != -EAGAIN)
 			return error;
 	}
-	error = take(d, s, ACP_GA_NULL);
-	if (error)
-		return error;
-	seen->removals = d->m->removals;
-	seen->first = d->m->first;
-	error = search(d, s, seen->first, ACP_GA_NULL, &seen->elem);
-	libacp_slot_unlock(s);
-	return error == -EAGAIN ? -EUCLEAN : error;
+	do {
+		error = look_locked(d, s, seen);
+	} while (libacp_table_again(&since, error));
+	return libacp_table_told(error);
 }
 
 int libacp_slot_take(struct libacp_desk *d, struct libacp_slot *s)
@@ -357,14 +390,22 @@ int libacp_slot_lock(struct libacp_desk *d, struct libacp_slot *s, struct libacp
 	error = look_again(d, s, seen);
 	if (error)
 		libacp_slot_unlock(s);
-	return error == -EAGAIN ? -EUCLEAN : error;
+	return error;
 }
 
 /* ---- Changes ---- */
 
 void libacp_slot_unlock(struct libacp_slot *s)
 {
+	s->locked = false;
 	libacp_section_drop(&s->section);
+}
+
+/* Do what is staged, and release the lock. */
+static int leave(struct libacp_slot *s)
+{
+	s->locked = false;
+	return libacp_section_leave(&s->section);
 }
 
 acp_handle_t libacp_slot_prepare(struct libacp_desk *d, const struct libacp_slot *s,
@@ -400,7 +441,7 @@ int libacp_slot_link(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem
 	else
 		libacp_section_store(&s->section, m->first + 8, elem);
 	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, m->number + 1);
-	return libacp_section_leave(&s->section);
+	return leave(s);
 }
 
 int libacp_slot_unlink(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
@@ -419,13 +460,13 @@ int libacp_slot_unlink(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t el
 	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, m->number - 1);
 	libacp_section_store(&s->section, s->stripe + STRIPE_REMOVALS, m->removals + 1);
 	libacp_section_store(&s->section, elem - 8, 0);
-	return libacp_section_leave(&s->section);
+	return leave(s);
 }
 
 int libacp_slot_count(struct libacp_slot *s, acp_ga_t elem, uint64_t count)
 {
 	libacp_section_store(&s->section, elem + 16, count);
-	return libacp_section_leave(&s->section);
+	return leave(s);
 }
 
 int libacp_slot_replace(struct libacp_desk *d, struct libacp_slot *s, const uint64_t chain[3])
@@ -434,5 +475,5 @@ int libacp_slot_replace(struct libacp_desk *d, struct libacp_slot *s, const uint
 	libacp_section_store(&s->section, s->ga + SLOT_LAST, chain[1]);
 	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, chain[2]);
 	libacp_section_store(&s->section, s->stripe + STRIPE_REMOVALS, d->m->removals + 1);
-	return libacp_section_leave(&s->section);
+	return leave(s);
 }

@@ -5,6 +5,7 @@
  */
 #include "table_play.h"
 #include "scratch.h"
+#include "section.h"
 
 /* ---- The hash ---- */
 
@@ -530,6 +531,101 @@ TEST(table__all_or_nothing)
 	fake_run(&f, all_or_nothing, (void *)&play_set);
 	fake_run(&f, all_or_nothing, (void *)&play_multiset);
 	fake_run(&f, all_or_nothing, (void *)&play_map);
+}
+
+/* ---- Slow calls ---- */
+
+#define CHAIN	400u
+
+static acp_element_t number_key(uint64_t number)
+{
+	acp_ga_t ga;
+
+	memcpy(play_desk(&ga)->key, &number, sizeof(number));
+	return (acp_element_t){ ga + offsetof(struct play_desk, key), sizeof(number) };
+}
+
+enum { TABLE, REMOVALS, THROUGH };	/* words for all ranks */
+
+static uint64_t shared_word(int number)
+{
+	return __atomic_load_n(fake_word((unsigned int)number), __ATOMIC_ACQUIRE);
+}
+
+/* Removals all the time: nobody gets to the end of the chain without the lock. */
+static void disturb(acp_set_t set)
+{
+	do {
+		CHECK_EQ(acp_insert_set(set, number_key(CHAIN)), 1);
+		acp_remove_set(set, number_key(CHAIN));
+		__atomic_add_fetch(fake_word(REMOVALS), 1, __ATOMIC_RELEASE);
+	} while (!shared_word(THROUGH));
+}
+
+static bool disturbed;
+
+int __real_libacp_section_enter(struct libacp_section *s, acp_ga_t at, acp_ga_t low, uint64_t span,
+				struct libacp_fetch *fetches, unsigned int n);
+
+/* Something is removed each time between a look without the lock and the lock. */
+int __wrap_libacp_section_enter(struct libacp_section *s, acp_ga_t at, acp_ga_t low, uint64_t span,
+				struct libacp_fetch *fetches, unsigned int n)
+{
+	uint64_t removals = shared_word(REMOVALS);
+
+	while (disturbed && shared_word(REMOVALS) == removals)
+		usleep(100);
+	return __real_libacp_section_enter(s, at, low, span, fetches, n);
+}
+
+static void work_slowly(acp_set_t set)
+{
+	uint64_t i;
+
+	disturbed = true;
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(acp_insert_set(set, number_key(2 * CHAIN + i)), 1);
+		CHECK_EQ(errno, 0);
+		CHECK(acp_find_set(set, number_key(2 * CHAIN + i)).elem != ACP_GA_NULL);
+		acp_remove_set(set, number_key(i));
+		CHECK_EQ(acp_find_set(set, number_key(i)).elem, ACP_GA_NULL);
+	}
+	CHECK_EQ(errno, 0);
+	disturbed = false;
+	__atomic_store_n(fake_word(THROUGH), 1, __ATOMIC_RELEASE);
+}
+
+/* To look through the chain takes several times as long as a stay may last. */
+static void be_slow(void *arg)
+{
+	const int ranks[] = { 0 };
+	acp_set_t set;
+	uint64_t i;
+
+	(void)arg;
+	libacp_section_times.lease = 10000000;
+	if (acp_rank() == 0) {
+		set = acp_create_set(1, ranks, 1, 0);
+		for (i = 0; i < CHAIN; i++)
+			CHECK_EQ(acp_insert_set(set, number_key(i)), 1);
+		*fake_word(TABLE) = set.ga;
+	}
+	CHECK_EQ(acp_sync(), 0);
+	set = (acp_set_t){ *fake_word(TABLE), 1, 1 };
+	errno = 0;
+	if (acp_rank())
+		work_slowly(set);
+	else
+		disturb(set);
+	CHECK_EQ(acp_sync(), 0);
+	CHECK_EQ(acp_size_set(set), CHAIN);
+}
+
+TEST(table__long_stays_are_renewed)
+{
+	struct fake_acp f = { .ranks = 2, .delay_us = 20 };
+
+	fake_run(&f, be_slow, NULL);
 }
 
 /* ---- Lost members ---- */
