@@ -24,12 +24,13 @@ int libacp_table_look(struct libacp_desk *d, struct libacp_slot *s, struct libac
 	return error ? error : libacp_slot_look(d, s, seen);
 }
 
-/* The key is there, and its slot locked. */
+/* The key is there, and its slot locked.  No count comes back to 0 from above. */
 static int count_it(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
 {
+	const uint64_t more = d->m->image[LIBACP_EXTRA], count = d->m->peek[LIBACP_EXTRA] + more;
+
 	if (d->table->kind == LIBACP_MULTISET)
-		return libacp_slot_count(s, elem, d->m->peek[LIBACP_EXTRA] +
-					 d->m->image[LIBACP_EXTRA]);
+		return libacp_slot_count(s, elem, count < more ? UINT64_MAX : count);
 	libacp_slot_unlock(s);
 	return 0;
 }

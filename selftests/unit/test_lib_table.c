@@ -533,6 +533,39 @@ TEST(table__all_or_nothing)
 	fake_run(&f, all_or_nothing, (void *)&play_map);
 }
 
+/* ---- Many copies ---- */
+
+/* A count that would be too large stays the largest there is, instead of none. */
+static void double_often(void *arg)
+{
+	const int ranks[] = { 0 };
+	acp_multiset_t set = acp_create_multiset(1, ranks, 1, 0);
+	int i;
+
+	(void)arg;
+	CHECK_EQ(acp_insert_multiset(set, play_key(1)), 1);
+	for (i = 0; i < 63; i++)
+		acp_merge_multiset(set, set);
+	CHECK_EQ(acp_retrieve_multiset(set, play_key(1)), 1ull << 63);
+	acp_merge_multiset(set, set);
+	CHECK_EQ(acp_retrieve_multiset(set, play_key(1)), UINT64_MAX);
+	CHECK_EQ(acp_insert_multiset(set, play_key(1)), 1);
+	CHECK_EQ(acp_retrieve_multiset(set, play_key(1)), UINT64_MAX);
+	acp_remove_multiset(set, play_key(1));
+	CHECK_EQ(acp_retrieve_multiset(set, play_key(1)), UINT64_MAX - 1);
+	acp_remove_all_multiset(set, play_key(1));
+	CHECK_EQ(acp_size_multiset(set), 0);
+	acp_destroy_multiset(set);
+	CHECK_EQ(errno, 0);
+}
+
+TEST(multiset__counts_do_not_wrap)
+{
+	struct fake_acp f = { .ranks = 1 };
+
+	fake_run(&f, double_often, NULL);
+}
+
 /* ---- Slow calls ---- */
 
 #define CHAIN	400u
