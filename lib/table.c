@@ -210,6 +210,8 @@ static int destroy_members(struct libacp_desk *d, const acp_ga_t *words)
 			scan.error = error;
 	}
 	error = libacp_scan_close(&scan);
+	/* Who uses it nevertheless shall find nothing, as long as that memory is free. */
+	zero(t->ga, 8 * t->members);
 	for (i = 0; i < t->members; i++)
 		acp_free(words[i]);
 	acp_free(t->ga);

@@ -418,8 +418,15 @@ static void call_nonsense(void *arg)
 	CHECK_EQ(k->next(it).elem, ACP_GA_NULL);
 	CHECK_EQ(k->content(it).first.ga, ACP_GA_NULL);
 	play_check_blocks(t, 0);
+	CHECK_EQ(k->insert(t, play_pair(1, 1)), 1);
 	k->destroy(t);
 	CHECK_EQ(play_blocks(), 0);
+	errno = 0;
+	call_nothing(k, t);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(play_blocks(), 0);
+	CHECK_EQ(acpx_heap_check(0), 0);
+	CHECK_EQ(acpx_heap_check(1), 0);
 }
 
 TEST(table__nonsense)
