@@ -118,16 +118,22 @@ int libacp_slot_guess(struct libacp_desk *d, struct libacp_slot *s, uint64_t mem
 	return 0;
 }
 
-/* The slot was read, or not (error), where it was guessed to be: -EAGAIN if that was wrong. */
+/*
+ * The slot was read, or not (error), where it was guessed to be: -EAGAIN if that was wrong.
+ * Not if it was right: who is out of reach is not waited for twice.
+ */
 static int check_guess(struct libacp_desk *d, struct libacp_slot *s, int error)
 {
 	const acp_ga_t guess = s->guess;
+	int opened;
 
 	s->guess = ACP_GA_NULL;
 	if (guess == ACP_GA_NULL || (!error && d->m->slots_ga == guess))
 		return error;
-	error = libacp_slot_open(d, s, s->member, s->number);
-	return error ? error : -EAGAIN;
+	opened = libacp_slot_open(d, s, s->member, s->number);
+	if (opened)
+		return opened;
+	return error && d->m->slots_ga == guess ? error : -EAGAIN;
 }
 
 /* ---- Reading ---- */
