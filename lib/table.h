@@ -187,7 +187,7 @@ int libacp_slot_guess(struct libacp_desk *d, struct libacp_slot *s, uint64_t mem
 void libacp_slot_at(const struct libacp_desk *d, struct libacp_slot *s, acp_ga_t slots,
 		    uint64_t member, uint64_t number);
 
-/* Look for the image's key, most often without lock.  If it is there: its first bytes in d->m->peek. */
+/* Look for the image's key.  If it is there, its first bytes are in d->m->peek. */
 int libacp_slot_look(struct libacp_desk *d, struct libacp_slot *s, struct libacp_seen *seen);
 
 /*

@@ -244,11 +244,12 @@ static inline void turns_create(struct turns *x)
 
 	x->blocks = play_blocks();
 	for (t = 0; t < TABLES; t++) {
-		int n = 1 + (int)(fake_random() % (x->tight ? 2 : PLAY_RANKS));
+		int n = 1 + (int)(fake_random() % (x->tight ? 2 : PLAY_RANKS)), slots;
 
 		for (i = 0; i < n; i++)
 			ranks[i] = (int)(fake_random() % (uint64_t)procs);
-		x->tables[t] = x->kind->create(n, ranks, 1 + (int)(fake_random() % (x->tight ? 8 : 20)),
+		slots = 1 + (int)(fake_random() % (x->tight ? 8 : 20));
+		x->tables[t] = x->kind->create(n, ranks, slots,
 					       (int)(fake_random() % (uint64_t)procs));
 		CHECK(x->tables[t].ga != ACP_GA_NULL);
 	}
