@@ -437,16 +437,22 @@ int libacp_slot_complete(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t 
 	return error;
 }
 
+/* All words of the slot, whether or not they change: side by side they go as one access. */
+static void store_slot(struct libacp_slot *s, acp_ga_t first, acp_ga_t last, uint64_t number)
+{
+	libacp_section_store(&s->section, s->ga + SLOT_FIRST, first);
+	libacp_section_store(&s->section, s->ga + SLOT_LAST, last);
+	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, number);
+}
+
 int libacp_slot_link(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
 {
 	const struct libacp_desk_memory *m = d->m;
+	const bool alone = m->first == ACP_GA_NULL;
 
-	libacp_section_store(&s->section, s->ga + SLOT_FIRST, elem);
-	if (m->first == ACP_GA_NULL)
-		libacp_section_store(&s->section, s->ga + SLOT_LAST, elem);
-	else
+	store_slot(s, elem, alone ? elem : m->last, m->number + 1);
+	if (!alone)
 		libacp_section_store(&s->section, m->first + 8, elem);
-	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, m->number + 1);
 	return leave(s);
 }
 
@@ -459,11 +465,16 @@ int libacp_slot_unlink(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t el
 		libacp_slot_unlock(s);
 		return -EUCLEAN;
 	}
-	libacp_section_store(&s->section, previous == ACP_GA_NULL ? s->ga + SLOT_FIRST : previous,
-			     next);
-	libacp_section_store(&s->section, next == ACP_GA_NULL ? s->ga + SLOT_LAST : next + 8,
-			     previous);
-	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, m->number - 1);
+	if (previous == ACP_GA_NULL) {
+		store_slot(s, next, next == ACP_GA_NULL ? previous : m->last, m->number - 1);
+	} else {
+		libacp_section_store(&s->section, previous, next);
+		if (next == ACP_GA_NULL)
+			libacp_section_store(&s->section, s->ga + SLOT_LAST, previous);
+		libacp_section_store(&s->section, s->ga + SLOT_NUMBER, m->number - 1);
+	}
+	if (next != ACP_GA_NULL)
+		libacp_section_store(&s->section, next + 8, previous);
 	libacp_section_store(&s->section, s->stripe + STRIPE_REMOVALS, m->removals + 1);
 	libacp_section_store(&s->section, elem - 8, 0);
 	return leave(s);
@@ -477,9 +488,7 @@ int libacp_slot_count(struct libacp_slot *s, acp_ga_t elem, uint64_t count)
 
 int libacp_slot_replace(struct libacp_desk *d, struct libacp_slot *s, const uint64_t chain[3])
 {
-	libacp_section_store(&s->section, s->ga + SLOT_FIRST, chain[0]);
-	libacp_section_store(&s->section, s->ga + SLOT_LAST, chain[1]);
-	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, chain[2]);
+	store_slot(s, chain[0], chain[1], chain[2]);
 	libacp_section_store(&s->section, s->stripe + STRIPE_REMOVALS, d->m->removals + 1);
 	return leave(s);
 }
