@@ -6,28 +6,28 @@
 #define TURN	40u
 #define TIGHT	12000u
 
-TEST(map__one_rank)
+TEST(A2_map__one_rank)
 {
 	turns_run(&play_map, (struct turns_options){
 		.ranks = 1, .nodes = 1, .calls = CALLS, .turn = TURN,
 	});
 }
 
-TEST(map__ranks_of_one_node)
+TEST(A2_map__ranks_of_one_node)
 {
 	turns_run(&play_map, (struct turns_options){
 		.ranks = 3, .nodes = 1, .calls = CALLS, .turn = TURN,
 	});
 }
 
-TEST(map__ranks_of_several_nodes)
+TEST(A2_map__ranks_of_several_nodes)
 {
 	turns_run(&play_map, (struct turns_options){
 		.ranks = 4, .nodes = 4, .calls = CALLS, .turn = TURN,
 	});
 }
 
-TEST(map__without_room)
+TEST(A2_map__without_room)
 {
 	turns_run(&play_map, (struct turns_options){
 		.ranks = 3, .nodes = 2, .calls = CALLS, .turn = TURN, .heap_size = TIGHT,

@@ -11,84 +11,84 @@
 #define TIGHT	100000u		/* where there is not always room */
 #define TURN	1000u
 
-TEST(set__long_alone)
+TEST(A2_set__long_alone)
 {
 	turns_run(&play_set, (struct turns_options){
 		.ranks = 1, .nodes = 1, .calls = ALONE, .turn = TURN,
 	});
 }
 
-TEST(set__long_on_one_node)
+TEST(A2_set__long_on_one_node)
 {
 	turns_run(&play_set, (struct turns_options){
 		.ranks = 3, .nodes = 1, .calls = NEAR, .turn = TURN,
 	});
 }
 
-TEST(set__long_on_several_nodes)
+TEST(A2_set__long_on_several_nodes)
 {
 	turns_run(&play_set, (struct turns_options){
 		.ranks = 4, .nodes = 4, .calls = FAR, .turn = TURN,
 	});
 }
 
-TEST(set__long_without_room)
+TEST(A2_set__long_without_room)
 {
 	turns_run(&play_set, (struct turns_options){
 		.ranks = 3, .nodes = 1, .calls = TIGHT, .turn = TURN, .heap_size = 8000,
 	});
 }
 
-TEST(multiset__long_alone)
+TEST(A2_multiset__long_alone)
 {
 	turns_run(&play_multiset, (struct turns_options){
 		.ranks = 1, .nodes = 1, .calls = ALONE, .turn = TURN,
 	});
 }
 
-TEST(multiset__long_on_one_node)
+TEST(A2_multiset__long_on_one_node)
 {
 	turns_run(&play_multiset, (struct turns_options){
 		.ranks = 3, .nodes = 1, .calls = NEAR, .turn = TURN,
 	});
 }
 
-TEST(multiset__long_on_several_nodes)
+TEST(A2_multiset__long_on_several_nodes)
 {
 	turns_run(&play_multiset, (struct turns_options){
 		.ranks = 4, .nodes = 2, .calls = FAR, .turn = TURN,
 	});
 }
 
-TEST(multiset__long_without_room)
+TEST(A2_multiset__long_without_room)
 {
 	turns_run(&play_multiset, (struct turns_options){
 		.ranks = 3, .nodes = 1, .calls = TIGHT, .turn = TURN, .heap_size = 8000,
 	});
 }
 
-TEST(map__long_alone)
+TEST(A2_map__long_alone)
 {
 	turns_run(&play_map, (struct turns_options){
 		.ranks = 1, .nodes = 1, .calls = ALONE, .turn = TURN,
 	});
 }
 
-TEST(map__long_on_one_node)
+TEST(A2_map__long_on_one_node)
 {
 	turns_run(&play_map, (struct turns_options){
 		.ranks = 3, .nodes = 1, .calls = NEAR, .turn = TURN,
 	});
 }
 
-TEST(map__long_on_several_nodes)
+TEST(A2_map__long_on_several_nodes)
 {
 	turns_run(&play_map, (struct turns_options){
 		.ranks = 4, .nodes = 4, .calls = FAR, .turn = TURN,
 	});
 }
 
-TEST(map__long_without_room)
+TEST(A2_map__long_without_room)
 {
 	turns_run(&play_map, (struct turns_options){
 		.ranks = 3, .nodes = 1, .calls = TIGHT, .turn = TURN, .heap_size = 8000,
