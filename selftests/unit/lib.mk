@@ -65,6 +65,13 @@ MIDDLE_TESTS += test_lib_table_long
 test_lib_table_long: LIB_CFLAGS += -O2
 test_lib_table_long: SANITIZE :=
 
+# ... against those of C++.
+TESTS += test_lib_stl
+test_lib_stl: test_lib_stl.c stl_model.cc stl_model.h $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) -x c++ -std=c++17 -O1 -g -Wall -Wextra -Werror $(SANITIZE) $(CXXFLAGS) -c -o stl_model.o \
+		stl_model.cc
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) stl_model.o $(LDFLAGS) -lstdc++
+
 # The macros that take a type, in C and in C++.
 TESTS += test_lib_macros
 test_lib_macros: test_lib_macros.c $(LIB_FILES) $(LIB_HEADERS)
