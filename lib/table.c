@@ -12,8 +12,28 @@
 
 int libacp_table_allocate(uint64_t size, int rank, acp_ga_t *ga)
 {
+	errno = 0;
 	*ga = acp_malloc(size, rank);
-	return *ga == ACP_GA_NULL ? -errno : 0;
+	if (*ga != ACP_GA_NULL)
+		return 0;
+	return errno ? -errno : -ENOMEM;
+}
+
+bool libacp_table_again(uint64_t *since, int error)
+{
+	uint64_t now;
+
+	if (error != -EAGAIN)
+		return false;
+	now = libacp_now();
+	if (!*since)
+		*since = now;
+	return now - *since < libacp_section_times.patience;
+}
+
+int libacp_table_told(int error)
+{
+	return error == -EAGAIN ? -ETIMEDOUT : error;
 }
 
 /* ---- Coming and going ---- */
@@ -190,6 +210,8 @@ static int destroy_members(struct libacp_desk *d, const acp_ga_t *words)
 			scan.error = error;
 	}
 	error = libacp_scan_close(&scan);
+	/* Who uses it nevertheless shall find nothing, as long as that memory is free. */
+	zero(t->ga, 8 * t->members);
 	for (i = 0; i < t->members; i++)
 		acp_free(words[i]);
 	acp_free(t->ga);
@@ -246,6 +268,7 @@ static int clear_slot(struct libacp_desk *d, const struct libacp_found_slot *fou
 {
 	static const uint64_t nothing[3];
 	struct libacp_slot s;
+	uint64_t since = 0;
 	acp_ga_t first;
 	int error;
 
@@ -256,8 +279,8 @@ static int clear_slot(struct libacp_desk *d, const struct libacp_found_slot *fou
 			return error;
 		first = d->m->first;
 		error = libacp_slot_replace(d, &s, nothing);
-	} while (error == -EAGAIN);
-	return error ? error : libacp_table_free_chain(d, &s, first);
+	} while (libacp_table_again(&since, error));
+	return error ? libacp_table_told(error) : libacp_table_free_chain(d, &s, first);
 }
 
 int libacp_table_clear(const struct libacp_table *t, int rank)

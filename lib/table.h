@@ -161,6 +161,7 @@ struct libacp_slot {
 	int rank;
 	uint64_t member, number, mark;
 	acp_ga_t guess;			/* where the member's slots may be; or not a guess */
+	bool locked;
 	struct libacp_section section;
 };
 
@@ -186,7 +187,7 @@ int libacp_slot_guess(struct libacp_desk *d, struct libacp_slot *s, uint64_t mem
 void libacp_slot_at(const struct libacp_desk *d, struct libacp_slot *s, acp_ga_t slots,
 		    uint64_t member, uint64_t number);
 
-/* Look for the image's key without lock.  If it is there, its first bytes are in d->m->peek. */
+/* Look for the image's key.  If it is there, its first bytes are in d->m->peek. */
 int libacp_slot_look(struct libacp_desk *d, struct libacp_slot *s, struct libacp_seen *seen);
 
 /*
@@ -200,9 +201,10 @@ int libacp_slot_take(struct libacp_desk *d, struct libacp_slot *s);
 
 /*
  * To read a chain, without lock or with it: the slot's words; then element by
- * element, d->m->peek; and at the end.  -EAGAIN: something was removed
- * meanwhile, begin again.  No chain is a ring, but programs can write
- * everywhere, and a walk must end: steps, zero at first, find that out.
+ * element, d->m->peek; and at the end.  -EAGAIN: something was removed meanwhile, or the
+ * lock was taken away, begin again.  With it, steps go on for longer than a lease.  No chain is
+ * a ring, but programs can write everywhere, and a walk must end: steps, zero at first,
+ * find that out.
  */
 struct libacp_steps {
 	acp_ga_t mark;
@@ -247,6 +249,13 @@ acp_handle_t libacp_slot_prepare(struct libacp_desk *d, const struct libacp_slot
 int libacp_slot_peek(struct libacp_desk *d, const struct libacp_slot *s, acp_ga_t elem);
 
 /* ---- table.c ---- */
+
+/*
+ * Is it to be tried again, after -EAGAIN?  Not for ever: *since, zero at first, is
+ * when it was tried first.  What is to be told if not: -ETIMEDOUT, or the error.
+ */
+bool libacp_table_again(uint64_t *since, int error);
+int libacp_table_told(int error);
 
 /* acp_malloc() that says why not. */
 int libacp_table_allocate(uint64_t size, int rank, acp_ga_t *ga);

@@ -7,7 +7,6 @@
 #include "table.h"
 
 #define READS	8	/* of a long value without lock, before who reads takes it */
-#define TRIES	1000	/* when others are in the way, or the lock was held too long */
 
 /* Which slot the image's key belongs to. */
 static int open_slot(struct libacp_desk *d, struct libacp_slot *s)
@@ -25,20 +24,21 @@ int libacp_table_look(struct libacp_desk *d, struct libacp_slot *s, struct libac
 	return error ? error : libacp_slot_look(d, s, seen);
 }
 
-/* The key is there, and its slot locked. */
+/* The key is there, and its slot locked.  No count comes back to 0 from above. */
 static int count_it(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
 {
+	const uint64_t more = d->m->image[LIBACP_EXTRA], count = d->m->peek[LIBACP_EXTRA] + more;
+
 	if (d->table->kind == LIBACP_MULTISET)
-		return libacp_slot_count(s, elem, d->m->peek[LIBACP_EXTRA] +
-					 d->m->image[LIBACP_EXTRA]);
+		return libacp_slot_count(s, elem, count < more ? UINT64_MAX : count);
 	libacp_slot_unlock(s);
 	return 0;
 }
 
 /*
  * With memory in *block for a key that was not there, or ACP_GA_NULL for one that
- * was.  1: it is linked, 0: the key was there, -ENOENT: it is there no more.
- * *block is ACP_GA_NULL afterwards if it is in the table, or may be.
+ * was.  1: it is linked, 0: the key was there, -EAGAIN: it is there no more, or as
+ * ever.  *block is ACP_GA_NULL afterwards if it is in the table, or may be.
  */
 static int insert_locked(struct libacp_desk *d, struct libacp_slot *s, struct libacp_seen *seen,
 			 acp_ga_t *block)
@@ -58,7 +58,7 @@ static int insert_locked(struct libacp_desk *d, struct libacp_slot *s, struct li
 		return count_it(d, s, seen->elem);
 	if (*block == ACP_GA_NULL) {
 		libacp_slot_unlock(s);
-		return -ENOENT;
+		return -EAGAIN;
 	}
 	error = libacp_slot_complete(d, s, elem, !written);
 	if (error)
@@ -91,14 +91,15 @@ static int insert_once(struct libacp_desk *d, acp_ga_t *block)
 int libacp_table_insert(struct libacp_desk *d)
 {
 	acp_ga_t block = ACP_GA_NULL;
-	int result, tries = 0;
+	uint64_t since = 0;
+	int result;
 
 	do {
 		result = insert_once(d, &block);
-	} while ((result == -EAGAIN || result == -ENOENT) && ++tries < TRIES);
+	} while (libacp_table_again(&since, result));
 	if (block != ACP_GA_NULL)
 		acp_free(block);
-	return result == -EAGAIN || result == -ENOENT ? -ETIMEDOUT : result;
+	return libacp_table_told(result);
 }
 
 static int remove_once(struct libacp_desk *d, uint64_t count)
@@ -126,12 +127,13 @@ static int remove_once(struct libacp_desk *d, uint64_t count)
 
 int libacp_table_remove(struct libacp_desk *d, uint64_t count)
 {
-	int error, tries = 0;
+	uint64_t since = 0;
+	int error;
 
 	do {
 		error = remove_once(d, count);
-	} while (error == -EAGAIN && ++tries < TRIES);
-	return error == -EAGAIN ? -ETIMEDOUT : error;
+	} while (libacp_table_again(&since, error));
+	return libacp_table_told(error);
 }
 
 /* ---- Whole calls ---- */
@@ -252,6 +254,7 @@ static int value_locked(struct libacp_desk *d, acp_element_t to, uint64_t *size)
 	struct libacp_slot s;
 	int error = libacp_table_look(d, &s, &seen);
 
+	*size = 0;
 	if (!error)
 		error = libacp_slot_lock(d, &s, &seen);
 	if (error)
@@ -259,12 +262,13 @@ static int value_locked(struct libacp_desk *d, acp_element_t to, uint64_t *size)
 	if (seen.elem != ACP_GA_NULL)
 		error = copy_value(d, &s, seen.elem, to, size);
 	libacp_slot_unlock(&s);
-	return error == -EAGAIN ? -EUCLEAN : error;
+	return error;
 }
 
 int libacp_table_value(const struct libacp_table *t, acp_element_t key, acp_element_t to,
 		       uint64_t *size)
 {
+	uint64_t since = 0;
 	struct libacp_desk d;
 	int reads, error = open_desk(&d, t, key, none);
 
@@ -275,12 +279,10 @@ int libacp_table_value(const struct libacp_table *t, acp_element_t key, acp_elem
 		*size = 0;
 		error = value_once(&d, to, size);
 	}
-	if (error == -EAGAIN) {
-		*size = 0;
+	while (libacp_table_again(&since, error))
 		error = value_locked(&d, to, size);
-	}
 	if (error)
 		*size = 0;
 	libacp_desk_close(&d);
-	return error;
+	return libacp_table_told(error);
 }

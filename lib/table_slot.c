@@ -52,6 +52,7 @@ void libacp_slot_at(const struct libacp_desk *d, struct libacp_slot *s, acp_ga_t
 	s->member = member;
 	s->number = number;
 	s->guess = ACP_GA_NULL;
+	s->locked = false;
 	s->mark = libacp_slot_mark(d->table, member, number);
 }
 
@@ -117,16 +118,22 @@ int libacp_slot_guess(struct libacp_desk *d, struct libacp_slot *s, uint64_t mem
 	return 0;
 }
 
-/* The slot was read, or not (error), where it was guessed to be: -EAGAIN if that was wrong. */
+/*
+ * The slot was read, or not (error), where it was guessed to be: -EAGAIN if that was wrong.
+ * Not if it was right: who is out of reach is not waited for twice.
+ */
 static int check_guess(struct libacp_desk *d, struct libacp_slot *s, int error)
 {
 	const acp_ga_t guess = s->guess;
+	int opened;
 
 	s->guess = ACP_GA_NULL;
 	if (guess == ACP_GA_NULL || (!error && d->m->slots_ga == guess))
 		return error;
-	error = libacp_slot_open(d, s, s->member, s->number);
-	return error ? error : -EAGAIN;
+	opened = libacp_slot_open(d, s, s->member, s->number);
+	if (opened)
+		return opened;
+	return error && d->m->slots_ga == guess ? error : -EAGAIN;
 }
 
 /* ---- Reading ---- */
@@ -172,6 +179,39 @@ int libacp_slot_unchanged(struct libacp_desk *d, struct libacp_slot *s)
 	return d->m->again == d->m->removals ? 0 : -EAGAIN;
 }
 
+/*
+ * Are these bytes of the member's heap?  Only there may a section be, and what
+ * is fetched in it: where the heap can be reached, no access checks that.
+ */
+static bool in_heap(const struct libacp_slot *s, acp_ga_t ga, uint64_t size)
+{
+	acp_ga_t heap = acpx_query_heap_ga(s->rank);
+	const char *near = acp_query_address(heap);
+
+	return ga >= heap && (!near || (acp_query_address(ga) == near + (ga - heap) &&
+					acp_query_address(ga + size - 1) ==
+					near + (ga - heap) + size - 1));
+}
+
+/* Whoever has the lock keeps it so long: its lease begins anew where that is due. */
+static int fetch_element(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
+{
+	struct libacp_fetch fetch = { .ga = elem - 8, .size = LIBACP_TABLE_PEEK };
+	int error, tries;
+
+	if (!in_heap(s, fetch.ga, fetch.size))
+		return -EUCLEAN;
+	for (tries = 0; tries < TRIES; tries++) {
+		error = libacp_section_fetch(&s->section, &fetch);
+		if (error != -EIO)
+			break;
+	}
+	if (error)
+		return error;
+	memcpy(d->m->peek, fetch.bytes, sizeof(d->m->peek));
+	return d->m->peek[LIBACP_MARK] == s->mark ? 0 : -EUCLEAN;
+}
+
 int libacp_slot_step(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem,
 		     struct libacp_steps *steps)
 {
@@ -181,6 +221,8 @@ int libacp_slot_step(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem
 		return error;
 	if (!plausible(s, elem))
 		return -EUCLEAN;
+	if (s->locked)
+		return fetch_element(d, s, elem);
 	add_element(d, elem);
 	error = libacp_slot_unchanged(d, s);
 	if (error)
@@ -253,20 +295,6 @@ static int search(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem,
 
 /* ---- The lock ---- */
 
-/*
- * Are these bytes of the member's heap?  Only there may a section be, and what
- * is fetched in it: where the heap can be reached, no access checks that.
- */
-static bool in_heap(const struct libacp_slot *s, acp_ga_t ga, uint64_t size)
-{
-	acp_ga_t heap = acpx_query_heap_ga(s->rank);
-	const char *near = acp_query_address(heap);
-
-	return ga >= heap && (!near || (acp_query_address(ga) == near + (ga - heap) &&
-					acp_query_address(ga + size - 1) ==
-					near + (ga - heap) + size - 1));
-}
-
 /* Take the lock; read the slot and, if there is one, an element in the same trip. */
 static int take(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
 {
@@ -291,6 +319,7 @@ static int take(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
 	}
 	if (error)
 		return error;
+	s->locked = true;
 	memcpy(&d->m->lock, reads[0].bytes, SLOT_BYTES);
 	memcpy(&d->m->removals, reads[1].bytes, 8);
 	if (elem != ACP_GA_NULL)
@@ -311,8 +340,22 @@ static int look_once(struct libacp_desk *d, struct libacp_slot *s, struct libacp
 	return search(d, s, seen->first, ACP_GA_NULL, &seen->elem);
 }
 
+static int look_locked(struct libacp_desk *d, struct libacp_slot *s, struct libacp_seen *seen)
+{
+	int error = take(d, s, ACP_GA_NULL);
+
+	if (error)
+		return error;
+	seen->removals = d->m->removals;
+	seen->first = d->m->first;
+	error = search(d, s, seen->first, ACP_GA_NULL, &seen->elem);
+	libacp_slot_unlock(s);
+	return error;
+}
+
 int libacp_slot_look(struct libacp_desk *d, struct libacp_slot *s, struct libacp_seen *seen)
 {
+	uint64_t since = 0;
 	int error, looks;
 
 	for (looks = 0; looks < LOOKS; looks++) {
@@ -320,14 +363,10 @@ int libacp_slot_look(struct libacp_desk *d, struct libacp_slot *s, struct libacp
 		if (error != -EAGAIN)
 			return error;
 	}
-	error = take(d, s, ACP_GA_NULL);
-	if (error)
-		return error;
-	seen->removals = d->m->removals;
-	seen->first = d->m->first;
-	error = search(d, s, seen->first, ACP_GA_NULL, &seen->elem);
-	libacp_slot_unlock(s);
-	return error == -EAGAIN ? -EUCLEAN : error;
+	do {
+		error = look_locked(d, s, seen);
+	} while (libacp_table_again(&since, error));
+	return libacp_table_told(error);
 }
 
 int libacp_slot_take(struct libacp_desk *d, struct libacp_slot *s)
@@ -357,14 +396,22 @@ int libacp_slot_lock(struct libacp_desk *d, struct libacp_slot *s, struct libacp
 	error = look_again(d, s, seen);
 	if (error)
 		libacp_slot_unlock(s);
-	return error == -EAGAIN ? -EUCLEAN : error;
+	return error;
 }
 
 /* ---- Changes ---- */
 
 void libacp_slot_unlock(struct libacp_slot *s)
 {
+	s->locked = false;
 	libacp_section_drop(&s->section);
+}
+
+/* Do what is staged, and release the lock. */
+static int leave(struct libacp_slot *s)
+{
+	s->locked = false;
+	return libacp_section_leave(&s->section);
 }
 
 acp_handle_t libacp_slot_prepare(struct libacp_desk *d, const struct libacp_slot *s,
@@ -390,17 +437,23 @@ int libacp_slot_complete(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t 
 	return error;
 }
 
+/* All words of the slot, whether or not they change: side by side they go as one access. */
+static void store_slot(struct libacp_slot *s, acp_ga_t first, acp_ga_t last, uint64_t number)
+{
+	libacp_section_store(&s->section, s->ga + SLOT_FIRST, first);
+	libacp_section_store(&s->section, s->ga + SLOT_LAST, last);
+	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, number);
+}
+
 int libacp_slot_link(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
 {
 	const struct libacp_desk_memory *m = d->m;
+	const bool alone = m->first == ACP_GA_NULL;
 
-	libacp_section_store(&s->section, s->ga + SLOT_FIRST, elem);
-	if (m->first == ACP_GA_NULL)
-		libacp_section_store(&s->section, s->ga + SLOT_LAST, elem);
-	else
+	store_slot(s, elem, alone ? elem : m->last, m->number + 1);
+	if (!alone)
 		libacp_section_store(&s->section, m->first + 8, elem);
-	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, m->number + 1);
-	return libacp_section_leave(&s->section);
+	return leave(s);
 }
 
 int libacp_slot_unlink(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t elem)
@@ -412,27 +465,30 @@ int libacp_slot_unlink(struct libacp_desk *d, struct libacp_slot *s, acp_ga_t el
 		libacp_slot_unlock(s);
 		return -EUCLEAN;
 	}
-	libacp_section_store(&s->section, previous == ACP_GA_NULL ? s->ga + SLOT_FIRST : previous,
-			     next);
-	libacp_section_store(&s->section, next == ACP_GA_NULL ? s->ga + SLOT_LAST : next + 8,
-			     previous);
-	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, m->number - 1);
+	if (previous == ACP_GA_NULL) {
+		store_slot(s, next, next == ACP_GA_NULL ? previous : m->last, m->number - 1);
+	} else {
+		libacp_section_store(&s->section, previous, next);
+		if (next == ACP_GA_NULL)
+			libacp_section_store(&s->section, s->ga + SLOT_LAST, previous);
+		libacp_section_store(&s->section, s->ga + SLOT_NUMBER, m->number - 1);
+	}
+	if (next != ACP_GA_NULL)
+		libacp_section_store(&s->section, next + 8, previous);
 	libacp_section_store(&s->section, s->stripe + STRIPE_REMOVALS, m->removals + 1);
 	libacp_section_store(&s->section, elem - 8, 0);
-	return libacp_section_leave(&s->section);
+	return leave(s);
 }
 
 int libacp_slot_count(struct libacp_slot *s, acp_ga_t elem, uint64_t count)
 {
 	libacp_section_store(&s->section, elem + 16, count);
-	return libacp_section_leave(&s->section);
+	return leave(s);
 }
 
 int libacp_slot_replace(struct libacp_desk *d, struct libacp_slot *s, const uint64_t chain[3])
 {
-	libacp_section_store(&s->section, s->ga + SLOT_FIRST, chain[0]);
-	libacp_section_store(&s->section, s->ga + SLOT_LAST, chain[1]);
-	libacp_section_store(&s->section, s->ga + SLOT_NUMBER, chain[2]);
+	store_slot(s, chain[0], chain[1], chain[2]);
 	libacp_section_store(&s->section, s->stripe + STRIPE_REMOVALS, d->m->removals + 1);
-	return libacp_section_leave(&s->section);
+	return leave(s);
 }

@@ -101,8 +101,20 @@ static int copy_chain(struct libacp_desk *d, struct libacp_slot *s, struct copie
 	return error ? error : libacp_slot_unchanged(d, s);
 }
 
+static int copy_locked(struct libacp_desk *d, struct libacp_slot *s, struct copies *c)
+{
+	int error = libacp_slot_take(d, s);
+
+	if (error)
+		return error;
+	error = copy_chain(d, s, c);
+	libacp_slot_unlock(s);
+	return error;
+}
+
 static int copy_slot(struct libacp_desk *d, struct libacp_slot *s, struct copies *c)
 {
+	uint64_t since = 0;
 	int error, reads;
 
 	for (reads = 0; reads < READS; reads++) {
@@ -112,12 +124,10 @@ static int copy_slot(struct libacp_desk *d, struct libacp_slot *s, struct copies
 		if (error != -EAGAIN)
 			return error;
 	}
-	error = libacp_slot_take(d, s);
-	if (error)
-		return error;
-	error = copy_chain(d, s, c);
-	libacp_slot_unlock(s);
-	return error == -EAGAIN ? -EUCLEAN : error;
+	do {
+		error = copy_locked(d, s, c);
+	} while (libacp_table_again(&since, error));
+	return libacp_table_told(error);
 }
 
 /* ---- Merging and moving ---- */
@@ -256,6 +266,7 @@ static int install(const struct libacp_table *to, const struct libacp_table *fro
 	struct libacp_found_slot found;
 	struct libacp_scan scan;
 	struct libacp_desk d;
+	uint64_t since;
 	int error = libacp_desk_open(&d, to, 0, 0);
 
 	if (error)
@@ -264,11 +275,12 @@ static int install(const struct libacp_table *to, const struct libacp_table *fro
 	if (error)
 		goto close;
 	while (libacp_scan_next(&scan, &found)) {
+		since = 0;
 		do {
 			error = install_slot(&d, &found);
-		} while (error == -EAGAIN);
+		} while (libacp_table_again(&since, error));
 		if (error)
-			scan.error = error;
+			scan.error = libacp_table_told(error);
 	}
 	error = libacp_scan_close(&scan);
 close:

@@ -58,9 +58,21 @@ MIDDLE_TSAN += test_lib_chan_tsan
 MIDDLE_HEADERS += $(HERE)/../messages.h
 
 # Sets, multisets, maps.
-MIDDLE_TESTS += test_lib_table test_lib_set test_lib_map test_lib_crowd
+MIDDLE_TESTS += test_lib_table test_lib_table_faults test_lib_set test_lib_map test_lib_crowd
 MIDDLE_TSAN += test_lib_crowd_tsan
 test_lib_crowd test_lib_crowd_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
+test_lib_table_faults: LIB_CFLAGS += -Wl,--wrap=libacp_section_enter
+# Long runs; sanitizers have seen this code in the others.
+MIDDLE_TESTS += test_lib_table_long
+test_lib_table_long: LIB_CFLAGS += -O2
+test_lib_table_long: SANITIZE :=
+
+# ... against those of C++.
+TESTS += test_lib_stl
+test_lib_stl: test_lib_stl.c stl_model.cc stl_model.h $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) -x c++ -std=c++17 -O1 -g -Wall -Wextra -Werror $(SANITIZE) $(CXXFLAGS) -c -o stl_model.o \
+		stl_model.cc
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) stl_model.o $(LDFLAGS) -lstdc++
 
 # The macros that take a type, in C and in C++.
 TESTS += test_lib_macros

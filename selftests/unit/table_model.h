@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random calls on three tables of one kind, against the model.  Ranks take
- * turns; who is next compares everything before it goes on.
+ * turns; who is next compares everything before it goes on.  In heaps that are
+ * too small calls fail, and must then have done nothing, or a part that is whole.
  */
 #ifndef TABLE_MODEL_H
 #define TABLE_MODEL_H
@@ -9,15 +10,26 @@
 #include "table_play.h"
 
 #define TABLES		3
-#define TURN		40	/* calls */
 
 struct turns {
 	const struct play_kind *kind;
-	unsigned int turns;		/* of all ranks together */
+	unsigned int turns, calls;	/* of all ranks together; in each */
+	bool tight;			/* not everything has room */
+	unsigned int refused;		/* calls that had none */
 	struct play_table tables[TABLES];
 	struct play_model models[TABLES];
 	size_t blocks;
 };
+
+/* Did the last call find no room? */
+static inline bool had_no_room(struct turns *x)
+{
+	if (!x->tight || errno != ENOMEM)
+		return false;
+	errno = 0;
+	x->refused++;
+	return true;
+}
 
 /* The caller's part of a model. */
 static inline bool is_local(struct play_table t, unsigned int key, bool local)
@@ -55,6 +67,44 @@ static inline void model_clear(struct turns *x, unsigned int t, bool local)
 			x->models[t].count[key] = 0;
 }
 
+/* A transfer that came to an end before its end: each key was transferred, or not. */
+static inline void model_stop(struct turns *x, unsigned int to, unsigned int from,
+			      const struct play_model *to_before,
+			      const struct play_model *from_before)
+{
+	struct play_model *a = &x->models[to], *b = &x->models[from];
+	uint64_t in_a, in_b;
+	unsigned int key;
+
+	for (key = 0; key < KEYS; key++) {
+		in_a = play_look(x->kind, x->tables[to], key);
+		in_b = play_look(x->kind, x->tables[from], key);
+		if (in_a == a->count[key])
+			CHECK(in_b == b->count[key] || in_b == from_before->count[key]);
+		else
+			CHECK(in_a == to_before->count[key] && in_b == from_before->count[key]);
+		a->count[key] = in_a;
+		b->count[key] = in_b;
+	}
+}
+
+static inline void step_merge(struct turns *x, unsigned int a, unsigned int b, bool local,
+			      bool move)
+{
+	const struct play_model to = x->models[a], from = x->models[b];
+	const struct play_kind *k = x->kind;
+	bool stopped;
+
+	if (move)
+		(local ? k->move_local : k->move)(x->tables[a], x->tables[b]);
+	else
+		(local ? k->merge_local : k->merge)(x->tables[a], x->tables[b]);
+	stopped = had_no_room(x);
+	model_merge(x, a, b, local, move);
+	if (stopped)
+		model_stop(x, a, b, &to, &from);
+}
+
 static inline void step_all(struct turns *x, unsigned int a, unsigned int b, uint64_t what)
 {
 	const struct play_kind *k = x->kind;
@@ -69,15 +119,13 @@ static inline void step_all(struct turns *x, unsigned int a, unsigned int b, uin
 		model_clear(x, a, local);
 		break;
 	case 1:
-		(local ? k->merge_local : k->merge)(ta, tb);
-		model_merge(x, a, b, local, false);
-		break;
 	case 2:
-		(local ? k->move_local : k->move)(ta, tb);
-		model_merge(x, a, b, local, true);
+		step_merge(x, a, b, local, what >> 1 == 2);
 		break;
 	case 3:
 		(local ? k->assign_local : k->assign)(ta, tb);
+		if (had_no_room(x))
+			break;
 		for (key = 0; key < KEYS; key++)
 			if (!is_local(tb, key, local))
 				copy.count[key] = 0;
@@ -85,6 +133,8 @@ static inline void step_all(struct turns *x, unsigned int a, unsigned int b, uin
 		break;
 	default:
 		k->swap(ta, tb);
+		if (had_no_room(x))
+			break;
 		x->models[b] = x->models[a];
 		x->models[a] = copy;
 	}
@@ -96,6 +146,11 @@ static inline void step_insert(struct turns *x, unsigned int a, unsigned int key
 	struct play_model *m = &x->models[a];
 	int result = x->kind->insert(x->tables[a], play_pair(key, value));
 
+	if (had_no_room(x)) {
+		CHECK_EQ(result, 0);
+		CHECK(!m->count[key]);
+		return;
+	}
 	CHECK_EQ(result, !x->kind->values || !m->count[key]);
 	if (!m->count[key])
 		m->value[key] = value;
@@ -189,11 +244,12 @@ static inline void turns_create(struct turns *x)
 
 	x->blocks = play_blocks();
 	for (t = 0; t < TABLES; t++) {
-		int n = 1 + (int)(fake_random() % PLAY_RANKS);
+		int n = 1 + (int)(fake_random() % (x->tight ? 2 : PLAY_RANKS)), slots;
 
 		for (i = 0; i < n; i++)
 			ranks[i] = (int)(fake_random() % (uint64_t)procs);
-		x->tables[t] = x->kind->create(n, ranks, 1 + (int)(fake_random() % 20),
+		slots = 1 + (int)(fake_random() % (x->tight ? 8 : 20));
+		x->tables[t] = x->kind->create(n, ranks, slots,
 					       (int)(fake_random() % (uint64_t)procs));
 		CHECK(x->tables[t].ga != ACP_GA_NULL);
 	}
@@ -208,10 +264,23 @@ static inline void turns_destroy(struct turns *x)
 	CHECK_EQ(play_blocks(), x->blocks);
 }
 
+/* All is as the model says, and nothing is allocated beside it. */
+static inline void turns_check(const struct turns *x)
+{
+	size_t blocks = x->blocks;
+	unsigned int t;
+
+	for (t = 0; t < TABLES; t++) {
+		play_check(x->kind, x->tables[t], &x->models[t]);
+		blocks += 1 + x->tables[t].num_ranks + model_size(&x->models[t]);
+	}
+	CHECK_EQ(play_blocks(), blocks);
+}
+
 static inline void take_turns(void *arg)
 {
 	struct turns *x = arg;
-	unsigned int turn, i, t;
+	unsigned int turn, i;
 
 	if (acp_rank() == 0)
 		turns_create(x);
@@ -219,9 +288,8 @@ static inline void take_turns(void *arg)
 		CHECK_EQ(acp_sync(), 0);
 		if ((int)turn % acp_procs() != acp_rank())
 			continue;
-		for (t = 0; t < TABLES; t++)
-			play_check(x->kind, x->tables[t], &x->models[t]);
-		for (i = 0; i < TURN; i++)
+		turns_check(x);
+		for (i = 0; i < x->calls; i++)
 			step_any(x);
 	}
 	CHECK_EQ(acp_sync(), 0);
@@ -229,21 +297,34 @@ static inline void take_turns(void *arg)
 		turns_destroy(x);
 }
 
-static inline void turns_run(const struct play_kind *kind, int ranks, int nodes)
+struct turns_options {
+	int ranks, nodes;
+	unsigned int calls, turn;	/* in all; in a row by one rank */
+	uint64_t heap_size;		/* 0: enough */
+};
+
+/* The seed of the last calls is told. */
+static inline void turns_run(const struct play_kind *kind, struct turns_options o)
 {
-	struct fake_acp f = { .ranks = ranks, .nodes = nodes };
-	unsigned int round;
+	struct fake_acp f = { .ranks = o.ranks, .nodes = o.nodes, .heap_size = o.heap_size };
+	unsigned int round, refused = 0;
 
 	for (round = 0; round < LONG; round++) {
 		struct turns *x = play_shared(sizeof(*x));
 
 		x->kind = kind;
-		x->turns = 180;
+		x->turns = o.calls / o.turn;
+		x->calls = o.turn;
+		x->tight = o.heap_size;
 		f.seed = 0;
 		fake_run(&f, take_turns, x);
 		CHECK_EQ(f.dead, 0);
+		refused += x->refused;
 		munmap(x, sizeof(*x));
 	}
+	printf("# %s: %u calls, %u of them refused, seed %llu\n", kind->name, o.calls * LONG,
+	       refused, (unsigned long long)f.seed);
+	CHECK_EQ(refused != 0, o.heap_size != 0);
 }
 
 #endif /* TABLE_MODEL_H */

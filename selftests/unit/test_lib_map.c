@@ -2,19 +2,36 @@
 /* Maps against a plain model. */
 #include "table_model.h"
 
-TEST(map__one_rank)
+#define CALLS	7200u
+#define TURN	40u
+#define TIGHT	12000u
+
+TEST(A2_map__one_rank)
 {
-	turns_run(&play_map, 1, 1);
+	turns_run(&play_map, (struct turns_options){
+		.ranks = 1, .nodes = 1, .calls = CALLS, .turn = TURN,
+	});
 }
 
-TEST(map__ranks_of_one_node)
+TEST(A2_map__ranks_of_one_node)
 {
-	turns_run(&play_map, 3, 1);
+	turns_run(&play_map, (struct turns_options){
+		.ranks = 3, .nodes = 1, .calls = CALLS, .turn = TURN,
+	});
 }
 
-TEST(map__ranks_of_several_nodes)
+TEST(A2_map__ranks_of_several_nodes)
 {
-	turns_run(&play_map, 4, 2);
+	turns_run(&play_map, (struct turns_options){
+		.ranks = 4, .nodes = 4, .calls = CALLS, .turn = TURN,
+	});
+}
+
+TEST(A2_map__without_room)
+{
+	turns_run(&play_map, (struct turns_options){
+		.ranks = 3, .nodes = 2, .calls = CALLS, .turn = TURN, .heap_size = TIGHT,
+	});
 }
 
 TEST_MAIN
