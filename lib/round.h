@@ -70,7 +70,7 @@ void libacp_round_end(struct libacp_round *r);
 /* Copy: at once. */
 void libacp_round_copy(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size);
 
-/* Copy, behind everything that was added since the last wait; if that fails, most likely not. */
+/* Copy, behind everything that was added since the last wait; not if some of that fails. */
 void libacp_round_then(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size);
 
 /*

@@ -35,6 +35,8 @@ static bool play_alone;			/* nobody else takes turns */
 static uint64_t play_done;		/* steps */
 static uint64_t play_say;		/* what the rank whose turn it is tells the others */
 static unsigned int play_fail_at;	/* the n-th allocation fails; 0: none */
+static bool play_late;			/* what an access waits for ends before it is issued */
+static unsigned int play_late_failures;	/* ... and had failed */
 
 /* ---- Chance, the same for all ranks ---- */
 
@@ -85,9 +87,32 @@ int __wrap_acpx_free(acp_ga_t ga)
 	return err;
 }
 
+static void until_complete(acp_handle_t handle)
+{
+	while (acp_inquire(handle))
+		usleep(10);
+}
+
+/* One that waits for a failure has no effect. */
+static acp_handle_t copy_late(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
+{
+	acp_handle_t handle;
+
+	until_complete(order);
+	handle = __real_acp_copy(dst, src, size, order);
+	if (acpx_status(order)) {
+		play_late_failures++;
+		until_complete(handle);
+		CHECK(acpx_status(handle) != 0);
+	}
+	return handle;
+}
+
 acp_handle_t __wrap_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
 {
 	CHECK(dst <= src || dst - src >= size || acp_query_address(dst));
+	if (play_late && order != (acp_handle_t)ACP_HANDLE_NULL)
+		return copy_late(dst, src, size, order);
 	return __real_acp_copy(dst, src, size, order);
 }
 

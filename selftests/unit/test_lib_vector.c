@@ -49,6 +49,11 @@ TEST(vector__bad_arguments__three_nodes)
 	play(3, 3, play_bad_arguments);
 }
 
+TEST(vector__dependents_come_late)
+{
+	play(2, 2, play_late_dependents);
+}
+
 TEST(vector__round_trips)
 {
 	play(2, 2, play_trips);
