@@ -21,6 +21,8 @@
 
 int libacp_round_begin(struct libacp_round *r)
 {
+	if (acp_rank() < 0)
+		return -ECANCELED;
 	*r = (struct libacp_round){ .saved_errno = errno };
 	r->words = libacp_scratch_get(WORDS * sizeof(*r->words), &r->words_ga);
 	if (!r->words)
@@ -164,19 +166,30 @@ static unsigned int row(const struct libacp_word *stores, size_t count, unsigned
 	return n;
 }
 
-/* Former values go to all that can be reached; new ones are of no use after a failure. */
-static void store(struct libacp_round *r, const struct libacp_word *stores, size_t count,
-		  bool order, bool former)
+bool libacp_round_is_lost(acp_ga_t ga)
+{
+	return acpx_peer_state(acp_query_rank(ga)) == ACPX_PEER_DOWN && !acp_query_address(ga);
+}
+
+/*
+ * Former values go to all that can be reached; new ones are of no use after a
+ * failure.  Returns how many stores were reached.
+ */
+static size_t store(struct libacp_round *r, const struct libacp_word *stores, size_t count,
+		    bool order, bool former)
 {
 	unsigned int i, n;
+	size_t done;
 	acp_ga_t from;
 
-	for (; count && (former || !r->error); stores += n, count -= n) {
+	for (done = 0; done < count && (former || !r->error); done += n, stores += n) {
 		if (r->used == WORDS) {
 			settle(r);
 			r->used = 0;
 		}
-		n = row(stores, count, WORDS - r->used);
+		n = row(stores, count - done, WORDS - r->used);
+		if (r->error && libacp_round_is_lost(stores->ga))
+			continue;
 		from = r->words_ga + r->used * sizeof(*r->words);
 		for (i = 0; i < n; i++)
 			r->words[r->used++] = former ? stores[i].former : stores[i].value;
@@ -185,6 +198,7 @@ static void store(struct libacp_round *r, const struct libacp_word *stores, size
 		else
 			libacp_round_copy(r, stores->ga, from, n * sizeof(*r->words));
 	}
+	return done;
 }
 
 void libacp_round_store(struct libacp_round *r, const struct libacp_word *stores, size_t count,
@@ -214,11 +228,10 @@ bool libacp_round_undo(struct libacp_round *r, const struct libacp_word *stores,
 int libacp_round_exchange(struct libacp_round *r, const struct libacp_word *stores, size_t count,
 			  bool *undone)
 {
-	int err;
+	size_t reached = store(r, stores, count, false, false);
+	int err = libacp_round_wait(r);
 
-	libacp_round_store(r, stores, count, false);
-	err = libacp_round_wait(r);
-	*undone = err && libacp_round_undo(r, stores, count);
+	*undone = err && libacp_round_undo(r, stores, reached);
 	return err;
 }
 

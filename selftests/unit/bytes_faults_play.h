@@ -185,6 +185,7 @@ static void play_late_dependents(void *arg)
 {
 	struct model *m = &models[1];
 	acp_ga_t bad = acp_query_starter_ga(1) + 2 * (acp_ga_t)STAGE - 5;
+	int i;
 
 	begin_models(arg);
 	while (m->size < 50)
@@ -192,10 +193,12 @@ static void play_late_dependents(void *arg)
 	if (!acp_rank()) {
 		CALL(reserve)(m->at, m->size + 200);
 		play_late = true;
-		FAILS(EFAULT, CALL(push_back)(m->at, bad, 30));
-		FAILS(EFAULT, check_nowhere(CALL(insert)(place(m, m->size / 2), bad, 30)));
+		for (i = 0; i < 20; i++) {
+			FAILS(EFAULT, CALL(push_back)(m->at, bad, 30));
+			FAILS(EFAULT, check_nowhere(CALL(insert)(place(m, m->size / 2), bad, 30)));
+		}
 		play_late = false;
-		CHECK(play_late_failures >= 2);
+		CHECK(play_late_failures > 0);
 		check_model(m);
 	}
 	meet();

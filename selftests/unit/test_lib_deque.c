@@ -79,4 +79,10 @@ TEST(deque__another_thread_fails)
 	play_with_failing_thread();
 }
 
+TEST(deque__not_a_rank)
+{
+	FAILS(ECANCELED, CHECK_EQ(CALL(create)(8, 0).ga, ACP_GA_NULL));
+	FAILS(ECANCELED, CHECK_EQ(CALL(size)((TYPE_T){ 4096 }), 0));
+}
+
 TEST_MAIN

@@ -126,6 +126,7 @@ static void check_damaged(struct model *m)
 	FAILS(EUCLEAN, acp_reverse_list(m->at));
 	FAILS(EUCLEAN, acp_sort_list(m->at, compare));
 	FAILS(EUCLEAN, acp_clear_list(m->at));
+	FAILS(EUCLEAN, CHECK_EQ(acp_distance_list_it(place(m, 0), acp_end_list(m->at)), 0));
 	memcpy(stage(), &word, 8);
 	acp_complete(acp_copy(middle, stage_ga(), 8, ACP_HANDLE_NULL));
 	check_model(m);
@@ -199,6 +200,26 @@ static void play_trips(void *arg)
 
 /* ---- A node out of reach ---- */
 
+/* An element that can be reached, between two that cannot: it stays where it is. */
+static void check_neighbours(acp_list_t list)
+{
+	acp_element_t e = { stage_ga(), 8 };
+	acp_list_it_t it;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		acp_push_back_list(list, e, i != 1);
+	it = acp_increment_list_it(acp_begin_list(list));
+	fake_cut(1, true);
+	FAILS(ETIMEDOUT, CHECK_EQ(acp_erase_list(it).elem, ACP_GA_NULL));
+	FAILS(ETIMEDOUT, acp_splice_list(acp_end_list(list), it));
+	FAILS(ETIMEDOUT, acp_clear_list(list));
+	fake_cut(1, false);
+	FAILS(FINE, CHECK_EQ(acp_size_list(list), 3));
+	FAILS(FINE, CHECK_EQ(acp_increment_list_it(acp_begin_list(list)).elem, it.elem));
+	FAILS(FINE, acp_destroy_list(list));
+}
+
 static void play_cut(void *arg)
 {
 	struct model *m = &models[0], *lost = &models[1];
@@ -224,6 +245,7 @@ static void play_cut(void *arg)
 		check_model(m);
 		check_model(lost);
 		check_blocks();
+		check_neighbours(acp_create_list(0));
 	}
 	meet();
 	end_models();
@@ -282,6 +304,12 @@ TEST(list__round_trips)
 TEST(list__node_out_of_reach)
 {
 	play(3, 3, play_cut);
+}
+
+TEST(list__not_a_rank)
+{
+	FAILS(ECANCELED, CHECK_EQ(acp_create_list(0).ga, ACP_GA_NULL));
+	FAILS(ECANCELED, CHECK_EQ(acp_size_list((acp_list_t){ 4096 }), 0));
 }
 
 TEST_MAIN
