@@ -54,6 +54,7 @@ test_lib_vector test_lib_deque test_lib_list: LIB_CFLAGS += $(PLAY_WRAPS)
 MIDDLE_TESTS += test_lib_chan test_lib_segbuf test_lib_ws
 MIDDLE_TSAN += test_lib_chan_tsan
 MIDDLE_HEADERS += $(HERE)/../messages.h
+test_lib_segbuf: LIB_CFLAGS += -Wl,--wrap=acp_copy,--wrap=acp_add8
 
 # Sets, multisets, maps.
 MIDDLE_TESTS += test_lib_table test_lib_set test_lib_map test_lib_crowd
