@@ -517,6 +517,17 @@ static void end_models(void)
 	CHECK_EQ(live(), 0);
 }
 
+/* All look at once. */
+static void check_together(void)
+{
+	int i;
+
+	meet();
+	for (i = 0; i < 10 * LISTS; i++)
+		check_model(&models[(i + acp_rank()) % LISTS]);
+	meet();
+}
+
 static void play_steps(void *arg)
 {
 	unsigned int i, look, n = steps(3000);
@@ -532,7 +543,38 @@ static void play_steps(void *arg)
 			check_blocks();
 		});
 	}
+	check_together();
 	end_models();
+}
+
+/* Each rank on lists of its own, which are anywhere. */
+static void play_own_steps(void *arg)
+{
+	const struct fake_acp *f = arg;
+	unsigned int i, n = MANY / (unsigned int)acp_procs();
+	int me = acp_rank();
+
+	play_alone = true;
+	play_own = true;
+	play_state = f->seed + (uint64_t)me * 7919;
+	for (i = 0; i < LISTS; i++)
+		create(me, &models[i], (me + (int)i) % acp_procs());
+	for (i = 0; i < n; i++) {
+		CHECK_EQ(step(me), 0);
+		if (i % 16)
+			continue;
+		check_model(&models[draw(LISTS)]);
+		check_blocks();
+	}
+	for (i = 0; i < LISTS; i++) {
+		check_model(&models[i]);
+		FAILS(FINE, acp_destroy_list(models[i].at));
+	}
+	CHECK_EQ(live(), 0);
+	play_own = false;
+	meet();
+	CHECK_EQ(live(), 0);
+	CHECK_EQ(acpx_heap_check(me), 0);
 }
 
 static void play_exhaustion(void *arg)

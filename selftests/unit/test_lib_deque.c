@@ -85,4 +85,19 @@ TEST(deque__not_a_rank)
 	FAILS(ECANCELED, CHECK_EQ(CALL(size)((TYPE_T){ 4096 }), 0));
 }
 
+TEST(deque__many_steps__one_rank)
+{
+	play_many("deques", 1, 1, play_own_steps);
+}
+
+TEST(deque__many_steps__two_ranks)
+{
+	play_many("deques", 2, 1, play_own_steps);
+}
+
+TEST(deque__many_steps__three_nodes)
+{
+	play_many("deques", 3, 3, play_own_steps);
+}
+
 TEST_MAIN

@@ -472,4 +472,19 @@ TEST(list__not_a_rank)
 	FAILS(ECANCELED, CHECK_EQ(acp_size_list((acp_list_t){ 4096 }), 0));
 }
 
+TEST(list__many_steps__one_rank)
+{
+	play_many("lists", 1, 1, play_own_steps);
+}
+
+TEST(list__many_steps__two_ranks)
+{
+	play_many("lists", 2, 1, play_own_steps);
+}
+
+TEST(list__many_steps__three_nodes)
+{
+	play_many("lists", 3, 3, play_own_steps);
+}
+
 TEST_MAIN

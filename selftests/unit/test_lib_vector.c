@@ -85,4 +85,19 @@ TEST(vector__not_a_rank)
 	FAILS(ECANCELED, CHECK_EQ(CALL(size)((TYPE_T){ 4096 }), 0));
 }
 
+TEST(vector__many_steps__one_rank)
+{
+	play_many("vectors", 1, 1, play_own_steps);
+}
+
+TEST(vector__many_steps__two_ranks)
+{
+	play_many("vectors", 2, 1, play_own_steps);
+}
+
+TEST(vector__many_steps__three_nodes)
+{
+	play_many("vectors", 3, 3, play_own_steps);
+}
+
 TEST_MAIN
