@@ -63,7 +63,10 @@ struct libacp_word {
 	uint64_t former, value;
 };
 
-/* 0, -ENOMEM or, if this is no rank, -ECANCELED; after 0 libacp_round_end() is due, which leaves errno as it was here. */
+/*
+ * 0, -ENOMEM or, if this is no rank, -ECANCELED; after 0 libacp_round_end() is due,
+ * which leaves errno as it was here.
+ */
 int libacp_round_begin(struct libacp_round *r);
 void libacp_round_end(struct libacp_round *r);
 

@@ -391,17 +391,17 @@ static void play_deaths(int nodes, void (*body)(void *arg))
 	}
 }
 
-TEST(list__random_steps__one_rank)
+TEST(A2_list__random_steps__one_rank)
 {
 	play(1, 1, play_steps);
 }
 
-TEST(list__random_steps__one_node)
+TEST(A2_list__random_steps__one_node)
 {
 	play(3, 1, play_steps);
 }
 
-TEST(list__random_steps__three_nodes)
+TEST(A2_list__random_steps__three_nodes)
 {
 	play(3, 3, play_steps);
 }
@@ -421,17 +421,17 @@ TEST(list__allocations_fail__three_nodes)
 	play(3, 3, play_exhaustion);
 }
 
-TEST(list__bad_arguments__one_rank)
+TEST(A2_list__bad_arguments__one_rank)
 {
 	play(1, 1, play_bad_arguments);
 }
 
-TEST(list__bad_arguments__one_node)
+TEST(A2_list__bad_arguments__one_node)
 {
 	play(3, 1, play_bad_arguments);
 }
 
-TEST(list__bad_arguments__three_nodes)
+TEST(A2_list__bad_arguments__three_nodes)
 {
 	play(3, 3, play_bad_arguments);
 }
@@ -441,27 +441,27 @@ TEST(list__round_trips)
 	play(2, 2, play_trips);
 }
 
-TEST(list__node_out_of_reach)
+TEST(A2_list__node_out_of_reach)
 {
 	play(3, 3, play_cut);
 }
 
-TEST(list__elements_lost__one_node)
+TEST(A2_list__elements_lost__one_node)
 {
 	play_deaths(1, play_elements_lost);
 }
 
-TEST(list__elements_lost__three_nodes)
+TEST(A2_list__elements_lost__three_nodes)
 {
 	play_deaths(3, play_elements_lost);
 }
 
-TEST(list__user_dies__one_node)
+TEST(A2_list__user_dies__one_node)
 {
 	play_deaths(1, play_death);
 }
 
-TEST(list__user_dies__three_nodes)
+TEST(A2_list__user_dies__three_nodes)
 {
 	play_deaths(3, play_death);
 }
@@ -472,17 +472,17 @@ TEST(list__not_a_rank)
 	FAILS(ECANCELED, CHECK_EQ(acp_size_list((acp_list_t){ 4096 }), 0));
 }
 
-TEST(list__many_steps__one_rank)
+TEST(A2_list__many_steps__one_rank)
 {
 	play_many("lists", 1, 1, play_own_steps);
 }
 
-TEST(list__many_steps__two_ranks)
+TEST(A2_list__many_steps__two_ranks)
 {
 	play_many("lists", 2, 1, play_own_steps);
 }
 
-TEST(list__many_steps__three_nodes)
+TEST(A2_list__many_steps__three_nodes)
 {
 	play_many("lists", 3, 3, play_own_steps);
 }
