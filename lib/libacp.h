@@ -162,6 +162,9 @@ struct libacp_page {
 	uint64_t leaving;		/* the owner: LIBACP_LEAVING, then LIBACP_LEFT */
 	/* ws.c */
 	uint64_t workspace;		/* where the owner's part of a new one is */
+	uint64_t failures;		/* rank 0's, by all: ranks that could not create one */
+	uint64_t failures_seen;		/* the owner: what it was after the last creation */
+	uint64_t failures_fetched;	/* where it comes */
 };
 
 _Static_assert(sizeof(struct libacp_page) <= 4096, "one page");

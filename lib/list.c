@@ -116,6 +116,8 @@ int libacp_list_free(const struct libacp_nodes *nodes)
 	size_t i;
 
 	for (i = 0; i < nodes->count; i++) {
+		if (err && libacp_round_is_lost(nodes->at[i].ga))
+			continue;
 		one = acpx_free(nodes->at[i].ga);
 		err = err ? err : one;
 	}
@@ -233,7 +235,8 @@ acp_list_it_t acp_erase_list(acp_list_it_t it)
 		err = erase(&r, it.list.ga, it.elem, &next.elem);
 		libacp_round_end(&r);
 	}
-	libacp_list_good(err);
+	if (!libacp_list_good(err))
+		next.elem = ACP_GA_NULL;
 	return next;
 }
 
@@ -375,19 +378,37 @@ acp_element_t acp_dereference_list_it(acp_list_it_t it)
 	return libacp_list_data(&node);
 }
 
+/* Count the elements from "first" on, up to "last" or the end.  0 or -errno. */
+static int count(struct libacp_round *r, acp_list_it_t first, acp_ga_t last, int *n)
+{
+	const acp_ga_t end = first.list.ga;
+	struct libacp_node nodes[2] = { { .ga = end }, { .ga = first.elem } };
+	int err = libacp_list_load(r, nodes, 2, 1);
+
+	for (*n = 0; !err; err = libacp_list_load(r, &nodes[1], 1, 0)) {
+		if ((uint64_t)*n == nodes[0].size)
+			return -EUCLEAN;
+		if (++*n == INT_MAX)
+			return -EOVERFLOW;
+		nodes[1].ga = nodes[1].next;
+		if (nodes[1].ga == last || nodes[1].ga == end)
+			return 0;
+	}
+	return err;
+}
+
 int acp_distance_list_it(acp_list_it_t first, acp_list_it_t last)
 {
-	struct libacp_node node;
-	int n = 0;
+	struct libacp_round r;
+	int err, n = 0;
 
-	if (first.list.ga != last.list.ga)
+	if (first.list.ga != last.list.ga || first.elem == last.elem ||
+	    first.elem == first.list.ga)
 		return 0;
-	while (first.elem != last.elem && first.elem != first.list.ga) {
-		if (!look(first.elem, &node))
-			return 0;
-		first.elem = node.next;
-		if (++n == INT_MAX)
-			break;
+	err = libacp_round_begin(&r);
+	if (!err) {
+		err = count(&r, first, last.elem, &n);
+		libacp_round_end(&r);
 	}
-	return n;
+	return libacp_list_good(err) ? n : 0;
 }

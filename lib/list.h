@@ -71,7 +71,7 @@ void libacp_list_drop(struct libacp_nodes *nodes);
 /* A new element on a rank, its words not yet written.  0 or -errno. */
 int libacp_list_allocate(uint64_t size, int rank, acp_ga_t *ga);
 
-/* Free elements that no list knows any more.  0, or the first -errno. */
+/* Free elements that no list knows any more.  0, or the first -errno; lost ranks' stay. */
 int libacp_list_free(const struct libacp_nodes *nodes);
 
 #pragma GCC visibility pop

@@ -77,7 +77,7 @@ static int write_copies(struct libacp_round *r, const struct libacp_nodes *from,
 	size_t i, n = c->nodes.count;
 	struct change words;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !r->error; i++) {
 		if (at[i].size)
 			libacp_round_copy(r, at[i].ga + LIBACP_LIST_DATA,
 					  from->at[i].ga + LIBACP_LIST_DATA, at[i].size);

@@ -4,13 +4,11 @@
  *
  * An access that is to come after others is given the last of them as its
  * order: where all go the same way, that is a fence and costs no waiting.
- * What it waits for may fail in the moment between the question whether it
- * did and the issue; then the access may take effect nevertheless.  The wait
- * tells of the failure all the same, and the caller undoes.
+ * They are a chain (middle.h), so one whose predecessor failed has no effect,
+ * also if that was in the moment before it was issued.
  *
- * An order holds for all accesses of the process.  So an access may fail, and
- * have no effect, because one of another thread failed just before; or, if
- * many were issued since, its status is not kept.  Then it is done again.
+ * An order holds for all accesses of the process.  So an access may fail, or
+ * be refused, because one of another thread failed: then it is done again.
  */
 #include <errno.h>
 
@@ -23,6 +21,8 @@
 
 int libacp_round_begin(struct libacp_round *r)
 {
+	if (acp_rank() < 0)
+		return -ECANCELED;
 	*r = (struct libacp_round){ .saved_errno = errno };
 	r->words = libacp_scratch_get(WORDS * sizeof(*r->words), &r->words_ga);
 	if (!r->words)
@@ -47,26 +47,29 @@ static void note(struct libacp_round *r, int error)
 	r->failed = r->issued - r->count + r->known;
 }
 
-/* Did this say nothing of the access itself? */
-static bool says_nothing(const struct libacp_access *a, int status)
+/*
+ * Did this say nothing of the access itself?  What it waited for had failed,
+ * or very many have failed since.
+ */
+static bool says_nothing(const struct libacp_access *a, int error)
 {
-	return status == ACPX_EORDER || (status == ACPX_EUNKNOWN && !a->once);
+	return error == -EIO && !a->once;
 }
 
 /* Ask for the ends of those that are complete; false at one that is to be done again. */
 static bool look(struct libacp_round *r)
 {
 	const struct libacp_access *a;
-	int status;
+	int error;
 
 	for (; r->known < r->count; r->known++) {
 		a = &r->accesses[r->known];
-		status = acpx_status(a->handle);
-		if (status == ACPX_EPENDING)
+		if (acpx_status(a->handle) == ACPX_EPENDING)
 			break;
-		if (!r->error && says_nothing(a, status))
+		error = libacp_ended(a->handle);
+		if (!r->error && says_nothing(a, error))
 			return false;
-		note(r, libacp_ended(a->handle));
+		note(r, error);
 	}
 	return true;
 }
@@ -74,16 +77,12 @@ static bool look(struct libacp_round *r)
 /* The end of an access, which is waited for, and done again if that is due. */
 static int end_of(const struct libacp_access *a, bool again)
 {
-	acp_handle_t handle = a->handle;
+	int error = libacp_finish(a->handle);
 	unsigned int tries;
-	int error;
 
-	for (tries = 0;; tries++) {
-		error = libacp_finish(handle);
-		if (!error || !again || tries == TRIES || !says_nothing(a, acpx_status(handle)))
-			return error;
-		handle = acp_copy(a->dst, a->src, a->size, ACP_HANDLE_NULL);
-	}
+	for (tries = 0; again && says_nothing(a, error) && tries < TRIES; tries++)
+		error = libacp_finish(acp_copy(a->dst, a->src, a->size, ACP_HANDLE_NULL));
+	return error;
 }
 
 /* Wait for all that was issued; the accesses of a process complete in order. */
@@ -96,13 +95,22 @@ static void settle(struct libacp_round *r)
 	r->known = 0;
 }
 
-static void issue(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size,
+/* False: refused, as something failed that it was to come behind. */
+static bool issue(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size,
 		  acp_handle_t order)
 {
+	acp_handle_t handle;
+
+	if (!r->count)
+		libacp_chain();
+	handle = acp_copy(dst, src, size, order);
+	if (handle == (acp_handle_t)ACP_HANDLE_NULL && order != (acp_handle_t)ACP_HANDLE_NULL)
+		return false;
 	r->accesses[r->count++] = (struct libacp_access){
-		.handle = acp_copy(dst, src, size, order), .dst = dst, .src = src, .size = size,
+		.handle = handle, .dst = dst, .src = src, .size = size,
 	};
 	r->issued++;
+	return true;
 }
 
 void libacp_round_copy(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size)
@@ -114,14 +122,20 @@ void libacp_round_copy(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint6
 
 void libacp_round_then(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size)
 {
+	acp_handle_t order = ACP_HANDLE_NULL;
+
 	if (r->count == LIBACP_ROUND_MOST || !look(r))
 		settle(r);
 	look(r);
 	if (r->error)
 		return;
-	issue(r, dst, src, size,
-	      r->known == r->count ? (acp_handle_t)ACP_HANDLE_NULL :
-				     r->accesses[r->count - 1].handle);
+	if (r->known < r->count)
+		order = r->accesses[r->count - 1].handle;
+	if (issue(r, dst, src, size, order))
+		return;
+	settle(r);
+	if (!r->error)
+		issue(r, dst, src, size, (acp_handle_t)ACP_HANDLE_NULL);
 }
 
 void libacp_round_move(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size)
@@ -152,19 +166,30 @@ static unsigned int row(const struct libacp_word *stores, size_t count, unsigned
 	return n;
 }
 
-/* Former values go to all that can be reached; new ones are of no use after a failure. */
-static void store(struct libacp_round *r, const struct libacp_word *stores, size_t count,
-		  bool order, bool former)
+bool libacp_round_is_lost(acp_ga_t ga)
+{
+	return acpx_peer_state(acp_query_rank(ga)) == ACPX_PEER_DOWN && !acp_query_address(ga);
+}
+
+/*
+ * Former values go to all that can be reached; new ones are of no use after a
+ * failure.  Returns how many stores were reached.
+ */
+static size_t store(struct libacp_round *r, const struct libacp_word *stores, size_t count,
+		    bool order, bool former)
 {
 	unsigned int i, n;
+	size_t done;
 	acp_ga_t from;
 
-	for (; count && (former || !r->error); stores += n, count -= n) {
+	for (done = 0; done < count && (former || !r->error); done += n, stores += n) {
 		if (r->used == WORDS) {
 			settle(r);
 			r->used = 0;
 		}
-		n = row(stores, count, WORDS - r->used);
+		n = row(stores, count - done, WORDS - r->used);
+		if (r->error && libacp_round_is_lost(stores->ga))
+			continue;
 		from = r->words_ga + r->used * sizeof(*r->words);
 		for (i = 0; i < n; i++)
 			r->words[r->used++] = former ? stores[i].former : stores[i].value;
@@ -173,6 +198,7 @@ static void store(struct libacp_round *r, const struct libacp_word *stores, size
 		else
 			libacp_round_copy(r, stores->ga, from, n * sizeof(*r->words));
 	}
+	return done;
 }
 
 void libacp_round_store(struct libacp_round *r, const struct libacp_word *stores, size_t count,
@@ -202,11 +228,10 @@ bool libacp_round_undo(struct libacp_round *r, const struct libacp_word *stores,
 int libacp_round_exchange(struct libacp_round *r, const struct libacp_word *stores, size_t count,
 			  bool *undone)
 {
-	int err;
+	size_t reached = store(r, stores, count, false, false);
+	int err = libacp_round_wait(r);
 
-	libacp_round_store(r, stores, count, false);
-	err = libacp_round_wait(r);
-	*undone = err && libacp_round_undo(r, stores, count);
+	*undone = err && libacp_round_undo(r, stores, reached);
 	return err;
 }
 

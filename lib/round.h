@@ -63,14 +63,17 @@ struct libacp_word {
 	uint64_t former, value;
 };
 
-/* 0 or -ENOMEM; after 0 libacp_round_end() is due, which leaves errno as it was here. */
+/*
+ * 0, -ENOMEM or, if this is no rank, -ECANCELED; after 0 libacp_round_end() is due,
+ * which leaves errno as it was here.
+ */
 int libacp_round_begin(struct libacp_round *r);
 void libacp_round_end(struct libacp_round *r);
 
 /* Copy: at once. */
 void libacp_round_copy(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size);
 
-/* Copy, behind everything that was added since the last wait; if that fails, most likely not. */
+/* Copy, behind everything that was added since the last wait; not if some of that fails. */
 void libacp_round_then(struct libacp_round *r, acp_ga_t dst, acp_ga_t src, uint64_t size);
 
 /*
@@ -95,6 +98,9 @@ void libacp_round_store(struct libacp_round *r, const struct libacp_word *stores
 
 /* Wait for all: 0, or the -errno of the first one that failed (r->failed). */
 int libacp_round_wait(struct libacp_round *r);
+
+/* Is an address out of reach?  To be asked after a failure, so that not each has a time-out. */
+bool libacp_round_is_lost(acp_ga_t ga);
 
 /*
  * Give words their former values, after a failure that left open which of

@@ -4,8 +4,8 @@
  * the source to the destination.
  *
  * Segments are counted from 0 for ever.  The source puts segment n, and behind
- * it n + 1 into its mark, which the destination looks at; so marks need no
- * order among each other.  The destination counts what it gave back in the
+ * it (a chain, see middle.h) n + 1 into its mark, which the destination looks
+ * at; so marks need no order among each other.  The destination counts what it gave back in the
  * block of the source, and each end, when it disconnects and all that it did
  * has arrived, tells the other one.
  *
@@ -48,7 +48,9 @@ struct segbufitem {
 	acp_ga_t buf_ga, there;		/* own and other buffer; there: source only */
 	uint64_t head, tail, sent;	/* segments: as far as this end knows */
 	struct mirroring *mirroring;	/* source: of each segment */
-	acp_handle_t told;		/* newest access to the block of the other end */
+	acp_handle_t *returns;		/* destination: what gives each segment back */
+	uint64_t returned;		/* ... those whose source is known to have heard of it */
+	acp_handle_t told;		/* answer, or that this end is gone */
 	bool answered, disconnected, said_gone, freed;
 };
 
@@ -84,15 +86,18 @@ static void put_segment(struct segbufitem *s)
 	struct mirroring *m = &s->mirroring[i];
 
 	source(s)->marks[i] = ++s->tail;
+	m->mark = ACP_HANDLE_NULL;
+	libacp_chain();
 	m->data = acp_copy(s->there + i * s->segsize, s->buf_ga + i * s->segsize, s->segsize,
 			   ACP_HANDLE_NULL);
-	put_mark(s, i, m->data);
+	if (m->data != (acp_handle_t)ACP_HANDLE_NULL)
+		put_mark(s, i, m->data);
 }
 
 /*
  * Has the first segment that is not known to be there arrived?  A mark waits
- * for all that was issued before it, and fails with any of it, so what failed
- * may have been somebody else's: put it once more.
+ * for all that was issued before it, and is refused or fails with any of it,
+ * so what failed may have been somebody else's: put it once more.
  */
 static bool arrived(struct segbufitem *s)
 {
@@ -103,7 +108,8 @@ static bool arrived(struct segbufitem *s)
 	if (acpx_status(m->mark) == ACPX_EPENDING || libacp_end_ended(&s->end, m->data) != 1)
 		return false;
 	status = acpx_status(m->mark);
-	if (status == ACPX_EORDER || status == ACPX_EUNKNOWN) {
+	if (m->mark == (acp_handle_t)ACP_HANDLE_NULL || status == ACPX_EORDER ||
+	    status == ACPX_EUNKNOWN) {
 		put_mark(s, i, ACP_HANDLE_NULL);
 		return false;
 	}
@@ -139,8 +145,45 @@ static void answer(struct segbufitem *s)
 		libacp_end_lose(&s->end);
 }
 
+/* Has the answer gone out?  If there was no memory for it, once more. */
+static void follow_answer(struct segbufitem *s)
+{
+	if (acpx_status(s->told) == ACPX_ENOMEM)
+		s->answered = false;
+	else if (libacp_end_ended(&s->end, s->told) == 1)
+		s->told = ACP_HANDLE_NULL;
+}
+
+static bool has_returned(struct segbufitem *s)
+{
+	return libacp_end_ended(&s->end, s->returns[s->returned % s->segnum]) == 1;
+}
+
+/* One that is lost on the way would be missed by the source for ever: that loses the end. */
+static void follow_returns(struct segbufitem *s)
+{
+	while (s->returned < s->head && s->end.state == LIBACP_END_MET && has_returned(s))
+		s->returned++;
+}
+
+static void give_back(struct segbufitem *s)
+{
+	acp_handle_t *handle = &s->returns[s->head % s->segnum];
+
+	follow_returns(s);
+	/* The source may go on before this end hears that it knows: for a moment. */
+	if (s->head - s->returned == s->segnum)
+		libacp_finish(*handle);
+	follow_returns(s);
+	*handle = libacp_end_add(&s->end, offsetof(struct source, head), 1);
+	s->head++;
+}
+
 static void follow_destination(struct segbufitem *s)
 {
+	if (s->answered && !s->said_gone && s->told != (acp_handle_t)ACP_HANDLE_NULL)
+		follow_answer(s);
+	follow_returns(s);
 	while (s->tail - s->head < s->segnum &&
 	       load(&sink(s)->marks[s->tail % s->segnum]) == s->tail + 1)
 		s->tail++;
@@ -161,10 +204,10 @@ static uint64_t peer_gone(struct segbufitem *s)
 /* All that this end does has arrived: tell the other one, and touch it no more. */
 static void say_gone(struct segbufitem *s)
 {
-	if (s->end.sending && s->sent < s->tail)
+	if (s->end.sending ? s->sent < s->tail : s->returned < s->head)
 		return;
-	if (s->told != (acp_handle_t)ACP_HANDLE_NULL && libacp_end_ended(&s->end, s->told) != 1)
-		return;
+	if (s->told != (acp_handle_t)ACP_HANDLE_NULL)
+		return;		/* the answer is under way */
 	s->told = libacp_end_add(&s->end, s->end.sending ? offsetof(struct sink, gone)
 							 : offsetof(struct source, gone), 1);
 	s->said_gone = true;
@@ -222,6 +265,7 @@ static void release(struct libacp_end *end)
 		acp_unregister_memory(s->key);
 	libacp_block_put(&end->block);
 	free(s->mirroring);
+	free(s->returns);
 	free(s);
 }
 
@@ -238,8 +282,11 @@ static int set_up(struct segbufitem *s)
 	if (s->key == ACP_ATKEY_NULL)
 		return -ENOMEM;
 	s->buf_ga = acp_query_ga(s->key, s->buf);
-	s->mirroring = s->end.sending ? calloc(s->segnum, sizeof(*s->mirroring)) : NULL;
-	if (s->end.sending && !s->mirroring)
+	if (s->end.sending)
+		s->mirroring = calloc(s->segnum, sizeof(*s->mirroring));
+	else
+		s->returns = calloc(s->segnum, sizeof(*s->returns));
+	if (!s->mirroring && !s->returns)
 		return -ENOMEM;
 	if (libacp_block_get(&s->end.block, block_size(s->end.sending, s->segnum)) < 0)
 		return -ENOMEM;
@@ -372,8 +419,7 @@ int acp_ready_segbuf(acp_segbuf_t segbuf)
 	if (!begin(segbuf))
 		return -1;
 	if (!segbuf->end.sending && is_usable(segbuf) && segbuf->head < segbuf->tail) {
-		segbuf->head++;
-		segbuf->told = libacp_end_add(&segbuf->end, offsetof(struct source, head), 1);
+		give_back(segbuf);
 		result = 0;
 	}
 	libacp_meet_unlock();
@@ -449,6 +495,16 @@ int acp_disconnect_segbuf(acp_segbuf_t segbuf)
 	return result;
 }
 
+/* The ring is the user's again, who may do with it what he likes. */
+static void let_go(struct segbufitem *s)
+{
+	acp_unregister_memory(s->key);
+	s->key = ACP_ATKEY_NULL;
+	s->freed = true;
+	libacp_end_wake(&s->end);
+	libacp_meet_progress();
+}
+
 int acp_free_segbuf(volatile acp_segbuf_t segbuf)
 {
 	struct libacp_patience patience = { 0 };
@@ -465,9 +521,8 @@ int acp_free_segbuf(volatile acp_segbuf_t segbuf)
 			result = 0;
 		else if (s->end.state == LIBACP_END_LOST)
 			result = -1;
-		s->freed = result != 1;
-		if (s->freed)
-			libacp_end_wake(&s->end);
+		if (result != 1)
+			let_go(s);
 		libacp_meet_unlock();
 		if (result == 1)
 			libacp_meet_wait(&patience, ACP_HANDLE_NULL, false);

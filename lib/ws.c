@@ -6,6 +6,10 @@
  * Each rank has one piece of memory with all its blocks.  When a workspace is
  * created, the ranks tell in their library pages where that is, meet, read of
  * those that have blocks, and meet again before anybody writes there anew.
+ * Who fails counts that at rank 0 before the second meeting, and all look
+ * there after it; so either all have the workspace or none.  What they see is
+ * of this creation: nobody comes to the next first meeting without having
+ * looked.  The count is never reset.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,12 +32,16 @@ static size_t next_start, next_size = SIZE_DEFAULT;
 
 /* ---- The pieces ---- */
 
-static acp_ga_t word_ga(int rank)
+static acp_ga_t page_ga(int rank, size_t offset)
 {
 	const struct acp_ga_layout l = acp_ga_layout((uint32_t)acp_procs());
 
-	return acp_ga_make(&l, (uint32_t)rank, 0, ACP_STAG_LIBRARY,
-			   offsetof(struct libacp_page, workspace));
+	return acp_ga_make(&l, (uint32_t)rank, 0, ACP_STAG_LIBRARY, offset);
+}
+
+static acp_ga_t word_ga(int rank)
+{
+	return page_ga(rank, offsetof(struct libacp_page, workspace));
 }
 
 /* Bytes of the blocks of this rank, of which the first has that number. */
@@ -94,7 +102,6 @@ static int fetch_bases(acp_ga_t *bases, size_t count, size_t rank, const uint64_
 static int fetch_places(acp_wsditem *ws, size_t start)
 {
 	size_t procs = (size_t)acp_procs(), many = ws->ngas < procs ? ws->ngas : procs, i, n;
-	bool quiet = libacp_quiet(true);
 	acp_ga_t ga;
 	uint64_t *scratch = libacp_scratch_get(WORDS * sizeof(uint64_t), &ga);
 	int error = scratch ? 0 : -ENOMEM;
@@ -103,7 +110,6 @@ static int fetch_places(acp_wsditem *ws, size_t start)
 		n = many - i < WORDS ? many - i : WORDS;
 		error = fetch_bases(ws->gas + i, n, start + i, scratch, ga);
 	}
-	libacp_quiet(quiet);
 	libacp_scratch_put(scratch);
 	for (i = many; !error && i < ws->ngas; i++)
 		ws->gas[i] = ws->gas[i - procs] + ws->size_default;
@@ -170,28 +176,53 @@ static uint64_t prepare(acp_wsditem *ws, size_t start)
 	return ws->ga_data;
 }
 
+/* Tell all that this rank has failed. */
+static void count_failure(void)
+{
+	libacp_finish(acp_add8(page_ga(acp_rank(), offsetof(struct libacp_page, failures_fetched)),
+			       page_ga(0, offsetof(struct libacp_page, failures)), 1,
+			       ACP_HANDLE_NULL));
+}
+
+/* 0, or -ENOMEM: some rank has failed; or -errno. */
+static int look_for_failures(struct libacp_page *page)
+{
+	acp_ga_t here = page_ga(acp_rank(), offsetof(struct libacp_page, failures_fetched));
+	int error = libacp_finish(acp_copy(here, page_ga(0, offsetof(struct libacp_page, failures)),
+					   sizeof(uint64_t), ACP_HANDLE_NULL));
+
+	if (error || page->failures_fetched == page->failures_seen)
+		return error;
+	page->failures_seen = page->failures_fetched;
+	return -ENOMEM;
+}
+
 /* All ranks agree whether it is there; 0 or -errno. */
 static int agree(acp_wsditem *ws, size_t start)
 {
-	uint64_t *word = acp_query_address(word_ga(acp_rank()));
-	int error;
+	struct libacp_page *page = acp_query_address(page_ga(acp_rank(), 0));
+	int error, others;
 
-	if (!word)
+	if (!page)
 		return -ENOTCONN;
-	__atomic_store_n(word, prepare(ws, start), __ATOMIC_RELEASE);
+	__atomic_store_n(&page->workspace, prepare(ws, start), __ATOMIC_RELEASE);
 	if (acp_sync() < 0)
 		return -EPIPE;
 	error = ws ? fetch_places(ws, start) : -ENOMEM;
+	if (error)
+		count_failure();
 	if (acp_sync() < 0)
 		return -EPIPE;
-	return error;
+	others = look_for_failures(page);
+	return error ? error : others;
 }
 
 acp_wsd_t acp_create_ws(size_t size)
 {
+	int error, former_errno = errno;
 	acp_wsditem *ws;
 	size_t start, block;
-	int error;
+	bool quiet;
 
 	if (!size || acp_rank() < 0) {
 		errno = EINVAL;
@@ -201,11 +232,14 @@ acp_wsd_t acp_create_ws(size_t size)
 	start = next_start % (size_t)acp_procs();
 	block = next_size;
 	ws = new_item(size, block);
+	quiet = libacp_quiet(true);
 	error = agree(ws, start);
+	libacp_quiet(quiet);
 	next_start = (start + (size - 1) / block + 1) % (size_t)acp_procs();
 	pthread_mutex_unlock(&lock);
 	if (!error) {
 		describe_blocks(ws, start);
+		errno = former_errno;
 		return ws;
 	}
 	if (ws)
@@ -279,8 +313,8 @@ static int copy(const acp_wsditem *ws, acp_ga_t ga, size_t size, size_t offset, 
 
 static int transfer(acp_wsd_t ws, acp_ga_t ga, size_t size, size_t offset, bool write)
 {
+	int error, former_errno = errno;
 	bool quiet;
-	int error;
 
 	if (!ws || ws == ACP_WSD_NULL || acp_query_rank(ga) < 0 || offset > ws->size_ws ||
 	    size > ws->size_ws - offset) {
@@ -290,7 +324,7 @@ static int transfer(acp_wsd_t ws, acp_ga_t ga, size_t size, size_t offset, bool 
 	quiet = libacp_quiet(true);
 	error = copy(ws, ga, size, offset, write);
 	libacp_quiet(quiet);
-	errno = -error;
+	errno = error ? -error : former_errno;
 	return error ? -1 : 0;
 }
 

@@ -3,10 +3,13 @@
  * Vectors, deques and lists with libacp on four ranks of two nodes, which
  * take turns: random operations on containers in the heaps of all, of which
  * every rank keeps a model.  Without loss, and with 1 % lost in each direction.
+ * And one rank that is killed while it changes them.
  */
 #include "../dev/isolated.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "members.h"
@@ -482,20 +485,184 @@ static void take_turns(void)
 	CHECK_EQ(acp_finalize(), 0);
 }
 
-static void run_with(const char *netem)
+/* ---- A rank that is killed ---- */
+
+#define VICTIM		(RANKS - 1)
+#define ARRIVES_MS	2100		/* after that nothing of it happens any more */
+
+static struct board {
+	unsigned int steps, gone, done;
+} *board;
+
+static unsigned int seen(const unsigned int *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static void wait_for(const unsigned int *word)
+{
+	while (!seen(word))
+		sleep_ms(1);
+}
+
+static void step_until_killed(void)
+{
+	for (;;) {
+		if (draw(2))
+			step_bytes(VICTIM);
+		else
+			step_chain(VICTIM);
+		__atomic_add_fetch(&board->steps, 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* Vectors and deques of the others are sound. */
+static void check_sound(const struct bytes *b, bool is_deque)
+{
+	size_t size;
+
+	errno = FINE;
+	size = is_deque ? acp_size_deque(deque_of(b)) : acp_size_vector(vector_of(b));
+	if (acp_query_rank(b->ga) == VICTIM) {
+		CHECK_EQ(errno, EHOSTDOWN);
+		return;
+	}
+	CHECK(size <= BYTES_MOST);
+	if (is_deque) {
+		acp_push_front_deque(deque_of(b), member_at(acp_rank(), STAGE), 10);
+		CHECK_EQ(acp_size_deque(deque_of(b)), size + 10);
+		acp_destroy_deque(deque_of(b));
+	} else {
+		acp_push_back_vector(vector_of(b), member_at(acp_rank(), STAGE), 10);
+		CHECK_EQ(acp_size_vector(vector_of(b)), size + 10);
+		acp_destroy_vector(vector_of(b));
+	}
+	CHECK_EQ(errno, FINE);
+}
+
+/* Lists may be damaged, but nobody hangs in them. */
+static void use_damaged(acp_list_t list)
+{
+	acp_list_it_t it = acp_begin_list(list);
+	size_t n = 0, size = acp_size_list(list);
+
+	while (it.elem != list.ga && it.elem != ACP_GA_NULL && n++ < size)
+		it = acp_increment_list_it(it);
+	acp_reverse_list(list);
+	acp_sort_list(list, by_size);
+	acp_destroy_list(list);
+}
+
+/* What needs an element of the dead fails, and changes nothing. */
+static void check_lost_element(acp_list_t list)
+{
+	errno = FINE;
+	CHECK_EQ(acp_size_list(list), 2);
+	CHECK_EQ(acp_dereference_list_it(acp_begin_list(list)).size, 8);
+	CHECK_EQ(errno, FINE);
+	acp_clear_list(list);
+	CHECK_EQ(errno, EHOSTDOWN);
+	acp_pop_back_list(list);
+	acp_reverse_list(list);
+	errno = FINE;
+	CHECK_EQ(acp_size_list(list), 2);
+	acp_push_front_list(list, (acp_element_t){ member_at(0, STAGE), 8 }, 0);
+	acp_pop_front_list(list);
+	CHECK_EQ(acp_size_list(list), 2);
+	CHECK_EQ(errno, FINE);
+}
+
+/* Rank 0, when nothing of the dead one is under way any more. */
+static void look_after(acp_list_t lost)
+{
+	acp_vector_t vector;
+	int i;
+
+	while (!member_status(acp_copy(member_at(0, FETCHED), member_at(VICTIM, STAGE), 8,
+				       ACP_HANDLE_NULL)))
+		sleep_ms(10);
+	sleep_ms(ARRIVES_MS);
+	for (i = 0; i < 2 * CONTAINERS; i++)
+		check_sound(&bytes[i], i >= CONTAINERS);
+	check_lost_element(lost);
+	for (i = 0; i < CONTAINERS; i++)
+		use_damaged(chains[i].list);
+	errno = FINE;
+	vector = acp_create_vector(100, VICTIM - 1);
+	CHECK_EQ(acp_size_vector(vector), 100);
+	acp_destroy_vector(vector);
+	CHECK_EQ(errno, FINE);
+	for (i = 0; i < VICTIM; i++)
+		CHECK_EQ(acpx_heap_check(i), 0);
+}
+
+static void one_is_killed(void)
+{
+	acp_element_t e = { 0, 8 };
+	acp_list_t lost = { ACP_GA_NULL };
+	int i;
+
+	member_init();
+	create();
+	if (!acp_rank()) {
+		lost = acp_create_list(0);
+		e.ga = member_at(0, STAGE);
+		for (i = 0; i < 2; i++)
+			acp_push_back_list(lost, e, i ? VICTIM : 0);
+		CHECK_EQ(acp_size_list(lost), 2);
+	}
+	CHECK_EQ(acp_sync(), 0);
+	if (acp_rank() == VICTIM)
+		step_until_killed();
+	wait_for(&board->gone);
+	if (!acp_rank()) {
+		look_after(lost);
+		__atomic_store_n(&board->done, 1, __ATOMIC_SEQ_CST);
+	}
+	wait_for(&board->done);
+	CHECK_EQ(acp_finalize(), -1);
+}
+
+/* ---- Jobs ---- */
+
+static void open_job(struct members *m, const char *netem)
 {
 	const char *seed = getenv("ACP_TEST_SEED");
-	struct members m;
 
 	state = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
 	printf("# ACP_TEST_SEED=%llu\n", (unsigned long long)state);
 	setenv("ACP_STARTER_SIZE", "65536", 1);
 	setenv("ACP_HEAP_SIZE", "4M", 1);
-	members_open(&m, RANKS, PER_NODE);
+	members_open(m, RANKS, PER_NODE);
 	if (*netem)
-		nodes_impair_all(&m.nodes, netem);
+		nodes_impair_all(&m->nodes, netem);
+}
+
+static void run_with(const char *netem)
+{
+	struct members m;
+
+	open_job(&m, netem);
 	members_start_all(&m, take_turns);
 	members_expect(&m, 0);
+}
+
+static void kill_after(unsigned int steps)
+{
+	struct members m;
+	int r;
+
+	board = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(board != MAP_FAILED);
+	open_job(&m, "loss 1%");
+	members_start_all(&m, one_is_killed);
+	while (seen(&board->steps) < steps)
+		sleep_ms(1);
+	CHECK(!kill(m.pid[VICTIM], SIGKILL));
+	CHECK_EQ(members_wait(&m, VICTIM), DIED - SIGKILL);
+	__atomic_store_n(&board->gone, 1, __ATOMIC_SEQ_CST);
+	for (r = 0; r < VICTIM; r++)
+		CHECK_EQ(members_wait(&m, r), 0);
 }
 
 TEST(A2_sequences_in_turns)
@@ -506,4 +673,14 @@ TEST(A2_sequences_in_turns)
 TEST(A2_N1_sequences_with_loss)
 {
 	run_with("loss 1%");
+}
+
+TEST(A2_a_user_of_sequences_is_killed)
+{
+	kill_after(30);
+}
+
+TEST(A2_a_user_of_sequences_is_killed_at_another_moment)
+{
+	kill_after(71);
 }

@@ -178,6 +178,33 @@ static void play_bad_arguments(void *arg)
 	meet();
 }
 
+/* ---- What fails before its dependents are issued ---- */
+
+/* The header of a container elsewhere does not change when its data did not come. */
+static void play_late_dependents(void *arg)
+{
+	struct model *m = &models[1];
+	acp_ga_t bad = acp_query_starter_ga(1) + 2 * (acp_ga_t)STAGE - 5;
+	int i;
+
+	begin_models(arg);
+	while (m->size < 50)
+		step_push_back(1, m);
+	if (!acp_rank()) {
+		CALL(reserve)(m->at, m->size + 200);
+		play_late = true;
+		for (i = 0; i < 20; i++) {
+			FAILS(EFAULT, CALL(push_back)(m->at, bad, 30));
+			FAILS(EFAULT, check_nowhere(CALL(insert)(place(m, m->size / 2), bad, 30)));
+		}
+		play_late = false;
+		CHECK(play_late_failures > 0);
+		check_model(m);
+	}
+	meet();
+	end_models();
+}
+
 /* ---- Round trips ---- */
 
 /* What operations on another rank cost whose data comes from here. */

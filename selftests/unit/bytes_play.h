@@ -311,7 +311,7 @@ static int step_create(int by, struct model *m)
 {
 	int rank = m->rank;
 
-	if (draw(4) || play_alone)
+	if (draw(4) || (play_alone && !play_own))
 		return 0;
 	CHECK_EQ(TURN(by, CALL(destroy)(m->at)), 0);
 	create(by, m, rank, draw(200));
@@ -455,6 +455,17 @@ static void end_models(void)
 	CHECK_EQ(live(), 0);
 }
 
+/* All look at once. */
+static void check_together(void)
+{
+	int i;
+
+	meet();
+	for (i = 0; i < 10 * OBJECTS; i++)
+		check_model(&models[(i + acp_rank()) % OBJECTS]);
+	meet();
+}
+
 static void play_steps(void *arg)
 {
 	unsigned int i, n = steps(800), look;
@@ -470,7 +481,38 @@ static void play_steps(void *arg)
 			check_blocks();
 		});
 	}
+	check_together();
 	end_models();
+}
+
+/* Each rank on containers of its own, which are anywhere. */
+static void play_own_steps(void *arg)
+{
+	const struct fake_acp *f = arg;
+	unsigned int i, n = MANY / (unsigned int)acp_procs();
+	int me = acp_rank();
+
+	play_alone = true;
+	play_own = true;
+	play_state = f->seed + (uint64_t)me * 7919;
+	for (i = 0; i < OBJECTS; i++)
+		create(me, &models[i], (me + (int)i) % acp_procs(), draw(100));
+	for (i = 0; i < n; i++) {
+		CHECK_EQ(step(me), 0);
+		if (i % 16)
+			continue;
+		check_model(&models[draw(OBJECTS)]);
+		check_blocks();
+	}
+	for (i = 0; i < OBJECTS; i++) {
+		check_model(&models[i]);
+		FAILS(FINE, CALL(destroy)(models[i].at));
+	}
+	CHECK_EQ(live(), 0);
+	play_own = false;
+	meet();
+	CHECK_EQ(live(), 0);
+	CHECK_EQ(acpx_heap_check(me), 0);
 }
 
 /* Each step with no memory for one of its allocations: nothing changes. */

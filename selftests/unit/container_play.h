@@ -32,9 +32,13 @@ enum { OUTCOME = 0, SAID = 64, RECORDS = 64, DONE = 128, LIVE, ARRIVALS };
 
 static uint64_t play_state;
 static bool play_alone;			/* nobody else takes turns */
+static bool play_own;			/* ... nor looks at what this rank has created */
+static uint64_t play_blocks;		/* that this rank has allocated and not freed */
 static uint64_t play_done;		/* steps */
 static uint64_t play_say;		/* what the rank whose turn it is tells the others */
 static unsigned int play_fail_at;	/* the n-th allocation fails; 0: none */
+static bool play_late;			/* what an access waits for ends before it is issued */
+static unsigned int play_late_failures;	/* ... and had failed */
 
 /* ---- Chance, the same for all ranks ---- */
 
@@ -48,6 +52,14 @@ static inline uint64_t draw(uint64_t below)
 	x = (x ^ x >> 27) * 0x94d049bb133111eb;
 	return (x ^ x >> 31) % below;
 }
+
+/*
+ * Steps of tests that take no turns, of all ranks together.  Some with
+ * sanitizers; the programs *_long, without, get to a million.
+ */
+#ifndef MANY
+#define MANY	3000
+#endif
 
 /* How many steps: more with ACP_TEST_LONG. */
 static inline unsigned int steps(unsigned int n)
@@ -70,8 +82,10 @@ acp_ga_t __wrap_acp_malloc(size_t size, int rank)
 		return ACP_GA_NULL;
 	}
 	ga = __real_acp_malloc(size, rank);
-	if (ga != ACP_GA_NULL)
+	if (ga != ACP_GA_NULL) {
 		__atomic_fetch_add(fake_word(LIVE), 1, __ATOMIC_SEQ_CST);
+		play_blocks++;
+	}
 	return ga;
 }
 
@@ -80,21 +94,46 @@ int __wrap_acpx_free(acp_ga_t ga)
 	int err = __real_acpx_free(ga);
 
 	CHECK(ga != ACP_GA_NULL);
-	if (!err)
+	if (!err) {
 		__atomic_fetch_sub(fake_word(LIVE), 1, __ATOMIC_SEQ_CST);
+		play_blocks--;
+	}
 	return err;
+}
+
+static void until_complete(acp_handle_t handle)
+{
+	while (acp_inquire(handle))
+		usleep(10);
+}
+
+/* One that waits for a failure has no effect. */
+static acp_handle_t copy_late(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
+{
+	acp_handle_t handle;
+
+	until_complete(order);
+	handle = __real_acp_copy(dst, src, size, order);
+	if (acpx_status(order)) {
+		play_late_failures++;
+		until_complete(handle);
+		CHECK(acpx_status(handle) != 0);
+	}
+	return handle;
 }
 
 acp_handle_t __wrap_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
 {
 	CHECK(dst <= src || dst - src >= size || acp_query_address(dst));
+	if (play_late && order != (acp_handle_t)ACP_HANDLE_NULL)
+		return copy_late(dst, src, size, order);
 	return __real_acp_copy(dst, src, size, order);
 }
 
-/* Blocks that are allocated. */
+/* Blocks that are allocated, by all who take turns. */
 static inline uint64_t live(void)
 {
-	return __atomic_load_n(fake_word(LIVE), __ATOMIC_SEQ_CST);
+	return play_own ? play_blocks : __atomic_load_n(fake_word(LIVE), __ATOMIC_SEQ_CST);
 }
 
 /* Memory of this rank for data on its way. */
@@ -150,10 +189,16 @@ static inline void meet(void)
 		play_hear();							\
 	})
 
+static uint64_t play_outcome;		/* of the last step, if this rank is alone */
+
 static inline void play_tell(uint64_t outcome)
 {
 	uint64_t n = play_done % RECORDS;
 
+	if (play_alone) {
+		play_outcome = outcome;
+		return;
+	}
 	__atomic_store_n(fake_word(OUTCOME + (unsigned int)n), outcome, __ATOMIC_SEQ_CST);
 	__atomic_store_n(fake_word(SAID + (unsigned int)n), play_say, __ATOMIC_SEQ_CST);
 	__atomic_store_n(fake_word(DONE), play_done + 1, __ATOMIC_SEQ_CST);
@@ -164,12 +209,14 @@ static inline int play_hear(void)
 	uint64_t n = play_done++ % RECORDS;
 	int outcome;
 
+	if (play_alone)
+		return (int)play_outcome;
 	while (__atomic_load_n(fake_word(DONE), __ATOMIC_SEQ_CST) < play_done)
 		usleep(50);
 	outcome = (int)__atomic_load_n(fake_word(OUTCOME + (unsigned int)n), __ATOMIC_SEQ_CST);
 	play_say = __atomic_load_n(fake_word(SAID + (unsigned int)n), __ATOMIC_SEQ_CST);
 	/* Nobody is a whole round of records ahead of another. */
-	if (n + 1 == RECORDS && !play_alone)
+	if (n + 1 == RECORDS)
 		meet();
 	return outcome;
 }
@@ -228,6 +275,15 @@ static inline void play(int ranks, int nodes, void (*body)(void *arg))
 	};
 	fake_run(&play_job, body, &play_job);
 	CHECK_EQ(play_job.dead, 0);
+}
+
+/* Many steps, by all ranks side by side, each on containers of its own; tells how many. */
+static inline void play_many(const char *what, int ranks, int nodes, void (*body)(void *arg))
+{
+	play(ranks, nodes, body);
+	printf("# %u random steps on %s by %d rank%s on %d node%s, seed %llu\n",
+	       MANY / (unsigned int)ranks * (unsigned int)ranks, what, ranks, ranks > 1 ? "s" : "",
+	       nodes, nodes > 1 ? "s" : "", (unsigned long long)play_job.seed);
 }
 
 #endif /* CONTAINER_PLAY_H */

@@ -52,10 +52,15 @@ MIDDLE_TESTS += test_lib_vector test_lib_deque test_lib_list
 PLAY_WRAPS := -Wl,--wrap=acp_malloc,--wrap=acpx_free,--wrap=acp_copy
 test_lib_vector test_lib_deque test_lib_list: LIB_CFLAGS += $(PLAY_WRAPS)
 
+# The same with a million steps on each; sanitizers have seen this code in the others.
+MIDDLE_LONG := test_lib_vector_long test_lib_deque_long test_lib_list_long
+$(MIDDLE_LONG): LIB_CFLAGS += $(PLAY_WRAPS) -O2 -DMANY=400000
+
 # Channels, segmented buffers, workspaces.
 MIDDLE_TESTS += test_lib_chan test_lib_segbuf test_lib_ws
 MIDDLE_TSAN += test_lib_chan_tsan
 MIDDLE_HEADERS += $(HERE)/../messages.h
+test_lib_segbuf: LIB_CFLAGS += -Wl,--wrap=acp_copy,--wrap=acp_add8
 
 # Sets, multisets, maps.
 MIDDLE_TESTS += test_lib_table test_lib_table_faults test_lib_set test_lib_map test_lib_crowd
@@ -81,10 +86,13 @@ test_lib_macros: test_lib_macros.c $(LIB_FILES) $(LIB_HEADERS)
 	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -I$(LIB) -fsyntax-only $<
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
 
-TESTS += $(MIDDLE_TESTS) $(MIDDLE_TSAN)
+TESTS += $(MIDDLE_TESTS) $(MIDDLE_TSAN) $(MIDDLE_LONG)
 
 $(MIDDLE_TESTS): %: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
 
 $(MIDDLE_TSAN): %_tsan: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+
+$(MIDDLE_LONG): %_long: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)

@@ -126,6 +126,7 @@ static void check_damaged(struct model *m)
 	FAILS(EUCLEAN, acp_reverse_list(m->at));
 	FAILS(EUCLEAN, acp_sort_list(m->at, compare));
 	FAILS(EUCLEAN, acp_clear_list(m->at));
+	FAILS(EUCLEAN, CHECK_EQ(acp_distance_list_it(place(m, 0), acp_end_list(m->at)), 0));
 	memcpy(stage(), &word, 8);
 	acp_complete(acp_copy(middle, stage_ga(), 8, ACP_HANDLE_NULL));
 	check_model(m);
@@ -199,6 +200,26 @@ static void play_trips(void *arg)
 
 /* ---- A node out of reach ---- */
 
+/* An element that can be reached, between two that cannot: it stays where it is. */
+static void check_neighbours(acp_list_t list)
+{
+	acp_element_t e = { stage_ga(), 8 };
+	acp_list_it_t it;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		acp_push_back_list(list, e, i != 1);
+	it = acp_increment_list_it(acp_begin_list(list));
+	fake_cut(1, true);
+	FAILS(ETIMEDOUT, CHECK_EQ(acp_erase_list(it).elem, ACP_GA_NULL));
+	FAILS(ETIMEDOUT, acp_splice_list(acp_end_list(list), it));
+	FAILS(ETIMEDOUT, acp_clear_list(list));
+	fake_cut(1, false);
+	FAILS(FINE, CHECK_EQ(acp_size_list(list), 3));
+	FAILS(FINE, CHECK_EQ(acp_increment_list_it(acp_begin_list(list)).elem, it.elem));
+	FAILS(FINE, acp_destroy_list(list));
+}
+
 static void play_cut(void *arg)
 {
 	struct model *m = &models[0], *lost = &models[1];
@@ -224,22 +245,163 @@ static void play_cut(void *arg)
 		check_model(m);
 		check_model(lost);
 		check_blocks();
+		check_neighbours(acp_create_list(0));
 	}
 	meet();
 	end_models();
 }
 
-TEST(list__random_steps__one_rank)
+/* ---- Ranks that are lost ---- */
+
+static void wait_for_death(void)
+{
+	wait_for_the_end_of(1);
+	usleep(100000);		/* what it had under way happens now, or never */
+}
+
+static bool has_lost(const struct model *m)
+{
+	unsigned int i;
+
+	for (i = 0; i < m->count; i++)
+		if (m->elements[i].rank == 1)
+			return true;
+	return m->rank == 1;
+}
+
+/* A step after which no list is walked along. */
+static int step_blind(void)
+{
+	struct model *m = &models[draw(LISTS)], *other = &models[draw(LISTS)];
+
+	switch (draw(9)) {
+	case 0:
+		return step_insert(0, m);
+	case 1:
+		return step_pop(0, m);
+	case 2:
+		return step_erase(0, m);
+	case 3:
+		return step_erase_range(0, m);
+	case 4:
+		return step_splice(0, m, other);
+	case 5:
+		return step_swap(0, m, other);
+	case 6:
+		return step_remove(0, m);
+	case 7:
+		return draw(2) ? step_sort(0, m) : step_reverse(0, m);
+	default:
+		return step_merge(0, m, other);
+	}
+}
+
+/* Rank 1 dies with lists and elements on it: what needs them fails, and changes nothing. */
+static void play_elements_lost(void *arg)
+{
+	unsigned int i, n = steps(300), failures = 0;
+	int err;
+
+	fill_models(arg);
+	meet();
+	play_alone = true;
+	if (acp_rank() == 1)
+		fake_die_at(0);
+	wait_for_death();
+	if (acp_rank())
+		return;
+	for (i = 0; i < n; i++) {
+		err = step_blind();
+		CHECK(err == 0 || err == EHOSTDOWN);
+		failures += err != 0;
+	}
+	CHECK(failures || play_job.nodes == 1);
+	for (i = 0; i < LISTS; i++) {
+		if (!has_lost(&models[i]))
+			check_model(&models[i]);
+		else if (models[i].rank != 1)
+			CHECK_EQ(acp_size_list(models[i].at), models[i].count);
+	}
+	CHECK_EQ(acpx_heap_check(0), 0);
+	CHECK_EQ(acpx_heap_check(2), 0);
+}
+
+/* Whatever a list has become, calls come back, and walk no further than it is long. */
+static void use_damaged(acp_list_t list)
+{
+	acp_list_it_t it = acp_begin_list(list), end = acp_end_list(list);
+	size_t n = 0, size = acp_size_list(list);
+
+	while (it.elem != end.elem && it.elem != ACP_GA_NULL && n++ < size)
+		it = acp_increment_list_it(it);
+	CHECK(acp_distance_list_it(acp_begin_list(list), end) <= (int)size);
+	acp_reverse_list(list);
+	acp_unique_list(list);
+	acp_sort_list(list, compare);
+	errno = FINE;
+	acp_destroy_list(list);
+	CHECK(errno == FINE || errno == EUCLEAN || errno == EINVAL || errno == EFAULT);
+}
+
+/* Rank 1 dies while it changes lists: those may be damaged, nothing else is. */
+static void play_death(void *arg)
+{
+	struct model before[LISTS];
+	int i;
+
+	avoided = 1;
+	fill_models(arg);
+	meet();
+	play_alone = true;
+	if (acp_rank() == 1) {
+		play_state += 1000;
+		fake_die_at(draw(400));
+		for (;;)
+			CHECK_EQ(step(1), 0);
+	}
+	wait_for_death();
+	if (acp_rank() != 2)
+		return;
+	memcpy(before, models, sizeof(before));
+	for (i = 0; i < LISTS; i++)
+		create(2, &models[i], i % 2 * 2);
+	for (i = 0; i < LISTS; i++)
+		use_damaged(before[i].at);
+	for (i = 0; i < 100; i++)
+		CHECK_EQ(step(2), 0);
+	for (i = 0; i < LISTS; i++) {
+		check_model(&models[i]);
+		FAILS(FINE, acp_destroy_list(models[i].at));
+	}
+	CHECK_EQ(acpx_heap_check(0), 0);
+	CHECK_EQ(acpx_heap_check(2), 0);
+}
+
+static void play_deaths(int nodes, void (*body)(void *arg))
+{
+	unsigned int i, n = steps(6);
+
+	for (i = 0; i < n; i++) {
+		play_job = (struct fake_acp){
+			.ranks = 3, .nodes = nodes, .starter_size = 2 * (uint64_t)STAGE,
+			.speed = 100,
+		};
+		fake_run(&play_job, body, &play_job);
+		CHECK_EQ(play_job.dead, 1);
+	}
+}
+
+TEST(A2_list__random_steps__one_rank)
 {
 	play(1, 1, play_steps);
 }
 
-TEST(list__random_steps__one_node)
+TEST(A2_list__random_steps__one_node)
 {
 	play(3, 1, play_steps);
 }
 
-TEST(list__random_steps__three_nodes)
+TEST(A2_list__random_steps__three_nodes)
 {
 	play(3, 3, play_steps);
 }
@@ -259,17 +421,17 @@ TEST(list__allocations_fail__three_nodes)
 	play(3, 3, play_exhaustion);
 }
 
-TEST(list__bad_arguments__one_rank)
+TEST(A2_list__bad_arguments__one_rank)
 {
 	play(1, 1, play_bad_arguments);
 }
 
-TEST(list__bad_arguments__one_node)
+TEST(A2_list__bad_arguments__one_node)
 {
 	play(3, 1, play_bad_arguments);
 }
 
-TEST(list__bad_arguments__three_nodes)
+TEST(A2_list__bad_arguments__three_nodes)
 {
 	play(3, 3, play_bad_arguments);
 }
@@ -279,9 +441,50 @@ TEST(list__round_trips)
 	play(2, 2, play_trips);
 }
 
-TEST(list__node_out_of_reach)
+TEST(A2_list__node_out_of_reach)
 {
 	play(3, 3, play_cut);
+}
+
+TEST(A2_list__elements_lost__one_node)
+{
+	play_deaths(1, play_elements_lost);
+}
+
+TEST(A2_list__elements_lost__three_nodes)
+{
+	play_deaths(3, play_elements_lost);
+}
+
+TEST(A2_list__user_dies__one_node)
+{
+	play_deaths(1, play_death);
+}
+
+TEST(A2_list__user_dies__three_nodes)
+{
+	play_deaths(3, play_death);
+}
+
+TEST(list__not_a_rank)
+{
+	FAILS(ECANCELED, CHECK_EQ(acp_create_list(0).ga, ACP_GA_NULL));
+	FAILS(ECANCELED, CHECK_EQ(acp_size_list((acp_list_t){ 4096 }), 0));
+}
+
+TEST(A2_list__many_steps__one_rank)
+{
+	play_many("lists", 1, 1, play_own_steps);
+}
+
+TEST(A2_list__many_steps__two_ranks)
+{
+	play_many("lists", 2, 1, play_own_steps);
+}
+
+TEST(A2_list__many_steps__three_nodes)
+{
+	play_many("lists", 3, 3, play_own_steps);
 }
 
 TEST_MAIN

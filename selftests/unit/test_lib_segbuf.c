@@ -3,6 +3,40 @@
 #include "chan_play.h"
 #include "middle.h"
 
+/* ---- Accesses that fail ---- */
+
+static bool fail_put;			/* the next put fails before its dependent is issued */
+static bool fail_add;			/* the next add does */
+
+acp_handle_t __real_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order);
+acp_handle_t __real_acp_add8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
+
+/* Nowhere on that rank. */
+static acp_ga_t nowhere(acp_ga_t ga)
+{
+	return acp_query_starter_ga(acp_query_rank(ga)) + (1 << 30);
+}
+
+acp_handle_t __wrap_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
+{
+	if (!fail_put)
+		return __real_acp_copy(dst, src, size, order);
+	if (order == (acp_handle_t)ACP_HANDLE_NULL)
+		return __real_acp_copy(nowhere(dst), src, size, order);
+	while (acp_inquire(order))
+		;
+	fail_put = false;
+	return __real_acp_copy(dst, src, size, order);
+}
+
+acp_handle_t __wrap_acp_add8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order)
+{
+	bool fail = fail_add;
+
+	fail_add = false;
+	return __real_acp_add8(dst, fail ? nowhere(src) : src, value, order);
+}
+
 static size_t ring_bytes(size_t segsize, size_t segnum)
 {
 	return (segsize * segnum + 4095) / 4096 * 4096;
@@ -297,6 +331,101 @@ TEST(segbuf__leave_connected)
 	struct fake_acp f = { .ranks = 2 };
 
 	fake_run(&f, leave_connected, NULL);
+}
+
+/* The user has the memory of the ring again when acp_free_segbuf() has returned. */
+static void ring_is_free(void *arg)
+{
+	unsigned char *ring = play_memory(4096);
+	unsigned int regions = fake_regions();
+	acp_segbuf_t s;
+
+	s = acp_rank() ? acp_create_dst_segbuf(0, ring, 100, 4) :
+			 acp_create_src_segbuf(1, ring, 100, 4);
+	CHECK_EQ(acp_connect_segbuf(s), 0);
+	CHECK_EQ(acp_disconnect_segbuf(s), 0);
+	CHECK_EQ(acp_free_segbuf(s), 0);
+	CHECK_EQ(fake_regions(), regions);
+	s = acp_rank() ? acp_create_dst_segbuf(0, ring, 100, 4) :
+			 acp_create_src_segbuf(1, ring, 100, 4);
+	CHECK_EQ(acp_connect_segbuf(s), 0);
+	CHECK_EQ(acp_sync(), 0);
+	if (acp_rank() && arg)
+		fake_die_at(0);
+	if (acp_rank()) {
+		play_leave();
+		return;
+	}
+	while (acp_isready_segbuf(s) == 0)
+		libacp_sleep(1000);
+	acp_disconnect_segbuf(s);
+	CHECK(acp_free_segbuf(s) == -1 || !arg);
+	CHECK_EQ(fake_regions(), regions);
+	if (!arg) {
+		play_leave();
+		return;
+	}
+	libacp_meet_settle();
+	libacp_chan_close();
+}
+
+TEST(segbuf__ring_is_free)
+{
+	struct fake_acp f = { .ranks = 2, .speed = 50 };
+	char yes = 1;
+
+	fake_run(&f, ring_is_free, NULL);
+	fake_run(&f, ring_is_free, &yes);
+}
+
+/* What fails loses the connection: nobody sees what did not come, or waits for ever. */
+static void accesses_fail(void *arg)
+{
+	unsigned char *ring = play_memory(4096);
+	acp_segbuf_t s;
+	int i;
+
+	if (acp_rank() == 0) {
+		s = acp_create_src_segbuf(1, ring, 100, 2);
+		CHECK_EQ(acp_connect_segbuf(s), 0);
+		for (i = 0; i < 2; i++) {
+			fail_put = arg && i == 1;
+			CHECK_EQ(acp_ack_segbuf(s), 0);
+		}
+		while ((i = acp_isready_segbuf(s)) != -1)
+			libacp_sleep(1000);
+	} else {
+		s = acp_create_dst_segbuf(0, ring, 100, 2);
+		CHECK_EQ(acp_connect_segbuf(s), 0);
+		for (i = 0; i < (arg ? 1 : 2); i++) {
+			while (acp_isacked_segbuf(s) == 1)
+				libacp_sleep(1000);
+			fail_add = !arg && i == 0;
+			if (acp_ready_segbuf(s) == -1)
+				break;
+		}
+		while ((i = acp_isacked_segbuf(s)) == 1)
+			libacp_sleep(1000);
+		CHECK_EQ(i, -1);
+	}
+	acp_disconnect_segbuf(s);
+	CHECK_EQ(acp_free_segbuf(s), -1);
+	play_leave();
+}
+
+TEST(segbuf__a_put_fails)
+{
+	struct fake_acp f = { .ranks = 2, .speed = 50 };
+	char yes = 1;
+
+	fake_run(&f, accesses_fail, &yes);
+}
+
+TEST(segbuf__a_return_fails)
+{
+	struct fake_acp f = { .ranks = 2, .speed = 50 };
+
+	fake_run(&f, accesses_fail, NULL);
 }
 
 static void one_dies(void *arg)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Workspaces on the played basic layer, against a plain array. */
+#include <errno.h>
+
 #include "chan_play.h"
 #include "middle.h"
 
@@ -223,6 +225,47 @@ TEST(ws__no_memory_on_one_rank)
 	fake_run(&f, no_memory, NULL);
 }
 
+/* One rank cannot read where the others have their parts, or has none to be missed. */
+static void no_memory_without_blocks(void *arg)
+{
+	unsigned char *pages = play_memory(256 * 4096);
+	acp_atkey_t keys[256];
+	int count = 0, i;
+	acp_wsd_t ws;
+
+	(void)arg;
+	open_memory();
+	CHECK_EQ(acp_setparams_ws(0, 100), 0);
+	while (acp_rank() == 2 && count < 256 &&
+	       (keys[count] = acp_register_memory(pages + count * 4096, 4096, 0)))
+		count++;
+	for (i = 0; i < 2; i++) {
+		errno = 0;
+		CHECK(acp_create_ws(200) == ACP_WSD_NULL);
+		CHECK_EQ(errno, ENOMEM);
+		CHECK_EQ(acp_setparams_ws(0, 100), 0);
+	}
+	while (count--)
+		acp_unregister_memory(keys[count]);
+	for (i = 0; i < 2; i++) {
+		errno = 4711;
+		ws = acp_create_ws(1000);
+		CHECK(ws != ACP_WSD_NULL);
+		CHECK_EQ(acp_write_ws(ws, at(0), 10, 95), 0);
+		CHECK_EQ(acp_read_ws(ws, at(0), 10, 95), 0);
+		CHECK_EQ(errno, 4711);
+		acp_destroy_ws(ws);
+	}
+	leave();
+}
+
+TEST(ws__no_memory_on_a_rank_without_blocks)
+{
+	struct fake_acp f = { .ranks = 3 };
+
+	fake_run(&f, no_memory_without_blocks, NULL);
+}
+
 /* What a dead rank had is gone; the rest is there. */
 static void death(void *arg)
 {
@@ -256,6 +299,42 @@ TEST(ws__death)
 
 	fake_run(&f, death, NULL);
 	CHECK_EQ(f.dead, 1);
+}
+
+/* Whoever is left is told, and has nothing left of it. */
+static void death_while_creating(void *arg)
+{
+	acp_wsd_t ws;
+
+	(void)arg;
+	open_memory();
+	CHECK_EQ(acp_setparams_ws(0, 100), 0);
+	for (;;) {
+		errno = 0;
+		ws = acp_create_ws(1000);
+		if (ws == ACP_WSD_NULL)
+			break;
+		acp_write_ws(ws, at(0), 500, 250);
+		acp_destroy_ws(ws);
+	}
+	CHECK(errno == EPIPE || errno == EHOSTDOWN);
+	acp_unregister_memory(key);
+	CHECK(fake_regions() <= 2);	/* scratch */
+}
+
+TEST(ws__death_while_creating)
+{
+	int round, rounds = getenv("ACP_TEST_LONG") ? 300 : 10;
+	uint64_t seed = (uint64_t)getpid();
+
+	printf("# seed %llu\n", (unsigned long long)seed);
+	for (round = 0; round < rounds; round++) {
+		struct fake_acp f = { .ranks = 3, .nodes = 1 + round % 3, .speed = 50 };
+
+		f.die[1] = 1 + play_mix(seed + (uint64_t)round) % 60;
+		fake_run(&f, death_while_creating, NULL);
+		CHECK_EQ(f.dead, 1);
+	}
 }
 
 TEST_MAIN
