@@ -26,16 +26,11 @@ static struct traffic t;
 
 static void join_all(uint32_t ranks, uint32_t integrity)
 {
-	struct setup s;
-	uint32_t i;
+	const struct acp_join wish = {
+		.integrity = integrity, .timeout_ms = 30000, .open_timeout_ms = 30000,
+	};
 
-	for (i = 0; i < ranks; i++) {
-		nodes_setup(&n, &s, i, ranks);
-		s.join.integrity = integrity;
-		s.join.timeout_ms = 30000;
-		s.join.open_timeout_ms = 30000;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, ranks, &wish);
 }
 
 static void everything(uint32_t ranks, uint32_t color)
