@@ -264,3 +264,23 @@ long long nodes_counters(const struct nodes *n, const char *name)
 		sum += nodes_counter(n, i, name);
 	return sum;
 }
+
+struct count nodes_count(const struct nodes *n, uint32_t node, const char *name)
+{
+	return (struct count){ n, node, name, nodes_counter(n, node, name) };
+}
+
+void nodes_counted(const struct count *c, long long more)
+{
+	long long found = 0;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		found = nodes_counter(c->nodes, c->node, c->name) - c->before;
+		if (found >= more)
+			break;
+		sleep_ms(20);
+	}
+	if (found != more)
+		FAIL("counter %s moved by %lld, wanted %lld", c->name, found, more);
+}

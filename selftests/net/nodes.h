@@ -68,4 +68,15 @@ void nodes_ranks_like(const struct nodes *n, struct rank *ranks, uint32_t nprocs
 long long nodes_counter(const struct nodes *n, uint32_t node, const char *name);
 long long nodes_counters(const struct nodes *n, const char *name);
 
+/* A counter and what it stood at.  nodes_counted() waits until it moved so far, and no farther. */
+struct count {
+	const struct nodes *nodes;
+	uint32_t node;
+	const char *name;
+	long long before;
+};
+
+struct count nodes_count(const struct nodes *n, uint32_t node, const char *name);
+void nodes_counted(const struct count *c, long long more);
+
 #endif /* NODES_H */
