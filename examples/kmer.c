@@ -31,7 +31,7 @@
 
 #include "acp.h"
 
-#define HEAP_SIZE	"64M"		/* of each rank, if the user does not say */
+#define HEAP_SIZE	"4M"		/* of each rank, if the user does not say */
 #define LETTERS_MOST	31
 #define WORDS_PER_SLOT	2
 
@@ -43,10 +43,16 @@ struct desk {
 	acp_map_t map;			/* rank 0 tells the others */
 };
 
-/* This rank's part, and how many words there are in all. */
+/* This rank's part, and how many letters there are in all. */
 struct words {
 	uint64_t *list;
 	size_t count, room, all;
+};
+
+/* What a file says between two lines that begin with >. */
+struct sequence {
+	char *letters;
+	size_t size, room;
 };
 
 static int rank, procs, letters;
@@ -57,15 +63,22 @@ static void give_up(const char *what, const char *why)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "kmer: rank %d: %s: %s", rank, what, why);
+	snprintf(text, sizeof(text), "kmer: %s: %s", what, why);
 	acp_abort(text);
 	exit(EXIT_FAILURE);
+}
+
+/* A function of the map has failed. */
+static void give_up_map(const char *what)
+{
+	give_up(what, errno == ENOMEM ? "a heap is full: give all ranks a larger ACP_HEAP_SIZE ("
+		HEAP_SIZE " if not set)" : strerror(errno));
 }
 
 static void sync_all(void)
 {
 	if (acp_sync() != 0)
-		give_up("acp_sync", "failed");
+		give_up("acp_sync", strerror(errno));
 }
 
 /* Wait for an access, and insist that it went well. */
@@ -121,35 +134,45 @@ static void cut(struct words *words, const char *sequence, size_t size)
 	}
 }
 
+static void append(struct sequence *sequence, const char *line, size_t length)
+{
+	if (length == 0)
+		return;
+	if (sequence->size + length > sequence->room) {
+		sequence->room = 2 * (sequence->size + length);
+		sequence->letters = realloc(sequence->letters, sequence->room);
+		if (sequence->letters == NULL)
+			give_up("memory", strerror(errno));
+	}
+	memcpy(sequence->letters + sequence->size, line, length);
+	sequence->size += length;
+}
+
 /* Lines of letters; one that begins with > begins the next sequence. */
 static void read_sequences(struct words *words, const char *name)
 {
+	struct sequence sequence = { NULL, 0, 0 };
 	FILE *file = fopen(name, "r");
-	char *line = NULL, *sequence = NULL;
-	size_t line_room = 0, size = 0, room = 0;
+	char *line = NULL;
+	size_t room = 0;
 	ssize_t length;
 
 	if (file == NULL)
 		give_up(name, strerror(errno));
-	while ((length = getline(&line, &line_room, file)) >= 0) {
-		while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
-			length--;
+	while ((length = getline(&line, &room, file)) >= 0) {
 		if (line[0] == '>') {
-			cut(words, sequence, size);
-			size = 0;
+			cut(words, sequence.letters, sequence.size);
+			sequence.size = 0;
 			continue;
 		}
-		if (size + (size_t)length > room) {
-			room = 2 * (size + (size_t)length);
-			sequence = realloc(sequence, room);
-			if (sequence == NULL)
-				give_up("memory", strerror(errno));
-		}
-		memcpy(sequence + size, line, (size_t)length);
-		size += (size_t)length;
+		while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
+			length--;
+		append(&sequence, line, (size_t)length);
 	}
-	cut(words, sequence, size);
-	free(sequence);
+	if (ferror(file))
+		give_up(name, strerror(errno));
+	cut(words, sequence.letters, sequence.size);
+	free(sequence.letters);
 	free(line);
 	fclose(file);
 }
@@ -176,7 +199,7 @@ static acp_map_t create_map(size_t words)
 	if (rank == 0) {
 		desk->map = acp_create_map(procs, ranks, slots < 65536 ? (int)slots : 65536, 0);
 		if (desk->map.ga == ACP_GA_NULL)
-			give_up("acp_create_map", strerror(errno));
+			give_up_map("acp_create_map");
 	}
 	free(ranks);
 	sync_all();
@@ -200,7 +223,7 @@ static void put(acp_map_t map, uint64_t word, uint64_t count)
 	if (acp_insert_map(map, pair))
 		return;
 	if (errno != 0)
-		give_up("acp_insert_map (see ACP_HEAP_SIZE)", strerror(errno));
+		give_up_map("acp_insert_map");
 	there = acp_dereference_map_it(acp_find_map(map, pair.first));
 	if (there.second.ga == ACP_GA_NULL)
 		give_up("a word", "was there and is not found");

@@ -2,12 +2,12 @@
 /*
  * pipeline - a text runs through all ranks, and each does its step on it
  *
- * Shows: channels. Rank 0 reads a file and sends it piece by piece to rank 1, that one to rank 2
- * and so on; the last rank sends back to rank 0. Each rank in between turns the letters of a
- * piece by its own number of places in the alphabet. Every rank has several receives and sends
- * outstanding, so that all work on different pieces at the same time. Pieces are short and long
- * by turns, from one line to a mebibyte: channels take any size. In the end rank 0 compares
- * what came back with its own computation.
+ * Shows: channels. Rank 0 reads a file, of a longer one the first mebibyte, and sends it piece by
+ * piece to rank 1, that one to rank 2 and so on; the last rank sends back to rank 0. Each rank in
+ * between turns the letters of a piece by its own number of places in the alphabet. Every rank
+ * has several receives and sends outstanding, so that all work on different pieces at the same
+ * time. Pieces are short and long by turns, from one line to the whole file: channels take any
+ * size. In the end rank 0 compares what came back with its own computation.
  *
  * Run (two ranks or more; here three on this machine; without an argument a file that every
  * Debian has):
@@ -47,7 +47,7 @@ static void give_up(const char *what, const char *why)
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "pipeline: rank %d: %s: %s", rank, what, why);
+	snprintf(text, sizeof(text), "pipeline: %s: %s", what, why);
 	acp_abort(text);
 	exit(EXIT_FAILURE);
 }
@@ -181,11 +181,13 @@ static bool feed(acp_ch_t to, acp_ch_t from, char *text, const char *expected, s
 	acp_request_t out[DEPTH] = { NULL };
 	char *bytes = malloc(LONGEST);
 	uint64_t number = 0, taken = 0;
-	bool right = bytes != NULL;
+	bool right = true;
 
+	if (bytes == NULL)
+		give_up("memory", "there is none");
 	while (sent < total) {
 		if (number - taken == DEPTH) {
-			right = right && take_back(from, bytes, expected, length, &back);
+			right = take_back(from, bytes, expected, length, &back) && right;
 			taken++;
 		}
 		done(&out[number % DEPTH]);
@@ -196,7 +198,7 @@ static bool feed(acp_ch_t to, acp_ch_t from, char *text, const char *expected, s
 		number++;
 	}
 	while (taken++ < number)
-		right = right && take_back(from, bytes, expected, length, &back);
+		right = take_back(from, bytes, expected, length, &back) && right;
 	for (at = 0; at < DEPTH; at++)
 		done(&out[at]);
 	out[0] = asked(acp_nbsend_ch(to, NULL, 0));
@@ -213,9 +215,9 @@ static char *read_file(const char *path, size_t *length)
 	if (file == NULL || text == NULL)
 		give_up(path, strerror(errno));
 	*length = fread(text, 1, LONGEST, file);
-	fclose(file);
 	if (*length == 0)
-		give_up(path, "empty");
+		give_up(path, ferror(file) ? strerror(errno) : "empty");
+	fclose(file);
 	return text;
 }
 
@@ -259,7 +261,7 @@ static bool run(const char *path)
 	rank = acp_rank();
 	procs = acp_procs();
 	if (procs < 2)
-		give_up("there must be", "two ranks or more");
+		give_up("usage", "two ranks or more");
 	left = (rank + procs - 1) % procs;
 	right = (rank + 1) % procs;
 	to = acp_create_ch(rank, right);

@@ -8,19 +8,18 @@
  * remote atomic. Words are padded with zeros to multiples of 8 bytes, so that values are
  * aligned. At last each rank prints what it holds, straight from its memory, when it is its turn.
  *
- * Run (here two ranks on this machine; without files as arguments it takes the licences
- * that every Debian has):
+ * Run (here two ranks on this machine; without files as arguments it takes the licences and
+ * copyright notices that every Debian has):
  *
  *     ACP_NPROCS=2 ACP_RANK=0 ./wordcount & ACP_NPROCS=2 ACP_RANK=1 ./wordcount; wait
  *
- * Every rank must be able to read the files. Writes lines "count word" to standard output.
- * wordcount-check compares them with what sort | uniq -c says.
+ * Every rank must be able to read the files, and they must be the same for all. Writes lines
+ * "count word" to standard output. wordcount-check compares them with what sort | uniq -c says.
  *
  * Exit status: 0, or 1 if something failed.
  */
-#define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,8 +31,7 @@
 
 #include "acp.h"
 
-#define CORPUS		"/usr/share/common-licenses"
-#define HEAP_SIZE	"16M"		/* of each rank, if the user does not say */
+#define HEAP_SIZE	"4M"		/* of each rank, if the user does not say */
 #define SLOTS		4096		/* of each rank */
 #define WORD_MOST	256		/* letters; a longer word is one of its first 256 */
 
@@ -51,6 +49,10 @@ struct words {
 	size_t count, room;
 };
 
+static const char *const corpus[] = {
+	"/usr/share/common-licenses/*", "/usr/share/doc/*/copyright",
+};
+
 static int rank, procs;
 static struct desk *desk;
 static acp_ga_t desk_ga;
@@ -59,15 +61,22 @@ static void give_up(const char *what, const char *why)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "wordcount: rank %d: %s: %s", rank, what, why);
+	snprintf(text, sizeof(text), "wordcount: %s: %s", what, why);
 	acp_abort(text);
 	exit(EXIT_FAILURE);
+}
+
+/* A function of the map has failed. */
+static void give_up_map(const char *what)
+{
+	give_up(what, errno == ENOMEM ? "a heap is full: give all ranks a larger ACP_HEAP_SIZE ("
+		HEAP_SIZE " if not set)" : strerror(errno));
 }
 
 static void sync_all(void)
 {
 	if (acp_sync() != 0)
-		give_up("acp_sync", "failed");
+		give_up("acp_sync", strerror(errno));
 }
 
 /* Wait for an access, and insist that it went well. */
@@ -138,6 +147,8 @@ static void read_file(struct words *words, const char *name)
 
 	if (file == NULL || fstat(fileno(file), &st) != 0)
 		give_up(name, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		give_up(name, "is not a regular file");
 	text = malloc((size_t)st.st_size + 1);
 	if (text == NULL)
 		give_up(name, strerror(errno));
@@ -148,29 +159,19 @@ static void read_file(struct words *words, const char *name)
 	fclose(file);
 }
 
-static int is_file(const struct dirent *entry)
-{
-	char name[sizeof(CORPUS) + 256];
-	struct stat st;
-
-	snprintf(name, sizeof(name), CORPUS "/%s", entry->d_name);
-	return stat(name, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 static void read_corpus(struct words *words)
 {
-	struct dirent **entries;
-	char name[sizeof(CORPUS) + 256];
-	int i, count = scandir(CORPUS, &entries, is_file, alphasort);
+	struct stat st;
+	glob_t names;
+	size_t i;
 
-	if (count < 0)
-		give_up(CORPUS, strerror(errno));
-	for (i = 0; i < count; i++) {
-		snprintf(name, sizeof(name), CORPUS "/%s", entries[i]->d_name);
-		read_file(words, name);
-		free(entries[i]);
-	}
-	free(entries);
+	for (i = 0; i < sizeof(corpus) / sizeof(corpus[0]); i++)
+		if (glob(corpus[i], i ? GLOB_APPEND : 0, NULL, &names) == GLOB_NOSPACE)
+			give_up(corpus[i], strerror(ENOMEM));
+	for (i = 0; i < names.gl_pathc; i++)
+		if (stat(names.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode))
+			read_file(words, names.gl_pathv[i]);
+	globfree(&names);
 }
 
 static int compare(const void *a, const void *b)
@@ -192,7 +193,7 @@ static acp_map_t create_map(void)
 	if (rank == 0) {
 		desk->map = acp_create_map(procs, ranks, SLOTS, 0);
 		if (desk->map.ga == ACP_GA_NULL)
-			give_up("acp_create_map", strerror(errno));
+			give_up_map("acp_create_map");
 	}
 	free(ranks);
 	sync_all();
@@ -229,7 +230,7 @@ static void put(acp_map_t map, const char *word, uint64_t count)
 	if (acp_insert_map(map, pair))
 		return;
 	if (errno != 0)
-		give_up("acp_insert_map (see ACP_HEAP_SIZE)", strerror(errno));
+		give_up_map("acp_insert_map");
 	add_to(map, pair.first);
 }
 

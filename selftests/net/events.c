@@ -412,16 +412,12 @@ static int put(struct memory *to)
 /* A node that works on one color is not down; but what was lost on another one stays said. */
 TEST(state_of_a_node_lost_on_one_color)
 {
+	const struct acp_join wish = { .timeout_ms = 1000 };
 	struct memory to[2];
-	struct setup s;
 	uint32_t i;
 
 	nodes_open(&net, 2, 2, false);
-	for (i = 0; i < 2; i++) {
-		nodes_setup(&net, &s, i, 2);
-		s.join.timeout_ms = 1000;
-		nodes_join(&net, &pair[i], &s);
-	}
+	nodes_ranks_like(&net, pair, 2, &wish);
 	for (i = 0; i < 2; i++)
 		CHECK_EQ(rank_register_color(&pair[1], &to[i],
 					     pages(PAGE, PROT_READ | PROT_WRITE), PAGE,

@@ -85,28 +85,9 @@ static void goes_on(void)
 }
 
 /* A counter of the victim and what it stood at. */
-struct count {
-	const char *name;
-	long long before;
-};
-
 static struct count count(const char *name)
 {
-	return (struct count){ name, nodes_counter(&n, 0, name) };
-}
-
-static void counted(const struct count *c, long long more)
-{
-	long long found = 0;
-	int i;
-
-	for (i = 0; i < 100 && found < more; i++) {
-		found = nodes_counter(&n, 0, c->name) - c->before;
-		if (found < more)
-			sleep_ms(20);
-	}
-	if (found != more)
-		FAIL("counter %s moved by %lld, wanted %lld", c->name, found, more);
+	return nodes_count(&n, 0, name);
 }
 
 /* A put of 100 bytes to the target, as a message. */
@@ -157,9 +138,9 @@ TEST(hand_played_node_can_talk)
 
 static void flips(bool ipv6)
 {
-	struct count mac, all[] = { { "drop_bad_len", 0 }, { "drop_bad_version", 0 },
-		{ "drop_bad_type", 0 }, { "drop_bad_flags", 0 }, { "drop_no_job", 0 },
-		{ "drop_bad_source", 0 } };
+	static const char *const other[] = { "drop_bad_len", "drop_bad_version", "drop_bad_type",
+		"drop_bad_flags", "drop_no_job", "drop_bad_source" };
+	struct count mac, all[sizeof(other) / sizeof(other[0])];
 	char good[300], bad[300];
 	size_t size, bit, i;
 	long long sum = 0;
@@ -167,7 +148,7 @@ static void flips(bool ipv6)
 	begin_with(ipv6, ACP_INTEGRITY_UDP);
 	mac = count("drop_bad_mac");
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		all[i] = count(all[i].name);
+		all[i] = count(other[i]);
 	size = put_datagram(good);
 	for (bit = 0; bit < size * 8; bit++) {
 		memcpy(bad, good, size);
@@ -179,7 +160,7 @@ static void flips(bool ipv6)
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		sum += nodes_counter(&n, 0, all[i].name) - all[i].before;
 	CHECK(sum < 600);	/* the header's fields; all else is the tag's to find */
-	counted(&mac, (long long)size * 8 - sum);
+	nodes_counted(&mac, (long long)size * 8 - sum);
 	inject_send(&x, good, size);	/* as it should be: it was not used up */
 	inject_applied(&x, x.seq - 1);
 	CHECK_EQ((unsigned char)target.addr[1000], 0xee);
@@ -240,7 +221,7 @@ TEST(N4_payload_of_a_long_frame)
 		inject_send(&x, out, size);
 	}
 	inject_silence(&x, 200);
-	counted(&c, 33);
+	nodes_counted(&c, 33);
 	untouched("wrong crc32c");
 	x.seq--;
 	size = bulk_datagram(out, BULK_CRC, 0);
@@ -265,7 +246,7 @@ TEST(N6_reserved_field_of_the_crc)
 		x.seq--;
 	}
 	inject_silence(&x, 200);
-	counted(&c, 32);
+	nodes_counted(&c, 32);
 	untouched("a reserved field");
 	goes_on();
 }
@@ -286,9 +267,9 @@ TEST(N5_truncated_at_every_length)
 	for (i = 0; i < size; i++)
 		inject_send(&x, good, i);
 	inject_silence(&x, 200);
-	counted(&len, (long long)size);
-	counted(&mac, 0);
-	counted(&msg, 0);
+	nodes_counted(&len, (long long)size);
+	nodes_counted(&mac, 0);
+	nodes_counted(&msg, 0);
 	untouched("truncated frames");
 	x.seq--;
 	goes_on();
@@ -308,7 +289,7 @@ TEST(N5_longer_than_it_says)
 		inject_send(&x, good, size + more[i]);
 	inject_send(&x, good, INJECT_MOST);
 	inject_silence(&x, 200);
-	counted(&len, 9);
+	nodes_counted(&len, 9);
 	untouched("frames with something behind");
 	x.seq--;
 	goes_on();
@@ -344,8 +325,8 @@ TEST(N5_body_cut_at_every_length)
 				inject_applied(&x, f.seq);
 		}
 	}
-	counted(&len, shorter);
-	counted(&msg, cut);
+	nodes_counted(&len, shorter);
+	nodes_counted(&msg, cut);
 	untouched("cut bodies");
 	goes_on();
 }
@@ -371,7 +352,7 @@ TEST(N5_other_frames_of_every_length)
 		}
 	}
 	inject_silence(&x, 200);
-	counted(&len, 197);
+	nodes_counted(&len, 197);
 	goes_on();
 }
 
@@ -402,7 +383,7 @@ TEST(N6_versions)
 		if (v != ACP_FRAME_VERSION)
 			send_changed(offsetof(struct acp_frame_hdr, version), (uint8_t)v);
 	inject_silence(&x, 200);
-	counted(&c, 255);
+	nodes_counted(&c, 255);
 	untouched("unknown versions");
 	goes_on();
 }
@@ -418,7 +399,7 @@ TEST(N6_types)
 		if (v < ACP_FRAME_DATA || v > ACP_FRAME_HELLO)
 			send_changed(offsetof(struct acp_frame_hdr, type), (uint8_t)v);
 	inject_silence(&x, 200);
-	counted(&c, 253);
+	nodes_counted(&c, 253);
 	untouched("unknown types");
 	goes_on();
 }
@@ -432,7 +413,7 @@ static void bad_header(const struct acp_frame *f, size_t length, const char *wha
 	if (f->type == ACP_FRAME_DATA)
 		put_message(body);
 	inject_frame(&x, f, body, length);
-	counted(&c, 1);
+	nodes_counted(&c, 1);
 	untouched(what);
 }
 
@@ -484,7 +465,7 @@ static void bad_message(const struct acp_msg *m, const char *what)
 
 	size += inject_message(body + size, m, NULL);
 	inject_applied(&x, inject_data(&x, body, size));
-	counted(&c, 1);
+	nodes_counted(&c, 1);
 	untouched(what);
 }
 
@@ -538,7 +519,7 @@ TEST(N6_message_fields)
 		size += put_message(body + size);
 		body[size / 2] = (char)type;
 		inject_applied(&x, inject_data(&x, body, size));
-		counted(&c, 1);
+		nodes_counted(&c, 1);
 	}
 	untouched("unknown messages");
 	goes_on();
@@ -577,7 +558,7 @@ TEST(N6_length_of_a_command)
 			if (size != right)
 				inject_applied(&x, inject_data(&x, body, size));
 	}
-	counted(&c, 16 * (ACP_OP_END - ACP_OP_COPY));
+	nodes_counted(&c, 16 * (ACP_OP_END - ACP_OP_COPY));
 	untouched("commands that are too short or too long");
 	goes_on();
 }
@@ -601,7 +582,7 @@ TEST(N7_wrong_job_or_generation)
 		inject_put(&other, 2, 1, memory_ga(&target, 0), "12345678", 8);
 	}
 	inject_silence(&x, 300);
-	counted(&c, 20);
+	nodes_counted(&c, 20);
 	untouched("wrong job");
 	goes_on();
 }
@@ -632,7 +613,7 @@ TEST(N7_wrong_key)
 		}
 	}
 	inject_silence(&x, 300);
-	counted(&c, 3 * 128);
+	nodes_counted(&c, 3 * 128);
 	untouched("wrong key");
 	goes_on();
 }
@@ -686,7 +667,7 @@ static void from_elsewhere(uint32_t node, const char *address, uint16_t port)
 	inject_frame(&other, &f, &x.setup, sizeof(x.setup));
 	inject_silence(&other, 200);
 	inject_silence(&x, 1);
-	counted(&c, 2);
+	nodes_counted(&c, 2);
 	untouched("wrong source");
 	close(other.fd);
 }
@@ -731,7 +712,7 @@ TEST(N8_claims_to_be_another_node)
 		inject_put(&other, 2, 1, memory_ga(&target, 0), "12345678", 8);
 	}
 	inject_silence(&x, 200);
-	counted(&c, 6 + 255);
+	nodes_counted(&c, 6 + 255);
 	untouched("another node's number");
 	goes_on();
 }
@@ -856,7 +837,7 @@ TEST(N9_answers_nobody_waits_for)
 		m.origin = i & 1;
 		inject_applied(&x, inject_data(&x, body, inject_message(body, &m, NULL)));
 	}
-	counted(&c, sizeof(tickets) / sizeof(tickets[0]));
+	nodes_counted(&c, sizeof(tickets) / sizeof(tickets[0]));
 	CHECK_EQ(victim.cq->completed, 2);
 	CHECK_EQ(victim.cq->failed, 0);
 	CHECK_EQ(second.cq->completed, 1);
@@ -878,7 +859,7 @@ TEST(N9_barriers_out_of_turn)
 		m.flags = i & 1 ? ACP_MSG_RELEASE : 0;
 		inject_applied(&x, inject_data(&x, body, inject_message(body, &m, NULL)));
 	}
-	counted(&c, 10);
+	nodes_counted(&c, 10);
 	goes_on();
 }
 
@@ -932,7 +913,7 @@ TEST(N11_stranger_at_an_open_flow)
 		CHECK(f.epoch_src == x.base.epoch_dst && f.epoch_dst == src);
 		send_stranger(src, dst, 0);
 	}
-	counted(&c, 12);
+	nodes_counted(&c, 12);
 	inject_silence(&x, 200);
 	goes_on();
 }
@@ -949,7 +930,7 @@ TEST(N11_stranger_while_opening)
 	send_stranger(77, 0, ACP_FRAME_ASK);
 	send_stranger(77, f.epoch_src ^ 1, ACP_FRAME_ASK);
 	send_stranger(77, f.epoch_src ^ 1, 0);
-	counted(&c, 3);
+	nodes_counted(&c, 3);
 	meet();
 	goes_on();
 }
@@ -986,13 +967,13 @@ TEST(N11_replay)
 	memcpy(target.addr + 1000, data, 8);
 	for (i = 0; i < 50; i++)
 		inject_send(&x, good, size);
-	counted(&c, 50);
+	nodes_counted(&c, 50);
 	CHECK(!memcmp(target.addr + 1000, data, 8));
 	fill(target.addr, SIZE, 1);
 	for (i = 0; i <= ACP_FRAME_WINDOW; i++)	/* the window moves on */
 		goes_on();
 	inject_send(&x, good, size);
-	counted(&c, 51);
+	nodes_counted(&c, 51);
 	untouched("a replay");
 }
 
@@ -1014,7 +995,7 @@ TEST(N11_replay_with_a_mark)
 		inject_send(&x, good, size);
 	inject_ack(&x);
 	goes_on();			/* another one that is new */
-	counted(&c, 2);
+	nodes_counted(&c, 2);
 }
 
 /* The job ends and is started again, with the same ranks, key and memory. */
@@ -1038,7 +1019,7 @@ TEST(N11_replay_to_the_next_run)
 	epoch = count("drop_bad_epoch");
 	inject_send(&x, good, size);
 	inject_silence(&x, 200);
-	counted(&epoch, 1);
+	nodes_counted(&epoch, 1);
 	untouched("a replay from the last run");
 }
 
@@ -1082,7 +1063,7 @@ TEST(N11_replay_to_a_rebooted_node)
 			inject_send(&x, captured[i], size[i]);
 		inject_drain(&x);	/* an answer to the HELLO, with the new epoch */
 	}
-	counted(&epoch, 6);
+	nodes_counted(&epoch, 6);
 	CHECK_EQ(nodes_counter(&n, 0, "flows_opened"), 0);
 	CHECK_EQ(nodes_counter(&n, 0, "rx_frames"), 0);
 	untouched("a replay from before the reboot");
@@ -1111,7 +1092,7 @@ TEST(N12_future_numbers)
 		inject_put(&x, 2, 1, memory_ga(&target, 0), "12345678", 8);
 		x.seq = seq;
 	}
-	counted(&c, sizeof(ahead) / sizeof(ahead[0]));
+	nodes_counted(&c, sizeof(ahead) / sizeof(ahead[0]));
 	untouched("numbers beyond the window");
 	goes_on();
 }
@@ -1135,7 +1116,7 @@ TEST(N13_impossible_acknowledgements)
 		f.ack = ack[i];
 		inject_frame(&x, &f, &map, sizeof(map));
 	}
-	counted(&c, sizeof(ack) / sizeof(ack[0]));
+	nodes_counted(&c, sizeof(ack) / sizeof(ack[0]));
 	f = inject_header(&x, ACP_FRAME_ACK);
 	f.ack = 1;			/* backwards */
 	memset(&map, 0, sizeof(map));
@@ -1279,8 +1260,8 @@ TEST(N14_flood_of_hellos_from_100000_nodes)
 	}
 	/* A few may be lost on their way, as in any flood. */
 	CHECK(nodes_counter(&n, 0, mac.name) - mac.before > CLAIMED / step * 9 / 10);
-	counted(&source, 0);
-	counted(&limit, 0);
+	nodes_counted(&source, 0);
+	nodes_counted(&limit, 0);
 	slab = meminfo_kib("Slab") - slab;
 	printf("# %ld KiB more in slabs\n", slab);
 	/* A peer takes 1 KiB.  Kernels that check themselves keep memory that was freed. */

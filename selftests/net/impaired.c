@@ -41,17 +41,12 @@ static void traffic(uint32_t much)
 
 static void begin_with(bool ipv6, uint32_t integrity)
 {
-	struct setup s;
-	uint32_t i;
+	const struct acp_join wish = {
+		.integrity = integrity, .timeout_ms = 30000, .open_timeout_ms = 30000,
+	};
 
 	nodes_open(&n, 3, 1, ipv6);
-	for (i = 0; i < 3; i++) {
-		nodes_setup(&n, &s, i, 3);
-		s.join.integrity = integrity;
-		s.join.timeout_ms = 30000;
-		s.join.open_timeout_ms = 30000;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, 3, &wish);
 	traffic_open(&t, r, 3, 256 * KB, 0);
 }
 
@@ -159,16 +154,11 @@ TEST(N1_only_acknowledgements_are_lost)
 /* Of the very first command: its HELLOs, then its data; with nothing behind that would tell. */
 TEST(N1_first_frames_lost)
 {
-	struct setup s;
+	const struct acp_join wish = { .open_timeout_ms = 30000 };
 	uint64_t ticket;
-	uint32_t i;
 
 	nodes_open(&n, 2, 1, false);
-	for (i = 0; i < 2; i++) {
-		nodes_setup(&n, &s, i, 2);
-		s.join.open_timeout_ms = 30000;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, 2, &wish);
 	nodes_impair(&n, 0, "loss 100%");
 	fill(r[0].heap, 20000, 4);
 	ticket = rank_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 20000, 0);
@@ -310,16 +300,11 @@ TEST(ECN_marks_are_honoured_ipv6)
 /* Nothing under way, nothing expected: only the time-out of what cannot be sent ends it. */
 TEST(N17_route_goes_for_good)
 {
-	struct setup s;
+	const struct acp_join wish = { .timeout_ms = 1000 };
 	uint64_t ticket;
-	uint32_t i;
 
 	nodes_open(&n, 3, 1, false);
-	for (i = 0; i < 3; i++) {
-		nodes_setup(&n, &s, i, 3);
-		s.join.timeout_ms = 1000;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, 3, &wish);
 	traffic_open(&t, r, 3, 256 * KB, 0);
 	traffic(0);
 	nodes_run(&n, 0, "ip link set eth0 down");

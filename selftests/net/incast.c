@@ -18,16 +18,11 @@ static struct memory sink[NODES_MAX];	/* node 0's, by sender */
 /* Node 0 has a place for each other node. */
 static void begin(uint32_t count)
 {
-	struct setup s;
+	const struct acp_join wish = { .timeout_ms = 30000, .open_timeout_ms = 30000 };
 	uint32_t i;
 
 	nodes_open(&n, count, 1, false);
-	for (i = 0; i < count; i++) {
-		nodes_setup(&n, &s, i, count);
-		s.join.timeout_ms = 30000;
-		s.join.open_timeout_ms = 30000;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, count, &wish);
 	for (i = 1; i < count; i++) {
 		memory_open(&r[0], &sink[i], SIZE);
 		fill(r[i].heap, SIZE, i);

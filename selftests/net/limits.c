@@ -16,16 +16,12 @@ static struct rank r[3];
  */
 static void begin(void)
 {
-	struct setup s;
+	const struct acp_join wish = { .timeout_ms = 3000, .open_timeout_ms = 3000 };
 	uint32_t i;
 
 	nodes_open(&net, 4, 1, false);
-	for (i = 0; i < 3; i++) {
-		nodes_setup(&net, &s, i + 1, 4);
-		s.join.timeout_ms = 3000;
-		s.join.open_timeout_ms = 3000;
-		nodes_join(&net, &r[i], &s);
-	}
+	for (i = 0; i < 3; i++)
+		nodes_join_like(&net, &r[i], i + 1, 4, &wish);
 }
 
 /* Of the node of r[i]. */
@@ -211,22 +207,27 @@ static void fail_to_init(void)
 	CHECK_EQ(acp_init(NULL, NULL), -1);
 }
 
+/* A rank alone meets a limit, and says which one it is. */
+static void limit_is_named(const char *name, unsigned int value, void (*body)(void))
+{
+	char said[40];
+
+	members_open(&m, 1, 1);
+	nodes_run(&m.nodes, 0, "echo %u >/proc/sys/net/acp/%s", value, name);
+	members_start_all(&m, body);
+	members_expect(&m, 0);
+	snprintf(said, sizeof(said), "net.acp.%s", name);
+	CHECK(members_said(&m, 0, said));
+}
+
 TEST(K1_limit_of_ranks_is_named)
 {
-	members_open(&m, 1, 1);
-	nodes_run(&m.nodes, 0, "echo 0 >/proc/sys/net/acp/user_ranks");
-	members_start_all(&m, fail_to_init);
-	members_expect(&m, 0);
-	CHECK(members_said(&m, 0, "net.acp.user_ranks"));
+	limit_is_named("user_ranks", 0, fail_to_init);
 }
 
 TEST(K1_off_switch_is_named)
 {
-	members_open(&m, 1, 1);
-	nodes_run(&m.nodes, 0, "echo 0 >/proc/sys/net/acp/enable");
-	members_start_all(&m, fail_to_init);
-	members_expect(&m, 0);
-	CHECK(members_said(&m, 0, "net.acp.enable"));
+	limit_is_named("enable", 0, fail_to_init);
 }
 
 static void register_too_many(void)
@@ -250,11 +251,7 @@ static void register_too_many(void)
 
 TEST(M4_limit_of_regions_is_named)
 {
-	members_open(&m, 1, 1);
-	nodes_run(&m.nodes, 0, "echo 2 >/proc/sys/net/acp/user_regions");
-	members_start_all(&m, register_too_many);
-	members_expect(&m, 0);
-	CHECK(members_said(&m, 0, "net.acp.user_regions"));
+	limit_is_named("user_regions", 2, register_too_many);
 }
 
 /* At the limit of jobs, one may run after the other, and be started anew. */

@@ -206,15 +206,39 @@ void nodes_join(const struct nodes *n, struct rank *r, struct setup *s)
 	CHECK_EQ(r->join.node, node_of(s, s->join.rank));
 }
 
-void nodes_ranks(const struct nodes *n, struct rank *ranks, uint32_t nprocs)
+void nodes_join_like(const struct nodes *n, struct rank *r, uint32_t rank, uint32_t nprocs,
+		     const struct acp_join *wish)
 {
 	struct setup s;
+
+	nodes_setup(n, &s, rank, nprocs);
+	if (wish->integrity)
+		s.join.integrity = wish->integrity;
+	if (wish->timeout_ms)
+		s.join.timeout_ms = wish->timeout_ms;
+	if (wish->open_timeout_ms)
+		s.join.open_timeout_ms = wish->open_timeout_ms;
+	if (wish->heap_size)
+		s.join.heap_size = wish->heap_size;
+	if (wish->depth)
+		s.join.depth = wish->depth;
+	nodes_join(n, r, &s);
+}
+
+void nodes_ranks_like(const struct nodes *n, struct rank *ranks, uint32_t nprocs,
+		      const struct acp_join *wish)
+{
 	uint32_t i;
 
-	for (i = 0; i < nprocs; i++) {
-		nodes_setup(n, &s, i, nprocs);
-		nodes_join(n, &ranks[i], &s);
-	}
+	for (i = 0; i < nprocs; i++)
+		nodes_join_like(n, &ranks[i], i, nprocs, wish);
+}
+
+void nodes_ranks(const struct nodes *n, struct rank *ranks, uint32_t nprocs)
+{
+	const struct acp_join wish = { 0 };
+
+	nodes_ranks_like(n, ranks, nprocs, &wish);
 }
 
 /* ---- Counters ---- */
@@ -239,4 +263,24 @@ long long nodes_counters(const struct nodes *n, const char *name)
 	for (i = 0; i < n->count; i++)
 		sum += nodes_counter(n, i, name);
 	return sum;
+}
+
+struct count nodes_count(const struct nodes *n, uint32_t node, const char *name)
+{
+	return (struct count){ n, node, name, nodes_counter(n, node, name) };
+}
+
+void nodes_counted(const struct count *c, long long more)
+{
+	long long found = 0;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		found = nodes_counter(c->nodes, c->node, c->name) - c->before;
+		if (found >= more)
+			break;
+		sleep_ms(20);
+	}
+	if (found != more)
+		FAIL("counter %s moved by %lld, wanted %lld", c->name, found, more);
 }

@@ -55,11 +55,28 @@ void nodes_setup(const struct nodes *n, struct setup *s, uint32_t rank, uint32_t
 /* Join as setup says, on the node that it places the rank on. */
 void nodes_join(const struct nodes *n, struct rank *r, struct setup *s);
 
+/* Join with nodes_setup(), but for integrity, time-outs, heap_size and depth of "wish" if not 0. */
+void nodes_join_like(const struct nodes *n, struct rank *r, uint32_t rank, uint32_t nprocs,
+		     const struct acp_join *wish);
+
 /* All ranks of a job. */
 void nodes_ranks(const struct nodes *n, struct rank *ranks, uint32_t nprocs);
+void nodes_ranks_like(const struct nodes *n, struct rank *ranks, uint32_t nprocs,
+		      const struct acp_join *wish);
 
 /* A counter of a node, or the sum over all. */
 long long nodes_counter(const struct nodes *n, uint32_t node, const char *name);
 long long nodes_counters(const struct nodes *n, const char *name);
+
+/* A counter and what it stood at.  nodes_counted() waits until it moved so far, and no farther. */
+struct count {
+	const struct nodes *nodes;
+	uint32_t node;
+	const char *name;
+	long long before;
+};
+
+struct count nodes_count(const struct nodes *n, uint32_t node, const char *name);
+void nodes_counted(const struct count *c, long long more);
 
 #endif /* NODES_H */

@@ -18,15 +18,11 @@ static struct rank r[3];
 
 static void begin(uint32_t count)
 {
-	struct setup s;
+	const struct acp_join wish = { .heap_size = 4 * LONG };
 	uint32_t i;
 
 	nodes_open(&n, count, 1, false);
-	for (i = 0; i < count; i++) {
-		nodes_setup(&n, &s, i, count);
-		s.join.heap_size = 4 * LONG;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, count, &wish);
 	/* Flows are open, or a first message in each would wait for that. */
 	for (i = 1; i < count; i++)
 		CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[i], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
@@ -169,30 +165,23 @@ TEST(N3_chain_through_three_nodes)
 /* More gets under way, in both directions, than a node answers at once. */
 TEST_LONG(A2_gets_in_both_directions_beyond_the_limit, 300)
 {
-	static struct rank many[2][8];
-	unsigned int i, k, side;
-	struct setup s;
+	const struct acp_join wish = { .heap_size = LONG / 4, .depth = 1024 };
+	static struct rank many[16];	/* eight on each node */
+	unsigned int i, k;
 
 	nodes_open(&n, 2, 1, false);
-	for (i = 0; i < 16; i++) {
-		nodes_setup(&n, &s, i, 16);
-		s.join.heap_size = LONG / 4;
-		s.join.depth = 1024;
-		nodes_join(&n, &many[i / 8][i % 8], &s);
-	}
+	nodes_ranks_like(&n, many, 16, &wish);
 	for (k = 0; k < (test_short() ? 256 : 512); k++) {
 		for (i = 0; i < 16; i++) {
-			struct rank *me = &many[i / 8][i % 8], *other = &many[1 - i / 8][i % 8];
+			struct rank *me = &many[i], *other = &many[(i + 8) % 16];
 
 			put(me, heap_ga(me, 16384 + 256 * k), heap_ga(other, 8 * k), 200, 0);
 		}
 	}
 	for (i = 0; i < 16; i++)
-		ioctl(many[i / 8][i % 8].fd, ACP_IOC_DOORBELL);
-	for (side = 0; side < 2; side++)
-		for (i = 0; i < 8; i++)
-			CHECK_EQ(rank_wait(&many[side][i], many[side][i].last, 4 * WAIT),
-				 ACP_ST_OK);
+		ioctl(many[i].fd, ACP_IOC_DOORBELL);
+	for (i = 0; i < 16; i++)
+		CHECK_EQ(rank_wait(&many[i], many[i].last, 4 * WAIT), ACP_ST_OK);
 	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
 	CHECK_EQ(nodes_counters(&n, "drop_busy"), 0);
 }
@@ -208,19 +197,14 @@ static void *sync_rank(void *arg)
 /* Two wait in the barrier for the third, whose node is gone: they hear of it in time. */
 TEST(P1_barrier_notices_a_node_that_is_gone)
 {
+	const struct acp_join wish = { .timeout_ms = 1500, .open_timeout_ms = 1500 };
 	pthread_t thread[2];
 	uint64_t start;
-	struct setup s;
 	uint32_t i;
 	void *err;
 
 	nodes_open(&n, 3, 1, false);
-	for (i = 0; i < 3; i++) {
-		nodes_setup(&n, &s, i, 3);
-		s.join.timeout_ms = 1500;
-		s.join.open_timeout_ms = 1500;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, 3, &wish);
 	nodes_run(&n, 2, "ip link set eth0 down");
 	start = now_ns();
 	for (i = 0; i < 2; i++)

@@ -23,16 +23,10 @@ static struct traffic t;
 
 static void begin(bool ipv6, uint32_t timeout_ms)
 {
-	struct setup s;
-	uint32_t i;
+	const struct acp_join wish = { .timeout_ms = timeout_ms, .open_timeout_ms = timeout_ms };
 
 	nodes_open(&n, 3, 1, ipv6);
-	for (i = 0; i < 3; i++) {
-		nodes_setup(&n, &s, i, 3);
-		s.join.timeout_ms = timeout_ms;
-		s.join.open_timeout_ms = timeout_ms;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, 3, &wish);
 	traffic_open(&t, r, 3, HALF, 0);
 	traffic_random(&t, 1, 20, 5000);
 }
@@ -379,19 +373,14 @@ TEST(N16_jumbo_frames_at_a_plain_switch)
 /* A flow that ends before it knows: what was learnt helps the next one. */
 TEST(N16_path_swallows_what_is_long_and_time_is_short)
 {
-	struct setup s;
+	const struct acp_join wish = { .timeout_ms = 100, .open_timeout_ms = 10000 };
 	uint32_t i;
 	int status;
 
 	nodes_open(&n, 3, 1, false);
 	widen(9000);
 	nodes_run(&n, NODES_HUB, "ip link set port0.1 mtu 1500");
-	for (i = 0; i < 3; i++) {
-		nodes_setup(&n, &s, i, 3);
-		s.join.timeout_ms = 100;
-		s.join.open_timeout_ms = 10000;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, 3, &wish);
 	traffic_open(&t, r, 3, HALF, 0);
 	for (i = 0; i < 20; i++) {
 		status = rank_wait(&r[0], long_copy(), 10000 * MS);

@@ -26,16 +26,11 @@ static struct traffic t;
 
 static void join_all(uint32_t ranks, uint32_t integrity)
 {
-	struct setup s;
-	uint32_t i;
+	const struct acp_join wish = {
+		.integrity = integrity, .timeout_ms = 30000, .open_timeout_ms = 30000,
+	};
 
-	for (i = 0; i < ranks; i++) {
-		nodes_setup(&n, &s, i, ranks);
-		s.join.integrity = integrity;
-		s.join.timeout_ms = 30000;
-		s.join.open_timeout_ms = 30000;
-		nodes_join(&n, &r[i], &s);
-	}
+	nodes_ranks_like(&n, r, ranks, &wish);
 }
 
 static void everything(uint32_t ranks, uint32_t color)
@@ -326,14 +321,10 @@ static void goes_on(void)
 	fill(target.addr, SIZE, 1);
 }
 
-/* A counter of the victim moves by so much from what it was. */
-static void counted(const char *name, long long before, long long more)
+/* A counter of the victim and what it stood at. */
+static struct count count(const char *name)
 {
-	int i;
-
-	for (i = 0; i < 100 && nodes_counter(&n, 0, name) < before + more; i++)
-		sleep_ms(20);
-	CHECK_EQ(nodes_counter(&n, 0, name), before + more);
+	return nodes_count(&n, 0, name);
 }
 
 /* A put of 100 bytes as a datagram with the next number; it was never sent. */
@@ -384,12 +375,12 @@ TEST(hand_played_node_can_talk)
 
 static void flips(bool ipv6)
 {
-	long long aead;
+	struct count aead;
 	char good[400], bad[400];
 	size_t size, bit;
 
 	begin(ipv6, ACP_INTEGRITY_AEAD);
-	aead = nodes_counter(&n, 0, "drop_bad_aead");
+	aead = count("drop_bad_aead");
 	size = put_datagram(good);
 	for (bit = 0; bit < size * 8; bit++) {
 		memcpy(bad, good, size);
@@ -398,7 +389,7 @@ static void flips(bool ipv6)
 	}
 	inject_silence(&x, 200);
 	/* Header and what is reserved: other reasons. */
-	counted("drop_bad_aead", aead, (long long)(size - sizeof(struct acp_frame_hdr) - 4) * 8);
+	nodes_counted(&aead, (long long)(size - sizeof(struct acp_frame_hdr) - 4) * 8);
 	good_after_all(good, size);
 }
 
@@ -433,18 +424,18 @@ TEST(N4_every_bit_of_the_header_flipped_and_signed)
 TEST(N5_truncated_at_every_length)
 {
 	const size_t head = sizeof(struct acp_frame_hdr), least = 32 + sizeof(struct acp_msg_hdr);
-	long long len, aead;
+	struct count len, aead;
 	struct acp_frame_hdr *h;
 	char good[400], bad[400];
 	size_t size, i;
 
 	begin(false, ACP_INTEGRITY_AEAD);
-	len = nodes_counter(&n, 0, "drop_bad_len");
-	aead = nodes_counter(&n, 0, "drop_bad_aead");
+	len = count("drop_bad_len");
+	aead = count("drop_bad_aead");
 	size = put_datagram(good);
 	for (i = 0; i < size; i++)
 		inject_send(&x, good, i);
-	counted("drop_bad_len", len, (long long)size);
+	nodes_counted(&len, (long long)size);
 	/* ... and the header says so, under a right tag. */
 	for (i = 0; i < size - head; i++) {
 		memcpy(bad, good, size);
@@ -454,21 +445,21 @@ TEST(N5_truncated_at_every_length)
 		inject_send(&x, bad, head + i);
 	}
 	inject_silence(&x, 200);
-	counted("drop_bad_len", len, (long long)(size + least));
-	counted("drop_bad_aead", aead, (long long)(size - head - least));
+	nodes_counted(&len, (long long)(size + least));
+	nodes_counted(&aead, (long long)(size - head - least));
 	good_after_all(good, size);
 }
 
 TEST(N5_longer_than_any_path)
 {
 	static char data[17000];
-	long long len;
+	struct count len;
 
 	begin(false, ACP_INTEGRITY_AEAD);
-	len = nodes_counter(&n, 0, "drop_bad_len");
+	len = count("drop_bad_len");
 	inject_put(&x, 1, 3, memory_ga(&target, 0), data, sizeof(data));
 	inject_silence(&x, 200);
-	counted("drop_bad_len", len, 1);
+	nodes_counted(&len, 1);
 	untouched();
 	x.seq--;
 	goes_on();
@@ -477,12 +468,12 @@ TEST(N5_longer_than_any_path)
 TEST(N6_reserved_field_of_the_seal)
 {
 	const size_t at = sizeof(struct acp_frame_hdr) + ACP_FRAME_NONCE;
-	long long flags;
+	struct count flags;
 	char good[400], bad[400];
 	size_t size, bit;
 
 	begin(false, ACP_INTEGRITY_AEAD);
-	flags = nodes_counter(&n, 0, "drop_bad_flags");
+	flags = count("drop_bad_flags");
 	size = put_datagram(good);
 	for (bit = 0; bit < 32; bit++) {
 		memcpy(bad, good, size);
@@ -490,26 +481,26 @@ TEST(N6_reserved_field_of_the_seal)
 		inject_send(&x, bad, size);
 	}
 	inject_silence(&x, 200);
-	counted("drop_bad_flags", flags, 32);
+	nodes_counted(&flags, 32);
 	good_after_all(good, size);
 }
 
 /* The job's key, but that of the other direction. */
 TEST(N7_key_of_another_way)
 {
-	long long aead;
+	struct count aead;
 	char bad[400];
 	uint8_t right[32];
 	size_t size;
 
 	begin(false, ACP_INTEGRITY_AEAD);
-	aead = nodes_counter(&n, 0, "drop_bad_aead");
+	aead = count("drop_bad_aead");
 	memcpy(right, x.key_out, sizeof(right));
 	memcpy(x.key_out, x.key_in, sizeof(right));
 	size = put_datagram(bad);
 	inject_send(&x, bad, size);
 	inject_silence(&x, 200);
-	counted("drop_bad_aead", aead, 1);
+	nodes_counted(&aead, 1);
 	untouched();
 	memcpy(x.key_out, right, sizeof(right));
 	x.seq--;
@@ -518,20 +509,20 @@ TEST(N7_key_of_another_way)
 
 TEST(N11_replayed)
 {
-	long long duplicates;
+	struct count duplicates;
 	char good[400];
 	size_t size;
 	int i;
 
 	begin(false, ACP_INTEGRITY_AEAD);
-	duplicates = nodes_counter(&n, 0, "drop_duplicate");
+	duplicates = count("drop_duplicate");
 	size = put_datagram(good);
 	inject_send(&x, good, size);
 	inject_applied(&x, x.seq - 1);
 	fill(target.addr, SIZE, 1);
 	for (i = 0; i < 10; i++)
 		inject_send(&x, good, size);
-	counted("drop_duplicate", duplicates, 10);
+	nodes_counted(&duplicates, 10);
 	untouched();
 	inject_drain(&x);
 	goes_on();
@@ -542,33 +533,35 @@ static void mixed(uint32_t integrity)
 {
 	bool sealed = integrity == ACP_INTEGRITY_AEAD;
 	struct acp_frame_ack map = { { 0 } };
-	long long flags, aead;
+	struct count flags, aead, strange;
 	struct acp_frame f;
 	char out[400];
 
 	begin(false, integrity);
-	flags = nodes_counter(&n, 0, "drop_bad_flags");
-	aead = nodes_counter(&n, 0, "drop_bad_aead");
+	flags = count("drop_bad_flags");
+	aead = count("drop_bad_aead");
+	strange = count("drop_mismatch");
 	x.sealed = !sealed;
 	inject_send(&x, out, put_datagram(out));
 	x.seq--;
 	f = inject_header(&x, ACP_FRAME_ACK);
 	inject_frame(&x, &f, &map, sizeof(map));
 	inject_silence(&x, 200);
-	counted("drop_bad_flags", flags, 2);
-	counted("drop_bad_aead", aead, 0);
+	nodes_counted(&flags, 2);
+	nodes_counted(&aead, 0);
 	untouched();
 	/* A HELLO says that the sender runs another set-up: an open flow does not mind. */
 	f = inject_header(&x, ACP_FRAME_HELLO);
 	inject_frame(&x, &f, &x.setup, sizeof(x.setup));
 	x.sealed = sealed;
-	counted("drop_mismatch", 0, 1);
+	nodes_counted(&strange, 1);
 	goes_on();
 }
 
 /* Of a node that is not known all but a HELLO is refused by its header: not worth deciphering. */
 TEST(N8_stranger_is_not_deciphered)
 {
+	struct count epoch, aead;
 	char bad[400];
 	size_t size;
 	int i;
@@ -580,14 +573,16 @@ TEST(N8_stranger_is_not_deciphered)
 	memory_open(&r[0], &target, SIZE);
 	fill(target.addr, SIZE, 1);
 	inject_open(&x, &n, 1, 0, &setup);
+	epoch = count("drop_bad_epoch");
+	aead = count("drop_bad_aead");
 	x.base.epoch_dst = 77;	/* of a life that was */
 	size = put_datagram(bad);
 	bad[size - 1] ^= 1;
 	for (i = 0; i < 10; i++)
 		inject_send(&x, bad, size);
 	inject_silence(&x, 200);
-	counted("drop_bad_epoch", 0, 10);
-	counted("drop_bad_aead", 0, 0);
+	nodes_counted(&epoch, 10);
+	nodes_counted(&aead, 0);
 	untouched();
 }
 
@@ -619,8 +614,8 @@ static void send_ack(size_t at)
 /* All kinds of frames, of this kind of job and of the other one. */
 static void split_at(size_t at)
 {
-	long long flags = nodes_counter(&n, 0, "drop_bad_flags");
-	long long strange = nodes_counter(&n, 0, "drop_mismatch");
+	struct count flags = count("drop_bad_flags");
+	struct count strange = count("drop_mismatch");
 	char out[400];
 	struct acp_frame f;
 
@@ -639,8 +634,8 @@ static void split_at(size_t at)
 	send_ack(at);
 	send_hello(at);
 	x.sealed = !x.sealed;
-	counted("drop_bad_flags", flags, 2);
-	counted("drop_mismatch", strange, 1);
+	nodes_counted(&flags, 2);
+	nodes_counted(&strange, 1);
 	goes_on();
 }
 
