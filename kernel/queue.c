@@ -336,7 +336,7 @@ static bool try_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_b
 			m->flags |= ACP_MSG_ORDERED;
 		acp_stat_inc(ctx->job->node, fenced);
 	}
-	acp_run_started(&ctx->run, ticket, &cmd->step);
+	acp_run_started(&ctx->run, completed, ticket, &cmd->step);
 	/* The filled command, before it can be completed from elsewhere. */
 	smp_store_release(&cmd->state, ACP_CMD_STARTED);
 	acp_station_start(ctx, cmd, batch);

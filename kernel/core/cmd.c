@@ -93,9 +93,10 @@ static bool joins(const struct acp_run *r, const struct acp_step *s)
 	return same_flow(r, s) && (!r->results || !s->home || s->dst_color == r->dst_color);
 }
 
-void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s)
+/* A run that is complete is over: its results are here, and bind nobody any more. */
+void acp_run_started(struct acp_run *r, u64 completed, u64 ticket, const struct acp_step *s)
 {
-	bool follows = r->first <= r->last && ticket == r->last + 1;
+	bool follows = r->first <= r->last && r->last > completed && ticket == r->last + 1;
 
 	if (s->later) {
 		r->first = ticket + 1;

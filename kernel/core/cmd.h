@@ -109,9 +109,10 @@ enum acp_start {
 	ACP_START_WAIT,
 };
 
+/* All tickets up to "completed" are complete. */
 enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
 			   const struct acp_step *s);
-void acp_run_started(struct acp_run *r, u64 ticket, const struct acp_step *s);
+void acp_run_started(struct acp_run *r, u64 completed, u64 ticket, const struct acp_step *s);
 
 /* ... and was sent in this life of the flow: a fence reaches no earlier one. */
 void acp_run_sent(struct acp_run *r, u64 ticket, u32 life);

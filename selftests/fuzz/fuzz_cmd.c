@@ -319,7 +319,7 @@ static void start(struct queue *q, u64 t)
 	c->fenced = how == ACP_START_FENCED;
 	c->complete = c->s.plan == ACP_PLAN_LOCAL && !c->s.later;
 	life = q->run.life;
-	acp_run_started(&q->run, t, &c->s);
+	acp_run_started(&q->run, q->completed, t, &c->s);
 	ENSURE(q->run.last >= t || q->run.first > q->run.last);
 	if (c->s.plan != ACP_PLAN_LOCAL) {
 		q->life_of[t] = q->life[c->s.node][c->s.color];

@@ -169,7 +169,7 @@ static void start(struct sim *s, struct sim_command *c, bool fenced)
 	u8 status = ACP_ST_OK;
 
 	c->state = SIM_STARTED;
-	acp_run_started(&r->run, c->ticket, &c->step);
+	acp_run_started(&r->run, r->completed, c->ticket, &c->step);
 	if (c->step.plan == ACP_PLAN_LOCAL) {
 		complete(s, c->rank, c->ticket, do_local(s, me, &out->m));
 		return;

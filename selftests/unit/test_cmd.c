@@ -254,7 +254,7 @@ static void try_start(struct queue *q, u64 t)
 	c->started = true;
 	c->fenced = how == ACP_START_FENCED;
 	c->complete = c->s.plan == ACP_PLAN_LOCAL && !c->s.later;
-	acp_run_started(&q->run, t, &c->s);
+	acp_run_started(&q->run, q->completed, t, &c->s);
 	advance(q);
 }
 
@@ -319,7 +319,7 @@ static enum acp_start pair(struct acp_step first, struct acp_step second)
 {
 	struct acp_run r = { .first = 1, .last = 0 };
 
-	acp_run_started(&r, 2, &first);
+	acp_run_started(&r, 1, 2, &first);
 	return acp_run_ask(&r, 1, 2, &second);
 }
 
@@ -368,6 +368,24 @@ TEST(order__pairs_that_must_wait)
 	CHECK_EQ(pair(fetch, fetch), ACP_START_WAIT);
 }
 
+/* A put behind a result waits for it; two puts after it has come go by a fence. */
+TEST(order__results_that_are_here_bind_nobody)
+{
+	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
+	struct acp_step fetch = step(ACP_PLAN_DELEGATE, true, 1, 0);
+	struct acp_run r = { .first = 1, .last = 0 };
+
+	acp_run_started(&r, 1, 2, &fetch);
+	acp_run_started(&r, 1, 3, &put);
+	CHECK_EQ(acp_run_ask(&r, 1, 3, &put), ACP_START_WAIT);
+	CHECK_EQ(acp_run_ask(&r, 2, 3, &put), ACP_START_WAIT);
+	r = (struct acp_run){ .first = 1, .last = 0 };
+	acp_run_started(&r, 1, 2, &fetch);
+	acp_run_started(&r, 2, 3, &put);
+	CHECK_EQ(acp_run_ask(&r, 2, 3, &put), ACP_START_FENCED);
+	CHECK_EQ(acp_run_ask(&r, 3, 3, &put), ACP_START_NOW);
+}
+
 /* put, long copy here, put of what was copied: nothing but completion orders the last. */
 TEST(order__nothing_is_fenced_behind_a_long_copy)
 {
@@ -376,8 +394,8 @@ TEST(order__nothing_is_fenced_behind_a_long_copy)
 	struct acp_step copy = step(ACP_PLAN_LOCAL, false, 0, 0);
 
 	copy.later = true;
-	acp_run_started(&r, 2, &put);
-	acp_run_started(&r, 3, &copy);
+	acp_run_started(&r, 1, 2, &put);
+	acp_run_started(&r, 1, 3, &copy);
 	CHECK_EQ(acp_run_ask(&r, 1, 3, &put), ACP_START_WAIT);
 	CHECK_EQ(acp_run_ask(&r, 2, 3, &put), ACP_START_WAIT);
 	CHECK_EQ(acp_run_ask(&r, 3, 3, &put), ACP_START_NOW);
@@ -391,12 +409,12 @@ TEST(order__no_fence_reaches_an_earlier_life_of_the_flow)
 	struct acp_run r = { .first = 1, .last = 0 };
 	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
 
-	acp_run_started(&r, 2, &put);
+	acp_run_started(&r, 1, 2, &put);
 	acp_run_sent(&r, 2, 7);
-	acp_run_started(&r, 3, &put);
+	acp_run_started(&r, 1, 3, &put);
 	acp_run_sent(&r, 3, 7);
 	CHECK_EQ(acp_run_ask(&r, 1, 3, &put), ACP_START_FENCED);
-	acp_run_started(&r, 4, &put);
+	acp_run_started(&r, 1, 4, &put);
 	acp_run_sent(&r, 4, 8);
 	CHECK_EQ(acp_run_ask(&r, 1, 4, &put), ACP_START_WAIT);
 	CHECK_EQ(acp_run_ask(&r, 3, 4, &put), ACP_START_FENCED);
@@ -408,11 +426,11 @@ TEST(order__what_is_complete_needs_no_fence)
 	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
 	struct acp_step local = step(ACP_PLAN_LOCAL, false, 0, 0);
 
-	acp_run_started(&r, 2, &put);
+	acp_run_started(&r, 1, 2, &put);
 	CHECK_EQ(acp_run_ask(&r, 1, 0, &local), ACP_START_NOW);
 	CHECK_EQ(acp_run_ask(&r, 1, 1, &local), ACP_START_NOW);
 	CHECK_EQ(acp_run_ask(&r, 2, 2, &local), ACP_START_NOW);
-	acp_run_started(&r, 3, &local);
+	acp_run_started(&r, 1, 3, &local);
 	CHECK_EQ(acp_run_ask(&r, 1, 3, &put), ACP_START_FENCED);
 }
 
