@@ -207,12 +207,13 @@ static int try_far(struct libacp_section *s, struct libacp_fetch *fetches, unsig
 	*found = *scratch_word(s, FOUND);
 	if (!error || lock == (acp_handle_t)ACP_HANDLE_NULL)
 		return error;
-	if (libacp_ended(lock))
+	if (libacp_ended(lock)) {
 		error = libacp_ended(lock);	/* not that others waited for it */
-	else if (*found)
-		return 0;
-	else
+	} else {
+		if (*found)
+			return 0;
 		error = why_not_fetched(handles, n, error);
+	}
 	libacp_section_settle(s);	/* it may be ours, or is */
 	return error;
 }

@@ -25,12 +25,13 @@
  * stores and unlock.  One at a section that acp_query_address() can reach
  * needs no system call.
  *
- * How long: who is inside a remote section commits within LEASE or not at
- * all.  The lock of a rank that has left for GRACE is taken over, and that of
- * one which may be alive, on another node than the section, after FORSAKEN:
- * its node is silent, or was restarted, or its way to the section is broken.
- * By then its lease is long over, and what was under way has arrived or
- * failed.  Who waits in vain for PATIENCE gives up.
+ * How long: who is inside a remote section issues nothing that changes it
+ * when it has been there for LEASE.  The lock of a rank that has left for GRACE
+ * is taken over, and that of one which may be alive, on another node than the
+ * section, after FORSAKEN: its node is silent, or was restarted, or its way to
+ * the section is broken, or it is stopped.  By then its lease is long over, and
+ * what was under way has arrived or failed.  Who waits in vain for PATIENCE
+ * gives up.
  */
 #ifndef LIBACP_SECTION_H
 #define LIBACP_SECTION_H
@@ -87,7 +88,7 @@ struct libacp_section {
 
 #pragma GCC visibility push(hidden)
 
-/* 1, 2, 20 and 30 seconds; only tests change them. */
+/* 1, 2, 2 + 3 x ACP_TIMEOUT and 10 more seconds, at least 20 and 30; only tests change them. */
 extern struct libacp_section_times libacp_section_times;
 
 void libacp_section_open(void);

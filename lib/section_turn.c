@@ -53,7 +53,8 @@ void libacp_section_open(void)
 {
 	set_times();
 	/* Any start: a rank that died does not live again in the same job. */
-	__atomic_store_n(&libacp_section_stamp, libacp_now() ^ (uint64_t)getpid() << 20, __ATOMIC_RELAXED);
+	__atomic_store_n(&libacp_section_stamp, libacp_now() ^ (uint64_t)getpid() << 20,
+			 __ATOMIC_RELAXED);
 	pthread_mutex_lock(&forsaken_lock);
 	forsaken_count = 0;
 	insiders = NULL;

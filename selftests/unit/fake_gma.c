@@ -398,8 +398,9 @@ static acp_handle_t issue(struct fake_access *x, acp_handle_t order)
 
 acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
 {
-	return issue(&(struct fake_access){ .op = ACP_OP_COPY, .dst = dst, .src = src, .size = size },
-		     order);
+	return issue(&(struct fake_access){
+		.op = ACP_OP_COPY, .dst = dst, .src = src, .size = size,
+	}, order);
 }
 
 acp_handle_t acp_cas4(acp_ga_t dst, acp_ga_t src, uint32_t oldval, uint32_t newval,
@@ -416,19 +417,19 @@ acp_handle_t acp_cas8(acp_ga_t dst, acp_ga_t src, uint64_t oldval, uint64_t newv
 				       .a = oldval, .b = newval }, order);
 }
 
-#define ATOMIC(name, op_)							\
-	acp_handle_t acp_##name##4(acp_ga_t dst, acp_ga_t src, uint32_t value,	\
-				   acp_handle_t order)				\
-	{									\
-		return issue(&(struct fake_access){ .op = ACP_OP_##op_##4, .dst = dst, .src = src,	\
-					       .size = 4, .a = value }, order);	\
-	}									\
-	acp_handle_t acp_##name##8(acp_ga_t dst, acp_ga_t src, uint64_t value,	\
-				   acp_handle_t order)				\
-	{									\
-		return issue(&(struct fake_access){ .op = ACP_OP_##op_##8, .dst = dst, .src = src,	\
-					       .size = 8, .a = value }, order);	\
+#define ATOMIC_OF(name, op_, width, bits)						\
+	acp_handle_t acp_##name##width(acp_ga_t dst, acp_ga_t src, uint##bits##_t value,	\
+				       acp_handle_t order)				\
+	{										\
+		return issue(&(struct fake_access){					\
+			.op = ACP_OP_##op_##width, .dst = dst, .src = src,		\
+			.size = width, .a = value,					\
+		}, order);								\
 	}
+
+#define ATOMIC(name, op_)	\
+	ATOMIC_OF(name, op_, 4, 32)	\
+	ATOMIC_OF(name, op_, 8, 64)
 
 ATOMIC(swap, SWAP)
 ATOMIC(add, ADD)

@@ -47,6 +47,11 @@ MIDDLE_TESTS := test_lib_fake test_lib_section test_lib_heap
 MIDDLE_TSAN := test_lib_fake_tsan test_lib_section_tsan test_lib_heap_tsan
 test_lib_section test_lib_section_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
 
+# Long; sanitizers have seen the same.
+MIDDLE_TESTS += test_lib_heap_long
+test_lib_heap_long: LIB_CFLAGS += -O2
+test_lib_heap_long: SANITIZE :=
+
 # Containers against models; container_play.h counts allocations and looks at copies.
 MIDDLE_TESTS += test_lib_vector test_lib_deque test_lib_list
 PLAY_WRAPS := -Wl,--wrap=acp_malloc,--wrap=acpx_free,--wrap=acp_copy

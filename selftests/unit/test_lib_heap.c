@@ -125,7 +125,7 @@ static void play_crowded(void *arg)
 	heap_play_close(&p);
 }
 
-TEST(heap__crowded)
+TEST(A1_ranks_in_one_small_heap)
 {
 	unsigned int steps = 300;
 	struct fake_acp f = { .ranks = 6, .nodes = 3, .heap_size = 4 * KIB };
@@ -276,7 +276,7 @@ static void bad_frees(void *arg)
 	acp_unregister_memory(key);
 }
 
-TEST(heap__bad_free)
+TEST(A1_free_of_what_is_no_block)
 {
 	struct fake_acp f = { .ranks = 2, .heap_size = 64 * KIB };
 
@@ -302,7 +302,7 @@ static void bad_looks(void *arg)
 	check_empty(0);
 }
 
-TEST(heap__bad_looks)
+TEST(A1_free_of_what_looks_like_a_block)
 {
 	struct fake_acp f = { .ranks = 1 };
 
@@ -331,7 +331,7 @@ static void overrun(void *arg)
 	acp_sync();
 }
 
-TEST(heap__overrun)
+TEST(A1_overrun)
 {
 	struct fake_acp f = { .ranks = 2 };
 
@@ -369,7 +369,7 @@ static void exhaust(void *arg)
 	acp_sync();
 }
 
-TEST(heap__exhaustion)
+TEST(A1_exhaustion_and_sizes_0_and_SIZE_MAX)
 {
 	struct fake_acp f = { .ranks = 2, .heap_size = 3000 };
 
@@ -437,7 +437,7 @@ static void die_far(void *arg)
 	heap_play_close(&p);
 }
 
-TEST(heap__death_far)
+TEST(A1_death_far)
 {
 	uint64_t at;
 
@@ -475,7 +475,7 @@ static void die_owner(void *arg)
 	heap_play_close(&p);
 }
 
-TEST(heap__death_of_owner)
+TEST(A1_death_of_owner)
 {
 	unsigned int i;
 
@@ -552,7 +552,7 @@ static void die_near(void *arg)
 	heap_play_close(&p);
 }
 
-TEST(heap__death_near)
+TEST(A1_death_near)
 {
 	unsigned int i;
 
@@ -587,7 +587,7 @@ static void die_in_turn(void *arg)
 	heap_play_close(&p);
 }
 
-TEST(heap__deaths)
+TEST(A1_deaths)
 {
 	unsigned int i;
 
@@ -629,7 +629,7 @@ static void be_cut(void *arg)
 	heap_play_close(&p);
 }
 
-TEST(heap__cut)
+TEST(A1_cut_off)
 {
 	struct fake_acp f = {
 		.ranks = 4, .heap_size = 64 * KIB, .speed = 100, .errors_return = true,
@@ -673,7 +673,7 @@ static void stay_inside(void *arg)
 		check_empty(0);
 }
 
-TEST(heap__stopped)
+TEST(A1_stopped)
 {
 	struct fake_acp f = { .ranks = 3, .speed = 20 };
 	bool given_up = true;
