@@ -105,6 +105,79 @@ TEST(table__all_or_nothing)
 	fake_run(&f, all_or_nothing, (void *)&play_map);
 }
 
+/* ---- No memory to register ---- */
+
+static bool scarce;
+static unsigned int refusals;
+
+void *__real_libacp_scratch_get(size_t size, acp_ga_t *ga);
+
+void *__wrap_libacp_scratch_get(size_t size, acp_ga_t *ga)
+{
+	if (!scarce || fake_random() % 6)
+		return __real_libacp_scratch_get(size, ga);
+	refusals++;
+	return NULL;
+}
+
+/* A call that may be refused at any point: all of it was done, or nothing.  Was it? */
+static bool call_scarcely(const struct play_kind *k, struct play_table t, unsigned int key,
+			  bool insert)
+{
+	bool done;
+
+	scarce = true;
+	if (insert)
+		done = k->insert(t, play_pair(key, key)) == 1;
+	else
+		k->remove_all(t, play_key(key));
+	scarce = false;
+	if (!insert)
+		done = errno == 0;
+	CHECK(errno == (done ? 0 : ENOMEM) || (insert && k->values && !errno));
+	errno = 0;
+	return done;
+}
+
+static void be_refused(void *arg)
+{
+	const struct play_kind *k = arg;
+	const int ranks[] = { 1, 0 };
+	struct play_model m = { .count = { 0 } };
+	unsigned int i, key, lost = 0, before;
+	struct play_table t;
+	bool insert;
+
+	if (acp_rank())
+		return;
+	t = k->create(2, ranks, 8, 1);
+	for (i = 0; i < 2000; i++) {
+		key = (unsigned int)(fake_random() % KEYS);
+		insert = fake_random() % 2;
+		before = refusals;
+		if (call_scarcely(k, t, key, insert))
+			m.count[key] = !insert ? 0 : k->counts ? m.count[key] + 1 : 1;
+		m.value[key] = key;
+		lost += refusals != before;
+	}
+	CHECK(lost > 100);
+	play_check(k, t, &m);
+	k->clear(t);
+	k->destroy(t);
+	CHECK_EQ(errno, 0);
+	/* To free needs some, too; but then what the call itself has given back is there. */
+	CHECK(play_blocks() <= lost);
+}
+
+TEST(table__no_memory_to_register)
+{
+	struct fake_acp f = { .ranks = 2 };
+
+	fake_run(&f, be_refused, (void *)&play_set);
+	fake_run(&f, be_refused, (void *)&play_multiset);
+	fake_run(&f, be_refused, (void *)&play_map);
+}
+
 /* ---- Many copies ---- */
 
 /* A count that would be too large stays the largest there is, instead of none. */
