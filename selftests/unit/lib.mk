@@ -71,7 +71,7 @@ test_lib_segbuf: LIB_CFLAGS += -Wl,--wrap=acp_copy,--wrap=acp_add8
 MIDDLE_TESTS += test_lib_table test_lib_table_faults test_lib_set test_lib_map test_lib_crowd
 MIDDLE_TSAN += test_lib_crowd_tsan
 test_lib_crowd test_lib_crowd_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
-test_lib_table_faults: LIB_CFLAGS += -Wl,--wrap=libacp_section_enter
+test_lib_table_faults: LIB_CFLAGS += -Wl,--wrap=libacp_section_enter,--wrap=libacp_scratch_get
 # Long runs; sanitizers have seen this code in the others.
 MIDDLE_TESTS += test_lib_table_long
 test_lib_table_long: LIB_CFLAGS += -O2

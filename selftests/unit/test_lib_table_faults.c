@@ -105,6 +105,79 @@ TEST(table__all_or_nothing)
 	fake_run(&f, all_or_nothing, (void *)&play_map);
 }
 
+/* ---- No memory to register ---- */
+
+static bool scarce;
+static unsigned int refusals;
+
+void *__real_libacp_scratch_get(size_t size, acp_ga_t *ga);
+
+void *__wrap_libacp_scratch_get(size_t size, acp_ga_t *ga)
+{
+	if (!scarce || fake_random() % 6)
+		return __real_libacp_scratch_get(size, ga);
+	refusals++;
+	return NULL;
+}
+
+/* A call that may be refused at any point: all of it was done, or nothing.  Was it? */
+static bool call_scarcely(const struct play_kind *k, struct play_table t, unsigned int key,
+			  bool insert)
+{
+	bool done;
+
+	scarce = true;
+	if (insert)
+		done = k->insert(t, play_pair(key, key)) == 1;
+	else
+		k->remove_all(t, play_key(key));
+	scarce = false;
+	if (!insert)
+		done = errno == 0;
+	CHECK(errno == (done ? 0 : ENOMEM) || (insert && k->values && !errno));
+	errno = 0;
+	return done;
+}
+
+static void be_refused(void *arg)
+{
+	const struct play_kind *k = arg;
+	const int ranks[] = { 1, 0 };
+	struct play_model m = { .count = { 0 } };
+	unsigned int i, key, lost = 0, before;
+	struct play_table t;
+	bool insert;
+
+	if (acp_rank())
+		return;
+	t = k->create(2, ranks, 8, 1);
+	for (i = 0; i < 2000; i++) {
+		key = (unsigned int)(fake_random() % KEYS);
+		insert = fake_random() % 2;
+		before = refusals;
+		if (call_scarcely(k, t, key, insert))
+			m.count[key] = !insert ? 0 : k->counts ? m.count[key] + 1 : 1;
+		m.value[key] = key;
+		lost += refusals != before;
+	}
+	CHECK(lost > 100);
+	play_check(k, t, &m);
+	k->clear(t);
+	k->destroy(t);
+	CHECK_EQ(errno, 0);
+	/* To free needs some, too; but then what the call itself has given back is there. */
+	CHECK(play_blocks() <= lost);
+}
+
+TEST(table__no_memory_to_register)
+{
+	struct fake_acp f = { .ranks = 2 };
+
+	fake_run(&f, be_refused, (void *)&play_set);
+	fake_run(&f, be_refused, (void *)&play_multiset);
+	fake_run(&f, be_refused, (void *)&play_map);
+}
+
 /* ---- Many copies ---- */
 
 /* A count that would be too large stays the largest there is, instead of none. */
@@ -294,6 +367,151 @@ TEST(A2_table__a_member_is_lost)
 
 	fake_run(&f, lose_a_member, (void *)&play_set);
 	fake_run(&f, lose_a_member, (void *)&play_map);
+}
+
+/* ---- Nodes that are out of reach for a time ---- */
+
+#define CUTTER		3	/* a rank that cuts the others off, */
+#define CUTS		40u	/* so often */
+
+struct cuts {
+	const struct play_kind *kind;
+	struct play_table table;
+	size_t blocks;
+	unsigned int failed, cut_calls;
+};
+
+/* A call ended well; or not, for a reason that makes sense. */
+static bool ended_well(struct cuts *c)
+{
+	if (!errno)
+		return true;
+	CHECK(errno == EIO || errno == ETIMEDOUT || errno == EHOSTDOWN || errno == ECONNRESET);
+	__atomic_add_fetch(&c->failed, 1, __ATOMIC_RELAXED);
+	errno = 0;
+	return false;
+}
+
+enum state { ABSENT, THERE, DOUBTFUL };
+
+/* A call on a key of one's own.  What failed may happen later: that is in doubt until the end. */
+static enum state step_own(struct cuts *c, unsigned int key, enum state state)
+{
+	const struct play_kind *k = c->kind;
+	uint64_t what = fake_random() % 3;
+	int result = 0;
+	uint64_t count;
+
+	if (what == 0)
+		result = k->insert(c->table, play_pair(key, key));
+	else if (what == 1)
+		k->remove_all(c->table, play_key(key));
+	if (!ended_well(c))
+		return what < 2 ? DOUBTFUL : state;
+	if (state != DOUBTFUL && what == 0)
+		CHECK_EQ(result, !k->values || state == ABSENT);
+	if (state != DOUBTFUL && what < 2)
+		state = what == 0 ? THERE : ABSENT;
+	count = play_look(k, c->table, key);
+	if (ended_well(c) && state != DOUBTFUL)
+		CHECK_EQ(count != 0, state == THERE);
+	return state;
+}
+
+static void cut_and_mend(void)
+{
+	unsigned int i;
+	int rank;
+
+	for (i = 0; i < CUTS; i++) {
+		rank = (int)(fake_random() % 3);
+		usleep((useconds_t)(fake_random() % 10000));
+		fake_cut(rank, true);
+		usleep((useconds_t)(fake_random() % 10000));
+		fake_cut(rank, false);
+	}
+	__atomic_store_n(fake_word(0), 1, __ATOMIC_RELEASE);
+}
+
+/* When all can be reached again, one insertion and one removal end what is in doubt. */
+static void settle_own(struct cuts *c)
+{
+	unsigned int key;
+
+	for (key = (unsigned int)acp_rank(); key < KEYS; key += 3) {
+		CHECK(c->kind->insert(c->table, play_pair(key, 1)) >= 0);
+		CHECK_EQ(errno, 0);
+		c->kind->remove_all(c->table, play_key(key));
+		CHECK_EQ(errno, 0);
+		CHECK_EQ(play_look(c->kind, c->table, key), 0);
+	}
+}
+
+static void be_cut_off(void *arg)
+{
+	enum state states[KEYS] = { ABSENT };
+	const int ranks[] = { 1, 2 };
+	struct cuts *c = arg;
+	unsigned int key;
+
+	/* Of this clock, 5 and 7.5 seconds: who was cut off with a lock makes others wait. */
+	libacp_section_times.forsaken = 100000000000;
+	libacp_section_times.patience = 150000000000;
+	if (acp_rank() == 0) {
+		c->blocks = play_blocks();
+		c->table = c->kind->create(2, ranks, 8, 0);
+		CHECK(c->table.ga != ACP_GA_NULL);
+	}
+	CHECK_EQ(acp_sync(), 0);
+	errno = 0;
+	if (acp_rank() == CUTTER)
+		cut_and_mend();
+	while (acp_rank() != CUTTER && !__atomic_load_n(fake_word(0), __ATOMIC_ACQUIRE)) {
+		key = (unsigned int)(fake_random() % (KEYS / 3)) * 3 + (unsigned int)acp_rank();
+		states[key] = step_own(c, key, states[key]);
+		__atomic_add_fetch(&c->cut_calls, 1, __ATOMIC_RELAXED);
+	}
+	CHECK_EQ(acp_sync(), 0);
+	if (acp_rank() != CUTTER)
+		settle_own(c);
+	CHECK_EQ(acp_sync(), 0);
+	if (acp_rank())
+		return;
+	CHECK_EQ(play_check_layout(c->table), 0);
+	c->kind->destroy(c->table);
+	CHECK_EQ(errno, 0);
+	CHECK(play_blocks() - c->blocks <= c->failed);
+}
+
+static void run_cuts(const struct play_kind *kind)
+{
+	struct fake_acp f = { .ranks = 4, .speed = 20, .errors_return = true };
+	struct cuts *c;
+	unsigned int round;
+
+	for (round = 0; round < LONG; round++) {
+		c = play_shared(sizeof(*c));
+		c->kind = kind;
+		f.seed = 0;
+		fake_run(&f, be_cut_off, c);
+		CHECK(c->failed > 0 && c->failed < c->cut_calls);
+		munmap(c, sizeof(*c));
+	}
+}
+
+TEST(A2_set__members_are_cut_off)
+{
+	run_cuts(&play_set);
+}
+
+TEST(A2_multiset__members_are_cut_off)
+{
+	run_cuts(&play_multiset);
+}
+
+TEST(A2_map__members_are_cut_off)
+{
+	run_cuts(&play_map);
 }
 
 TEST_MAIN
