@@ -86,18 +86,24 @@ void libacp_list_drop(struct libacp_nodes *nodes)
 int libacp_list_walk(struct libacp_round *r, const struct libacp_node *list, acp_ga_t start,
 		     acp_ga_t end, struct libacp_nodes *nodes)
 {
+	acp_ga_t prev = start == list->next ? list->ga : ACP_GA_NULL;
 	struct libacp_node node = { .ga = start };
 	int err = 0;
 
-	for (; node.ga != end && !err; node.ga = node.next) {
+	for (; node.ga != end && !err; prev = node.ga, node.ga = node.next) {
 		if (node.ga == list->ga)
 			return -EINVAL;
 		if (nodes->count == list->size)
 			return -EUCLEAN;
 		err = libacp_list_load(r, &node, 1, 0);
+		if (!err && prev != ACP_GA_NULL && node.prev != prev)
+			err = -EUCLEAN;
 		if (!err)
 			err = libacp_list_add(nodes, node);
 	}
+	/* Links that are to be cut must not lead elsewhere. */
+	if (!err && nodes->count && end == list->ga && list->prev != prev)
+		err = -EUCLEAN;
 	return err;
 }
 

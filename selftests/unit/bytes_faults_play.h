@@ -391,6 +391,63 @@ static void play_failing_thread(void *arg)
 	check_blocks();
 }
 
+#define THREADS		4
+#define THREAD_BYTES	2000u
+
+/* One that several threads have: each its own place in the stage, and a container. */
+static void *use_own(void *arg)
+{
+	size_t slice = *(const size_t *)arg, size = 0, n;
+	acp_ga_t at = stage_ga() + slice * 2 * THREAD_BYTES;
+	unsigned char *here = (unsigned char *)stage() + slice * 2 * THREAD_BYTES;
+	unsigned char model[THREAD_BYTES];
+	TYPE_T mine = CALL(create)(0, (int)slice % acp_procs());
+	unsigned int i, steps_left = steps(200);
+
+	for (errno = FINE; steps_left; steps_left--) {
+		n = fake_random() % 100;
+		if (n <= THREAD_BYTES - size && fake_random() % 4) {
+			for (i = 0; i < n; i++)
+				here[i] = (unsigned char)fake_random();
+			memcpy(model + size, here, n);
+			CALL(push_back)(mine, at, n);
+			size += n;
+		} else {
+			n = n < size ? n : size;
+			CALL(pop_back)(mine, n);
+			size -= n;
+		}
+		CHECK_EQ(CALL(size)(mine), size);
+		if (size) {
+			n = fake_random() % size;
+			acp_complete(acp_copy(at + THREAD_BYTES, CALL(at)(mine, (int)n), 1,
+					      ACP_HANDLE_NULL));
+			CHECK_EQ(here[THREAD_BYTES], model[n]);
+		}
+		CHECK_EQ(errno, FINE);
+	}
+	CALL(destroy)(mine);
+	CHECK_EQ(errno, FINE);
+	return NULL;
+}
+
+/* Threads of two ranks, each with a container of its own. */
+static void play_threads(void *arg)
+{
+	pthread_t threads[THREADS];
+	size_t slices[THREADS], i;
+
+	(void)arg;
+	for (i = 0; i < THREADS; i++) {
+		slices[i] = i;
+		CHECK(!pthread_create(&threads[i], NULL, use_own, &slices[i]));
+	}
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	meet();
+	CHECK_EQ(live(), 0);
+}
+
 static void play_with_failing_thread(void)
 {
 	play_job = (struct fake_acp){

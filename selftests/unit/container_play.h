@@ -84,7 +84,7 @@ acp_ga_t __wrap_acp_malloc(size_t size, int rank)
 	ga = __real_acp_malloc(size, rank);
 	if (ga != ACP_GA_NULL) {
 		__atomic_fetch_add(fake_word(LIVE), 1, __ATOMIC_SEQ_CST);
-		play_blocks++;
+		__atomic_fetch_add(&play_blocks, 1, __ATOMIC_RELAXED);
 	}
 	return ga;
 }
@@ -96,7 +96,7 @@ int __wrap_acpx_free(acp_ga_t ga)
 	CHECK(ga != ACP_GA_NULL);
 	if (!err) {
 		__atomic_fetch_sub(fake_word(LIVE), 1, __ATOMIC_SEQ_CST);
-		play_blocks--;
+		__atomic_fetch_sub(&play_blocks, 1, __ATOMIC_RELAXED);
 	}
 	return err;
 }

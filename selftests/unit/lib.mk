@@ -55,7 +55,9 @@ test_lib_heap_long: SANITIZE :=
 # Containers against models; container_play.h counts allocations and looks at copies.
 MIDDLE_TESTS += test_lib_vector test_lib_deque test_lib_list
 PLAY_WRAPS := -Wl,--wrap=acp_malloc,--wrap=acpx_free,--wrap=acp_copy
-test_lib_vector test_lib_deque test_lib_list: LIB_CFLAGS += $(PLAY_WRAPS)
+MIDDLE_TSAN += test_lib_vector_tsan
+test_lib_vector test_lib_deque test_lib_list test_lib_vector_tsan: LIB_CFLAGS += $(PLAY_WRAPS)
+test_lib_list test_lib_list_long: LIB_CFLAGS += -Wl,--wrap=realloc
 
 # The same with a million steps on each; sanitizers have seen this code in the others.
 MIDDLE_LONG := test_lib_vector_long test_lib_deque_long test_lib_list_long

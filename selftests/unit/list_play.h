@@ -27,6 +27,19 @@ static struct element fresh;
 static int avoided = -1;	/* no element is put on that rank */
 static struct model former;
 
+/* ---- Memory of the process ---- */
+
+static unsigned int fail_realloc_at;	/* the n-th time; 0: never */
+
+void *__real_realloc(void *block, size_t size);
+
+void *__wrap_realloc(void *block, size_t size)
+{
+	if (fail_realloc_at && --fail_realloc_at == 0)
+		return NULL;
+	return __real_realloc(block, size);
+}
+
 /* ---- Looking ---- */
 
 static acp_list_it_t place(const struct model *m, unsigned int index)
@@ -586,10 +599,12 @@ static void play_exhaustion(void *arg)
 	for (i = 0; i < n; i++) {
 		by = whose_turn();
 		play_fail_at = 1 + (unsigned int)draw(5);
+		fail_realloc_at = (unsigned int)draw(4);
 		err = step(by);
 		CHECK(err == 0 || err == ENOMEM);
 		failures += err != 0;
 		play_fail_at = 0;
+		fail_realloc_at = 0;
 		TURN(by, {
 			for (j = 0; j < LISTS; j++)
 				check_model(&models[j]);

@@ -79,6 +79,11 @@ TEST(deque__another_thread_fails)
 	play_with_failing_thread();
 }
 
+TEST(deque__threads)
+{
+	play(2, 2, play_threads);
+}
+
 TEST(deque__not_a_rank)
 {
 	const acp_deque_t some = { 4096 };

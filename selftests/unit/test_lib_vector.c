@@ -79,6 +79,11 @@ TEST(vector__another_thread_fails)
 	play_with_failing_thread();
 }
 
+TEST(vector__threads)
+{
+	play(2, 2, play_threads);
+}
+
 TEST(vector__not_a_rank)
 {
 	const acp_vector_t some = { 4096 };
