@@ -3,10 +3,10 @@
  * How often does each word occur? What wordcount and kmer have in common.
  *
  * Shows: a map over all ranks, used by all of them at once. A word that is new goes into the map
- * with its count as the value; for one that is there, it is found where the value lies, and the count
- * is added there, by a remote atomic. Words are padded with zeros to multiples of 8 bytes, so
- * that values are aligned. Each rank prints what it holds, straight from its memory, when it is
- * its turn.
+ * with its count as the value; for one that is there, it is found where the value lies, and the
+ * count is added there, by a remote atomic. Words are padded with zeros to multiples of 8 bytes,
+ * so that values are aligned. Each rank prints what it holds, straight from its memory, when it
+ * is its turn.
  */
 #ifndef COUNTS_H
 #define COUNTS_H

@@ -20,7 +20,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -175,7 +174,7 @@ static void print_word(const void *word, size_t size, uint64_t count)
 	for (i = letters; i--; number >>= 2)
 		text[i] = "ACGT"[number & 3];
 	text[letters] = '\0';
-	printf("%" PRIu64 " %s\n", count, text);
+	printf("%llu %s\n", (unsigned long long)count, text);
 }
 
 static void run(const char *name)

@@ -17,7 +17,6 @@
  */
 #include <errno.h>
 #include <glob.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -156,7 +155,7 @@ static void put_all(const struct words *words)
 
 static void print_word(const void *word, size_t size, uint64_t count)
 {
-	printf("%" PRIu64 " %.*s\n", count, (int)size, (const char *)word);
+	printf("%llu %.*s\n", (unsigned long long)count, (int)size, (const char *)word);
 }
 
 static void run(int files, char **names)
