@@ -5,13 +5,17 @@ A guest's root is this machine's / (9p, read-only) under a tmpfs overlay, so eve
 here runs there and nothing it does is seen here. /tmp and /run are the guest's own; the checkout
 and the directories asked for are mounted at their usual paths.
 """
+import ctypes
+import functools
 import lzma
+import mmap
 import os
 import re
 import shlex
 import shutil
 import struct
 import subprocess
+import time
 import zlib
 
 TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -214,8 +218,10 @@ def _nics(work, me, opts):
     args = []
     for j in range(opts.nics):
         if opts.net == "dgram":
-            net = (f"dgram,id=n{j},local.type=unix,local.path={work}/n{j}.{me},"
-                   f"remote.type=unix,remote.path={work}/n{j}.{3 - me}")
+            # Over UDP: a socket that can be full makes QEMU's card stop now and then, for good.
+            here, there = (f"host={opts.loopback}.{i},{{0}}.port={opts.port + j}" for i in (me, 3 - me))
+            net = (f"dgram,id=n{j},local.type=inet,local.{here.format('local')},"
+                   f"remote.type=inet,remote.{there.format('remote')}")
         elif opts.net == "mcast":
             net = f"socket,id=n{j},mcast={opts.mcast}:{opts.port + j},localaddr=127.0.0.1"
         else:
@@ -230,6 +236,23 @@ def _cpu(opts):
     return ["-accel", "tcg,thread=multi", "-smp", str(opts.smp)]
 
 
+@functools.cache
+def tsc_khz():
+    """The rate of this machine's time stamp counter, which guests count time with."""
+    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(bytes.fromhex("0f3148c1e2204809d0c3"))       # rdtsc; shl $32,%rdx; or %rdx,%rax; ret
+    rdtsc = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+
+    def look():     # at both clocks at once: the least time apart of several looks
+        looks = [(time.monotonic_ns(), rdtsc(), time.monotonic_ns()) for _ in range(50)]
+        before, tsc, after = min(looks, key=lambda x: x[2] - x[0])
+        return (before + after) / 2, tsc
+    ns, tsc = look()
+    time.sleep(0.05)
+    later_ns, later_tsc = look()
+    return round((later_tsc - tsc) * 1e6 / (later_ns - ns))
+
+
 def monitor_path(work, me):
     """Socket of the guest's QEMU monitor."""
     return f"{work}/g{me}.monitor"
@@ -241,6 +264,9 @@ def qemu_command(work, out, kernel, initrd, me, opts):
     # whenever something is written there. A page of libc, freed after hundreds of processes, took a minute to clear.
     append = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check " \
              "nokaslr norandmaps"
+    # A guest that gets no processor while it measures the counter has a clock that is several times too fast.
+    if not opts.icount:
+        append += f" tsc_early_khz={tsc_khz()}"
     if opts.kmemleak:
         append += " kmemleak=on"
     args = ["qemu-system-x86_64", "-machine", "q35", *_cpu(opts), "-cpu", "max", "-m", opts.mem,

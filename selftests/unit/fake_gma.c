@@ -427,15 +427,16 @@ acp_handle_t acp_cas8(acp_ga_t dst, acp_ga_t src, uint64_t oldval, uint64_t newv
 		}, order);								\
 	}
 
-#define ATOMIC(name, op_)	\
-	ATOMIC_OF(name, op_, 4, 32)	\
-	ATOMIC_OF(name, op_, 8, 64)
-
-ATOMIC(swap, SWAP)
-ATOMIC(add, ADD)
-ATOMIC(xor, XOR)
-ATOMIC(or, OR)
-ATOMIC(and, AND)
+ATOMIC_OF(swap, SWAP, 4, 32)
+ATOMIC_OF(swap, SWAP, 8, 64)
+ATOMIC_OF(add, ADD, 4, 32)
+ATOMIC_OF(add, ADD, 8, 64)
+ATOMIC_OF(xor, XOR, 4, 32)
+ATOMIC_OF(xor, XOR, 8, 64)
+ATOMIC_OF(or, OR, 4, 32)
+ATOMIC_OF(or, OR, 8, 64)
+ATOMIC_OF(and, AND, 4, 32)
+ATOMIC_OF(and, AND, 8, 64)
 
 /* ---- Completion ---- */
 
