@@ -286,6 +286,14 @@ static bool has_left(struct libacp_section *s, struct libacp_section_turn *t, in
 	return acpx_peer_state(owner) == ACPX_PEER_DOWN;
 }
 
+/* Who is on another node than the section does nothing there any more once its rank is gone. */
+static bool is_cut_off(const struct libacp_section *s, int owner)
+{
+	const int rank = acp_query_rank(s->at);
+
+	return !same_node(owner, rank) && acpx_peer_state(rank) == ACPX_PEER_DOWN;
+}
+
 /* May the mark that was found be taken over by now? */
 static bool given_up(struct libacp_section *s, struct libacp_section_turn *t)
 {
@@ -297,7 +305,7 @@ static bool given_up(struct libacp_section *s, struct libacp_section_turn *t)
 		return true;
 	if (now - t->since < DOUBT)
 		return false;
-	left = has_left(s, t, owner);
+	left = is_cut_off(s, owner) || has_left(s, t, owner);
 	now = libacp_now();
 	if (!left) {
 		t->left_since = 0;

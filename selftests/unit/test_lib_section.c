@@ -371,4 +371,33 @@ TEST(section__nonsense)
 	fake_run(&f, nonsense, NULL);
 }
 
+/*
+ * Rank 1, of the other node, is inside in the memory of rank 0, which dies.  It
+ * lives and will do no more there: rank 2, of rank 0's node, goes on soon.
+ */
+static void enter_after_owner(void *arg)
+{
+	uint64_t *words, begun;
+
+	(void)arg;
+	begin();
+	if (acp_rank() != 2)
+		return;
+	words = acp_query_address(section_ga());
+	CHECK(words);
+	words[0] = 1ull << STAMP_SHIFT | FAR | 2;
+	fake_kill(0);
+	begun = libacp_now();
+	CHECK_EQ(look_inside(), 0);
+	CHECK(libacp_now() - begun < 10000000000);
+}
+
+TEST(section__owner_of_the_memory_dies)
+{
+	struct fake_acp f = { .ranks = 3, .nodes = 2, .speed = 100 };
+
+	fake_run(&f, enter_after_owner, NULL);
+	CHECK_EQ(f.dead, 1);
+}
+
 TEST_MAIN
