@@ -41,7 +41,6 @@ void libacp_request_done(struct chitem *ch, size_t result)
 	r->size = result;
 	r->ch = NULL;
 	r->next = NULL;
-	r->done = true;
 }
 
 void libacp_request_fail(struct chitem *ch)
@@ -229,11 +228,11 @@ static bool look(struct chreqitem *r, unsigned int number, size_t *result, struc
 	bool done;
 
 	libacp_meet_lock();
-	if (!r->done)
+	if (r->ch)
 		libacp_end_progress(&r->ch->end);
-	if (!r->done && number % LOOKS == 0)
+	if (r->ch && number % LOOKS == 0)
 		libacp_meet_progress();
-	done = r->done;
+	done = !r->ch;
 	if (done) {
 		*result = r->size;
 		forget_request(r);

@@ -74,7 +74,6 @@ struct chreqitem {
 	struct chitem *ch;		/* NULL when done */
 	enum libacp_request_kind kind;
 	enum libacp_request_way way;
-	bool done;
 	char *buffer;
 	size_t size;			/* of the buffer; in the end the result */
 	size_t moved;			/* bytes, BY_PARTS */
