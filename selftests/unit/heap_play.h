@@ -149,4 +149,24 @@ static inline void heap_play_close(struct heap_play *p)
 	free(p->page);
 }
 
+/* Nothing is allocated in a rank's heap, and it can become one piece. */
+static inline void heap_play_check_empty(int rank)
+{
+	struct acpx_heap_stats stats;
+	acp_ga_t all;
+
+	CHECK_EQ(acpx_heap_check(rank), 0);
+	CHECK_EQ(acpx_heap_stats(rank, &stats), 0);
+	CHECK_EQ(stats.used, 0);
+	CHECK_EQ(stats.blocks, 0);
+	CHECK_EQ(acp_malloc(stats.size - 15, rank), ACP_GA_NULL);
+	all = acp_malloc(stats.size - 16, rank);
+	CHECK(all != ACP_GA_NULL);
+	CHECK_EQ(acpx_heap_stats(rank, &stats), 0);
+	CHECK_EQ(stats.used, stats.size);
+	CHECK_EQ(acp_malloc(0, rank), ACP_GA_NULL);
+	CHECK_EQ(acpx_free(all), 0);
+	CHECK_EQ(acpx_heap_check(rank), 0);
+}
+
 #endif /* HEAP_PLAY_H */

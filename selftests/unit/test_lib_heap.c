@@ -31,26 +31,6 @@ static unsigned int rounds(unsigned int number)
 	return getenv("ACP_TEST_LONG") ? number * 100 : number;
 }
 
-/* Nothing is allocated in a rank's heap, and it can become one piece. */
-static void check_empty(int rank)
-{
-	struct acpx_heap_stats stats;
-	acp_ga_t all;
-
-	CHECK_EQ(acpx_heap_check(rank), 0);
-	CHECK_EQ(acpx_heap_stats(rank, &stats), 0);
-	CHECK_EQ(stats.used, 0);
-	CHECK_EQ(stats.blocks, 0);
-	CHECK_EQ(acp_malloc(stats.size - 15, rank), ACP_GA_NULL);
-	all = acp_malloc(stats.size - 16, rank);
-	CHECK(all != ACP_GA_NULL);
-	CHECK_EQ(acpx_heap_stats(rank, &stats), 0);
-	CHECK_EQ(stats.used, stats.size);
-	CHECK_EQ(acp_malloc(0, rank), ACP_GA_NULL);
-	CHECK_EQ(acpx_free(all), 0);
-	CHECK_EQ(acpx_heap_check(rank), 0);
-}
-
 /* ---- One, several, all ---- */
 
 static void play(void *arg)
@@ -70,10 +50,10 @@ static void play(void *arg)
 	heap_play_free_all(&p);
 	CHECK_EQ(p.uncertain, 0);
 	CHECK_EQ(acp_sync(), 0);
-	check_empty(acp_rank());
+	heap_play_check_empty(acp_rank());
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank() == 0)
-		check_empty(acp_procs() - 1);
+		heap_play_check_empty(acp_procs() - 1);
 	heap_play_close(&p);
 }
 
@@ -121,7 +101,7 @@ static void play_crowded(void *arg)
 	heap_play_free_all(&p);
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank() == 1)
-		check_empty(0);
+		heap_play_check_empty(0);
 	heap_play_close(&p);
 }
 
@@ -159,7 +139,7 @@ static void play_threads(void *arg)
 	for (i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	acp_sync();
-	check_empty(acp_rank());
+	heap_play_check_empty(acp_rank());
 	(void)arg;
 }
 
@@ -269,8 +249,8 @@ static void bad_frees(void *arg)
 		expect_no_block(acp_query_ga(key, memory + 4096), 0);
 		free_what_is_none(0);
 		free_what_is_none(1);
-		check_empty(0);
-		check_empty(1);
+		heap_play_check_empty(0);
+		heap_play_check_empty(1);
 	}
 	acp_sync();
 	acp_unregister_memory(key);
@@ -299,7 +279,7 @@ static void bad_looks(void *arg)
 	words[31] = libacp_heap_tag(at + 8 * 31, 1 << 20, LIBACP_HEAP_USED);
 	expect_no_block(a + 256, 0);
 	CHECK_EQ(acpx_free(a), 0);
-	check_empty(0);
+	heap_play_check_empty(0);
 }
 
 TEST(A1_free_of_what_looks_like_a_block)
@@ -359,7 +339,7 @@ static void exhaust(void *arg)
 		CHECK_EQ(acpx_heap_check(rank), 0);
 		for (i = 0; i < n; i++)
 			CHECK_EQ(acpx_free(block[i * 3 % n]), n % 3 ? 0 : 0);
-		check_empty(rank);
+		heap_play_check_empty(rank);
 	}
 	CHECK_EQ(acp_malloc(8, -1), ACP_GA_NULL);
 	CHECK_EQ(acp_malloc(8, 2), ACP_GA_NULL);
@@ -670,7 +650,7 @@ static void stay_inside(void *arg)
 		CHECK_EQ(libacp_section_leave(&s) == 0, !given_up);
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank() == 2 && given_up)
-		check_empty(0);
+		heap_play_check_empty(0);
 }
 
 TEST(A1_stopped)

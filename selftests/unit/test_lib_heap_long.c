@@ -56,21 +56,6 @@ static void *play_thread(void *arg)
 	return NULL;
 }
 
-/* All that was taken was given back, and can be had as one piece. */
-static void check_empty(int rank)
-{
-	struct acpx_heap_stats stats;
-	acp_ga_t all;
-
-	CHECK_EQ(acpx_heap_check(rank), 0);
-	CHECK_EQ(acpx_heap_stats(rank, &stats), 0);
-	CHECK_EQ(stats.used, 0);
-	CHECK_EQ(stats.blocks, 0);
-	all = acp_malloc(stats.size - 16, rank);
-	CHECK(all != ACP_GA_NULL);
-	CHECK_EQ(acpx_free(all), 0);
-}
-
 static void all_in_all(void *arg)
 {
 	const struct plan *plan = arg;
@@ -85,7 +70,7 @@ static void all_in_all(void *arg)
 	for (i = 0; i < plan->threads; i++)
 		pthread_join(threads[i], NULL);
 	CHECK_EQ(acp_sync(), 0);
-	check_empty(acp_rank());
+	heap_play_check_empty(acp_rank());
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank() == 0)
 		printf("# %llu operations\n", (unsigned long long)*fake_word(STEPS));
