@@ -47,7 +47,7 @@ demo:
 	@scripts/demo
 
 test:
-	scripts/packages build guest check debug
+	scripts/packages build guest check debug launch
 	$(MAKE) $(JOBS) $(PARTS) $(SUITES)
 	selftests/run $(only) $(kernels)
 
@@ -57,7 +57,7 @@ check:
 
 MINUTES ?= 10
 fuzz:
-	scripts/packages build guest check debug
+	scripts/packages build guest check debug launch
 	$(MAKE) $(JOBS) selftests/fuzz selftests/dev
 	selftests/fuzz/core --minutes $(MINUTES)
 	scripts/fuzz-syscalls debug $(MINUTES) $(SEED)

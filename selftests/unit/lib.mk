@@ -2,7 +2,7 @@
 # Unit tests of the library: with ASan and UBSan, and what has threads with TSan too.
 
 LIB := $(TOP)/lib
-LIB_TESTS := test_lib_boot test_lib_queue test_lib_ga test_lib_gma test_lib_queue_tsan \
+LIB_TESTS := test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma test_lib_queue_tsan \
 	test_lib_gma_tsan test_lib_steps test_lib_header
 
 TESTS += $(LIB_TESTS)
@@ -17,12 +17,16 @@ LIB_DEVICE := -Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=mmap,--wrap=munma
 
 BOOT_FILES := $(addprefix $(LIB)/,boot.c settings.c nodes.c placement.c key.c plan.c names.c pmix.c parts.c)
 test_lib_boot: test_lib_boot.c $(BOOT_FILES)
+# An engine that is played: pmix.h is in Debian's libpmix-dev.
+test_lib_launch: test_lib_launch.c $(BOOT_FILES)
+test_lib_launch: LIB_CFLAGS += $(shell pkg-config --cflags-only-I pmix) \
+	-Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlerror
 test_lib_queue test_lib_queue_tsan: test_lib_queue.c
 test_lib_ga: test_lib_ga.c $(LIB_FILES)
 test_lib_gma test_lib_gma_tsan: test_lib_gma.c $(LIB_FILES)
 test_lib_ga test_lib_gma test_lib_gma_tsan: LIB_CFLAGS += $(LIB_DEVICE)
 
-test_lib_boot test_lib_queue test_lib_ga test_lib_gma: $(LIB_HEADERS)
+test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
 
 test_lib_queue_tsan test_lib_gma_tsan: $(LIB_HEADERS)
