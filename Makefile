@@ -57,7 +57,7 @@ check:
 
 MINUTES ?= 10
 fuzz:
-	scripts/packages build guest check debug launch
+	scripts/packages build guest check debug
 	$(MAKE) $(JOBS) selftests/fuzz selftests/dev
 	selftests/fuzz/core --minutes $(MINUTES)
 	scripts/fuzz-syscalls debug $(MINUTES) $(SEED)
