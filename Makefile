@@ -47,7 +47,7 @@ demo:
 	@scripts/demo
 
 test:
-	scripts/packages build guest check debug
+	scripts/packages build guest check debug launch
 	$(MAKE) $(JOBS) $(PARTS) $(SUITES)
 	selftests/run $(only) $(kernels)
 
