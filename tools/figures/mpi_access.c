@@ -3,27 +3,39 @@
  * What MPI's one-sided communication takes, to compare acp_perf's figures with.
  *
  *	mpicc -O2 -o mpi_access mpi_access.c
- *	mpirun -np 2 ./mpi_access put|get|add SIZE ITERATIONS
+ *	mpirun -np 2 ./mpi_access OPERATION:SIZE:ITERATIONS...		put, get, add (8 bytes)
  *
  * Rank 0 accesses the memory of rank 1 and waits until that is complete there (MPI_Win_flush); rank 1
- * is in a barrier meanwhile. Rank 0 prints the median in microseconds, or 2 lines if data was wrong.
+ * is in a barrier meanwhile. Rank 0 prints "result OPERATION SIZE MICROSECONDS", the median; or, if the
+ * data is not what it must be, that it is wrong.
  */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WARM_UP	50
+#define MOST	(1 << 20)	/* bytes */
 
-static void access_once(char what, void *mine, size_t size, MPI_Win win)
+struct access {
+	char name[4];
+	unsigned int size, n;
+};
+
+static int rank;
+static unsigned char *shared, mine[MOST];
+static MPI_Win win;
+
+static void access_once(const struct access *a)
 {
 	static const uint64_t one = 1;
 
-	if (what == 'p')
-		MPI_Put(mine, (int)size, MPI_BYTE, 1, 0, (int)size, MPI_BYTE, win);
-	else if (what == 'g')
-		MPI_Get(mine, (int)size, MPI_BYTE, 1, 0, (int)size, MPI_BYTE, win);
+	if (a->name[0] == 'p')
+		MPI_Put(mine, (int)a->size, MPI_BYTE, 1, 0, (int)a->size, MPI_BYTE, win);
+	else if (a->name[0] == 'g')
+		MPI_Get(mine, (int)a->size, MPI_BYTE, 1, 0, (int)a->size, MPI_BYTE, win);
 	else
 		MPI_Fetch_and_op(&one, mine, MPI_UINT64_T, 1, 0, MPI_SUM, win);
 	MPI_Win_flush(1, win);
@@ -36,69 +48,88 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(char what, void *mine, size_t size, int n, MPI_Win win)
+static double median(const struct access *a)
 {
-	double *sample = calloc((size_t)n, sizeof(*sample)), begin, result;
-	int i;
+	double *sample = calloc(a->n, sizeof(*sample)), begin, result;
+	unsigned int i;
 
 	if (sample == NULL)
 		MPI_Abort(MPI_COMM_WORLD, 1);
-	for (i = -WARM_UP; i < n; i++) {
+	for (i = 0; i < WARM_UP; i++)
+		access_once(a);
+	for (i = 0; i < a->n; i++) {
 		begin = MPI_Wtime();
-		access_once(what, mine, size, win);
-		if (i >= 0)
-			sample[i] = 1e6 * (MPI_Wtime() - begin);
+		access_once(a);
+		sample[i] = 1e6 * (MPI_Wtime() - begin);
 	}
-	qsort(sample, (size_t)n, sizeof(*sample), compare);
-	result = sample[n / 2];
+	qsort(sample, a->n, sizeof(*sample), compare);
+	result = sample[a->n / 2];
 	free(sample);
 	return result;
 }
 
-/* Rank 1: what the accesses must have made of memory that was all 0x5a or, for add, 0. */
-static int wrong(char what, const unsigned char *memory, size_t size, int n)
+static bool all_are(const unsigned char *byte, unsigned int size, unsigned char value)
+{
+	while (size-- > 0)
+		if (byte[size] != value)
+			return false;
+	return true;
+}
+
+/* Of the rank that has the destination: is it what the accesses make of 0 there and 0xa5 here? */
+static bool right(const struct access *a)
 {
 	uint64_t count;
 
-	if (what == 'a') {
-		memcpy(&count, memory, sizeof(count));
-		return count != (uint64_t)n + WARM_UP;
-	}
-	return memory[0] != (what == 'p' ? 0xa5 : 0x5a) || memory[size - 1] != memory[0];
+	if (a->name[0] == 'p')
+		return rank == 0 || all_are(shared, a->size, 0xa5);
+	if (a->name[0] == 'g')
+		return rank == 1 || all_are(mine, a->size, 0);
+	memcpy(&count, rank == 0 ? mine : shared, sizeof(count));
+	return count == a->n + WARM_UP - (rank == 0);
+}
+
+static void measure(const struct access *a)
+{
+	double result = 0;
+	int good, all;
+
+	memset(mine, 0xa5, a->size);
+	memset(shared, 0, a->size);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock_all(0, win);
+	if (rank == 0)
+		result = median(a);
+	MPI_Win_unlock_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
+	good = right(a);
+	MPI_Win_unlock(rank, win);
+	MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	if (rank == 0 && all)
+		printf("result %s %u %.3f\n", a->name, a->size, result);
+	else if (rank == 0)
+		printf("%s of %u bytes: WRONG\n", a->name, a->size);
+	fflush(stdout);
 }
 
 int main(int argc, char **argv)
 {
-	size_t size = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
-	int rank, bad = 0, n = argc == 4 ? atoi(argv[3]) : 0;
-	char what = argc == 4 ? argv[1][0] : '?';
-	double result = 0;
-	void *memory, *mine;
-	MPI_Win win;
+	struct access a;
+	int i;
 
-	if (strchr("pga", what) == NULL || size < 8 || size > 1 << 26 || n < 1)
-		return 2;
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Win_allocate((MPI_Aint)size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
-	mine = malloc(size);
-	if (mine == NULL)
-		MPI_Abort(MPI_COMM_WORLD, 1);
-	memset(memory, what == 'a' ? 0 : 0x5a, size);
-	memset(mine, 0xa5, size);
-	MPI_Win_lock_all(0, win);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank == 0)
-		result = median(what, mine, size, n, win);
-	MPI_Win_unlock_all(win);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank == 1)
-		bad = wrong(what, memory, size, n);
-	MPI_Bcast(&bad, 1, MPI_INT, 1, MPI_COMM_WORLD);
-	if (rank == 0 && (what != 'g' || memcmp(mine, "\x5a\x5a\x5a\x5a\x5a\x5a\x5a\x5a", 8) == 0))
-		printf("%.3f\n%s", result, bad ? "wrong\n" : "");
+	MPI_Win_allocate(MOST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &win);
+	for (i = 1; i < argc; i++) {
+		if (sscanf(argv[i], "%3[a-z]:%u:%u", a.name, &a.size, &a.n) != 3 ||
+		    strchr("pga", a.name[0]) == NULL || a.size < 8 || a.size > MOST || a.n == 0) {
+			fprintf(stderr, "%s: not understood\n", argv[i]);
+			MPI_Abort(MPI_COMM_WORLD, 2);
+		}
+		measure(&a);
+	}
 	MPI_Win_free(&win);
-	free(mine);
 	MPI_Finalize();
 	return 0;
 }
