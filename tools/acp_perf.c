@@ -36,6 +36,9 @@ static void measure(struct perf_run *run)
 	for (i = 0; i < sizeof(measurements) / sizeof(measurements[0]); i++) {
 		if (!(run->options->modes & measurements[i].mode))
 			continue;
+		/* Curves are of what a sweep measures, and of what it is compared with. */
+		run->report.keep = run->options->modes & PERF_SWEEP &&
+				   measurements[i].mode & (PERF_UDP | PERF_SWEEP);
 		if (measurements[i].together || run->job.rank == 0)
 			measurements[i].measure(run);
 		perf_sync();

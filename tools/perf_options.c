@@ -203,7 +203,7 @@ static bool parse_words(struct perf_options *o, int letter, const char *value)
 	case 'O':
 		o->output = value;
 		return *value != '\0' && value[strlen(value) - 1] != '/' &&
-		       strchr(value, '\'') == NULL;
+		       strchr(value, '\'') == NULL && strlen(value) < PATH_MAX - 8;
 	case 'm':
 		o->machine = value;
 		return true;

@@ -66,16 +66,16 @@ static void add_words(char line[LINE], const char *words)
 static void add_operations(char line[LINE], const struct perf_report *r)
 {
 	size_t i, j;
-	bool said = false;
 
 	for (i = 0; i < r->n; i++) {
-		for (j = 0; j < i && strcmp(r->kept[j].op, r->kept[i].op) != 0; j++)
+		const struct perf_row *row = &r->kept[i];
+
+		for (j = 0; j < i && strcmp(r->kept[j].op, row->op) != 0; j++)
 			continue;
 		if (j < i)
 			continue;
-		add_words(line, said ? ", " : "");
-		add_words(line, strcmp(r->kept[i].mode, "udp") == 0 ? "UDP ping-pong" : r->kept[i].op);
-		said = true;
+		add_words(line, i > 0 ? ", " : "");
+		add_words(line, strcmp(row->mode, "udp") == 0 ? "UDP ping-pong" : row->op);
 	}
 }
 

@@ -70,7 +70,6 @@ void perf_report_open(struct perf_report *r, const struct perf_options *o,
 	*r = (struct perf_report){
 		.format = o->format,
 		.progress = !o->quiet && isatty(STDERR_FILENO),
-		.keep = o->modes & PERF_SWEEP,
 	};
 	if (o->format == PERF_TEXT && !o->quiet)
 		open_text(job);

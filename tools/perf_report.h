@@ -31,7 +31,7 @@ struct perf_report {
 	bool progress;			/* standard error is a terminal that may be used */
 	const char *mode;		/* of the last line, for headings */
 	uint64_t rows, wrong;
-	bool keep;			/* a sweep: the results, for its curves */
+	bool keep;			/* results from now on, for the curves of a sweep */
 	struct perf_row *kept;
 	size_t n, room;
 };

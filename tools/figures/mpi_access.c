@@ -5,9 +5,9 @@
  *	mpicc -O2 -o mpi_access mpi_access.c
  *	mpirun -np 2 ./mpi_access OPERATION:SIZE:ITERATIONS...		put, get, add (8 bytes)
  *
- * Rank 0 accesses the memory of rank 1 and waits until that is complete there (MPI_Win_flush); rank 1
- * is in a barrier meanwhile. Rank 0 prints "result OPERATION SIZE MICROSECONDS", the median; or, if the
- * data is not what it must be, that it is wrong.
+ * Rank 0 accesses the memory of rank 1 and waits until that is complete there (MPI_Win_flush);
+ * rank 1 is in a barrier meanwhile. Rank 0 prints "result OPERATION SIZE MICROSECONDS", the
+ * median; or, if the data is not what it must be, that it is wrong.
  */
 #include <mpi.h>
 #include <stdbool.h>
