@@ -71,13 +71,13 @@
  * EVENT, to the multicast group "events"
  *	-> EVENT TIME, and by EVENT:
  *	   JOB_BEGUN, JOB_ENDED, JOB_ABORTED	JOB GENERATION UID
- *	   RANK_JOINED, RANK_LEFT		JOB GENERATION UID RANK [PID] [FINISHED]
+ *	   RANK_JOINED, RANK_LEFT		JOB GENERATION UID RANK [FINISHED]
  *	   NODE_LOST				JOB GENERATION UID NODE COLOR ADDRESS STATUS
  *	   NODE_BACK				JOB GENERATION UID NODE COLOR ADDRESS
- *	   LIMIT_REACHED			UID NAME
+ *	   LIMIT_REACHED			UID NAME; at most 10 in 5 s
  *	   SETTING				NAME VALUE, or COLOR [ADDRESS]
  *	An admin hears of all; others of what has their user number in UID, and
- *	of settings.  On kernels that cannot tell listeners apart (before 6.6) only
+ *	of settings.  On kernels that cannot tell listeners apart (before 6.8) only
  *	admins can join the group (-EPERM).  Who reads too slowly gets -ENOBUFS.
  */
 #ifndef ACP_NL_H
@@ -88,10 +88,10 @@
 #define ACP_NL_GROUP_EVENTS	"events"
 
 #define ACP_NL_NAME_MAX		31	/* bytes of a NAME */
-#define ACP_NL_PING_SIZE_MAX	1024	/* bytes of payload, there and back */
+#define ACP_NL_PING_SIZE_MAX	128	/* bytes of payload, there and back */
 #define ACP_NL_PING_TIMEOUT	1000	/* ms, unless TIMEOUT says otherwise */
 #define ACP_NL_PING_TIMEOUT_MAX	60000
-#define ACP_NL_PINGS_MAX	8	/* of a job under way; one more: -EBUSY */
+#define ACP_NL_PINGS_MAX	64	/* of a job under way; one more: -EBUSY */
 #define ACP_NL_TIMEOUT_LEAST	10	/* ms, of TIMEOUT_MIN and TIMEOUT_MAX */
 #define ACP_NL_TIMEOUT_MOST	3600000
 
@@ -101,7 +101,7 @@
  *	-EINVAL		no such rank, node, or not a value it can have
  *	-EBUSY		PING: as many as may be are under way
  *	-EHOSTUNREACH	PING: no node of the job has that address
- *	-ENODEV		the namespace is going away
+ *	-EDQUOT		PING: no memory for a flow, or the job has job_peers of them
  *	-ENOMEM
  */
 enum acp_nl_cmd {
@@ -164,7 +164,7 @@ enum acp_nl_attr {
 	ACP_NL_A_IFINDEX,	/* u32 */
 
 	/* of a job */
-	ACP_NL_A_UID,		/* u32, as the reader's user namespace sees it */
+	ACP_NL_A_UID,		/* u32, as the user namespace of the network namespace sees it */
 	ACP_NL_A_JOB_STATE,	/* u32, enum acp_nl_job_state */
 	ACP_NL_A_NPROCS,	/* u32 ranks in all */
 	ACP_NL_A_NODES,		/* u32 */
@@ -215,7 +215,7 @@ enum acp_nl_attr {
 	ACP_NL_A_RTT_LEAST,	/* u64 ns, 0: none yet */
 	ACP_NL_A_RTO,		/* u64 ns, time-out after which a frame is sent again */
 	ACP_NL_A_WINDOW,	/* u32 frames that may be in flight */
-	ACP_NL_A_WAITING,	/* u32 messages or transfers that are not cut to the end */
+	ACP_NL_A_WAITING,	/* u32 messages or transfers not cut to the end; 4096: or more */
 	ACP_NL_A_MTU,		/* u32 bytes of a datagram's payload */
 	ACP_NL_A_TX_FRAMES,	/* u64, repetitions, ACKs and HELLOs included */
 	ACP_NL_A_TX_BYTES,	/* u64, of these: UDP payload */
