@@ -63,9 +63,9 @@
  *	-> NAME VALUE TEXT
  *	   of the node, those of /proc/net/acp; with JOB: of that job on this node
  * PING (do)		JOB* GENERATION (RANK | ADDRESS | NODE)* COLOR SIZE TIMEOUT
- *	The request is acknowledged when the probe is under way, or refused.  Its
- *	result comes later, once, to the same socket with the request's sequence
- *	number: ask for an acknowledgement, then read on.
+ *	The request is acknowledged when the probe is under way, or refused.  The
+ *	result is a message of its own to the same socket, once, with the request's
+ *	sequence number: most often after the acknowledgement, but it may be faster.
  *	-> JOB GENERATION NODE COLOR ADDRESS SIZE [RANK] [OPENED] RTT | ERROR
  *
  * EVENT, to the multicast group "events"
