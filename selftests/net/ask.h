@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Generic netlink without a library: what a test says to the family "acp" is
+ * exactly what it wrote, right or wrong, and all that comes back is looked at.
+ */
+#ifndef ASK_H
+#define ASK_H
+
+#include <linux/netlink.h>
+
+#include "acp_nl.h"
+#include "../dev/rank.h"
+
+#define ASK_ROOM	65536
+
+/* A socket of the calling thread's network namespace, and the request being written. */
+struct ask {
+	int fd;
+	uint32_t family, group;		/* numbers of the family, and of its events */
+	uint32_t seq;
+	char request[4096];
+	char said[200];			/* what the kernel said of the last error */
+	bool interrupted;		/* the last dump was changed under way */
+};
+
+/* An attribute of a message; len: of its payload. */
+struct answer {
+	uint8_t cmd;
+	uint32_t seq;
+	const struct nlattr *a[ACP_NL_A_MAX + 1];	/* the first of each */
+	uint32_t count[ACP_NL_A_MAX + 1];
+	char text[ASK_ROOM];
+};
+
+void ask_open(struct ask *q);
+
+/* Begin a request; flags besides NLM_F_REQUEST and NLM_F_ACK, e.g. NLM_F_DUMP. */
+void ask_begin(struct ask *q, uint8_t cmd, uint16_t flags);
+void ask_put(struct ask *q, uint16_t attr, const void *data, uint16_t size);
+void ask_u32(struct ask *q, uint16_t attr, uint32_t value);
+void ask_u64(struct ask *q, uint16_t attr, uint64_t value);
+void ask_text(struct ask *q, uint16_t attr, const char *text);
+
+/*
+ * Send it.  Without a dump: wait for its acknowledgement, 0 or -errno, and
+ * keep the answer that came with it, if any.  A dump: call "each" for every
+ * entry; the number of entries or -errno.
+ */
+int ask_do(struct ask *q, struct answer *answer);
+int ask_dump(struct ask *q, void (*each)(const struct answer *answer));
+
+/* What is written is sent, and not waited for. */
+void ask_send(struct ask *q);
+
+/* The next message that nobody asked for (events, results), within ms.  False: none. */
+bool ask_hear(struct ask *q, struct answer *answer, unsigned int ms);
+
+/* Join the group of events: 0 or -errno. */
+int ask_join(struct ask *q);
+
+/* Of an answer; it must be there and of that size. */
+uint32_t answer_u32(const struct answer *answer, int attr);
+uint64_t answer_u64(const struct answer *answer, int attr);
+const char *answer_text(const struct answer *answer, int attr);
+static inline bool answer_has(const struct answer *answer, int attr)
+{
+	return answer->a[attr];
+}
+
+#endif /* ASK_H */

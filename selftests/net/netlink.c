@@ -1,0 +1,923 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The generic netlink family: what it tells, to whom, what it sets and refuses,
+ * dumps of what changes meanwhile, events, pings.
+ */
+#include "../dev/isolated.h"
+
+#include <arpa/inet.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/genetlink.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "ask.h"
+#include "nodes.h"
+
+#define OTHER	1234		/* a user who is nobody else */
+
+static struct nodes net;
+static struct rank r[4];
+static struct ask q;
+static struct answer got;
+
+/* Two ranks on two nodes; q asks of node 0. */
+static void begin(uint32_t timeout_ms)
+{
+	const struct acp_join wish = { .timeout_ms = timeout_ms, .open_timeout_ms = timeout_ms };
+
+	nodes_open(&net, 2, 1, false);
+	nodes_ranks_like(&net, r, 2, &wish);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+}
+
+static uint32_t job(void)
+{
+	return r[0].join.job;
+}
+
+static int simple(uint8_t cmd)
+{
+	ask_begin(&q, cmd, 0);
+	return ask_do(&q, &got);
+}
+
+static int of_job(uint8_t cmd, uint32_t id)
+{
+	ask_begin(&q, cmd, 0);
+	ask_u32(&q, ACP_NL_A_JOB, id);
+	return ask_do(&q, &got);
+}
+
+static int dump_of(uint8_t cmd, uint32_t id, void (*each)(const struct answer *a))
+{
+	ask_begin(&q, cmd, NLM_F_DUMP);
+	if (id)
+		ask_u32(&q, ACP_NL_A_JOB, id);
+	return ask_dump(&q, each);
+}
+
+/* ---- what it tells ---- */
+
+TEST(netlink_node)
+{
+	begin(3000);
+	CHECK_EQ(simple(ACP_NL_CMD_NODE_GET), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_ENABLE), 1);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_MACHINE_ENABLE), 1);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_ABI_VERSION), ACP_ABI_VERSION);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_PORT), ACP_PORT_DEFAULT);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_JOBS), 1);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_RANKS), 1);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_USERS), 1);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_FLOWS), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_TIMEOUT_MIN), ACP_NL_TIMEOUT_LEAST);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_TIMEOUT_MAX), ACP_NL_TIMEOUT_MOST);
+	CHECK(strlen(answer_text(&got, ACP_NL_A_MODULE_VERSION)) > 0);
+}
+
+TEST(netlink_job)
+{
+	begin(3000);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, job()), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_JOB), job());
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_UID), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_JOB_STATE), ACP_NL_JOB_RUNNING);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_NPROCS), 2);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_NODES), 2);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_ME), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_FAMILY), AF_INET);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_TIMEOUT), 3000);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_RANKS), 1);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_PLACED), 1);
+	CHECK(answer_u64(&got, ACP_NL_A_MEMORY) >=
+	      r[0].join.heap_size + r[0].join.starter_size);
+	CHECK(!answer_has(&got, ACP_NL_A_BROKEN) && !answer_has(&got, ACP_NL_A_ABORTED));
+	CHECK_EQ(dump_of(ACP_NL_CMD_JOB_GET, 0, NULL), 1);
+	CHECK_EQ(dump_of(ACP_NL_CMD_JOB_GET, job(), NULL), 1);
+	CHECK_EQ(dump_of(ACP_NL_CMD_JOB_GET, job() + 1, NULL), 0);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, job() + 1), -ENOENT);
+	CHECK(strlen(q.said) > 0);
+}
+
+static int of_rank(uint32_t rank)
+{
+	ask_begin(&q, ACP_NL_CMD_RANK_GET, 0);
+	ask_u32(&q, ACP_NL_A_JOB, job());
+	ask_u32(&q, ACP_NL_A_RANK, rank);
+	return ask_do(&q, &got);
+}
+
+TEST(netlink_ranks_here_and_elsewhere)
+{
+	begin(3000);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), rank_ga(&r[1], 1, 60, 0), 8), ACP_ST_STAG);
+	CHECK_EQ(of_rank(0), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_RANK_STATE), ACP_RANK_UP);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_PID), getpid());
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_DEPTH), r[0].join.depth);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_TAKEN), 2);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_COMPLETED), 2);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_FAILED), 1);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_HEAP), r[0].join.heap_size);
+	CHECK_EQ(of_rank(1), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_NODE), 1);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_RANK_STATE), ACP_RANK_UP);
+	CHECK(!answer_has(&got, ACP_NL_A_PID) && answer_has(&got, ACP_NL_A_ADDRESS));
+	CHECK_EQ(of_rank(2), -EINVAL);
+	CHECK_EQ(dump_of(ACP_NL_CMD_RANK_GET, job(), NULL), 1);
+}
+
+static uint32_t kinds[5];
+static uint64_t found_key;
+
+static void note_region(const struct answer *a)
+{
+	kinds[answer_u32(a, ACP_NL_A_KIND)]++;
+	if (answer_u32(a, ACP_NL_A_KIND) != ACP_NL_REGION_USER)
+		return;
+	found_key = answer_u64(a, ACP_NL_A_KEY);
+	CHECK_EQ(answer_u64(a, ACP_NL_A_LENGTH), 3 * PAGE);
+	CHECK_EQ(answer_u64(a, ACP_NL_A_PAGES), 3);
+	CHECK_EQ(answer_u32(a, ACP_NL_A_REGISTRATIONS), 1);
+}
+
+TEST(netlink_regions)
+{
+	struct memory m;
+
+	begin(3000);
+	memory_open(&r[0], &m, 3 * PAGE);
+	CHECK_EQ(dump_of(ACP_NL_CMD_REGION_GET, job(), note_region), 4);
+	CHECK(kinds[1] == 1 && kinds[2] == 1 && kinds[3] == 1 && kinds[4] == 1);
+	CHECK_EQ(found_key, m.reg.key);
+	CHECK_EQ(of_rank(0), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_REGIONS), 1);
+	CHECK_EQ(rank_unregister(&r[0], m.reg.key, NULL), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_REGION_GET, job(), NULL), 3);
+	CHECK_EQ(of_rank(0), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_REGIONS), 0);
+}
+
+static struct answer flow;
+
+static void note_flow(const struct answer *a)
+{
+	uint32_t i;
+
+	flow = *a;
+	for (i = 0; i <= ACP_NL_A_MAX; i++)
+		if (a->a[i])
+			flow.a[i] = (const void *)(flow.text + ((const char *)a->a[i] - a->text));
+}
+
+static struct { char name[32]; uint64_t value; } stat_of_job[40];
+static uint32_t n_stats;
+
+static void note_stat(const struct answer *a)
+{
+	snprintf(stat_of_job[n_stats].name, 32, "%s", answer_text(a, ACP_NL_A_NAME));
+	CHECK(strlen(answer_text(a, ACP_NL_A_TEXT)) > 0);
+	stat_of_job[n_stats++].value = answer_u64(a, ACP_NL_A_VALUE);
+}
+
+static uint64_t job_stat(const char *name)
+{
+	uint32_t i;
+
+	n_stats = 0;
+	CHECK(dump_of(ACP_NL_CMD_STAT_GET, job(), note_stat) > 10);
+	for (i = 0; i < n_stats; i++)
+		if (!strcmp(stat_of_job[i].name, name))
+			return stat_of_job[i].value;
+	FAIL("no counter %s", name);
+}
+
+TEST(netlink_flows_and_their_counters)
+{
+	uint64_t frames, bytes;
+	int i;
+
+	begin(3000);
+	CHECK_EQ(dump_of(ACP_NL_CMD_FLOW_GET, job(), NULL), 0);
+	for (i = 0; i < 10; i++)
+		CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 64), ACP_ST_OK);
+	CHECK_EQ(dump_of(ACP_NL_CMD_FLOW_GET, job(), note_flow), 1);
+	CHECK_EQ(answer_u32(&flow, ACP_NL_A_NODE), 1);
+	CHECK_EQ(answer_u32(&flow, ACP_NL_A_FLOW_STATE), ACP_NL_FLOW_OPEN);
+	CHECK_EQ(answer_u32(&flow, ACP_NL_A_FLOW_FATE), ACP_NL_FATE_NONE);
+	CHECK(answer_u64(&flow, ACP_NL_A_SRTT) > 0 && answer_u64(&flow, ACP_NL_A_RTO) > 0);
+	CHECK(answer_u32(&flow, ACP_NL_A_WINDOW) > 0);
+	frames = answer_u64(&flow, ACP_NL_A_TX_FRAMES);
+	bytes = answer_u64(&flow, ACP_NL_A_TX_BYTES);
+	/* Nothing else speaks here: HELLO and puts, as the node counts them. */
+	CHECK_EQ(frames, (uint64_t)counter("tx_frames"));
+	CHECK(frames >= 11 && bytes >= 64 + 10 * (48 + 32 + 64));
+	CHECK(answer_u64(&flow, ACP_NL_A_RX_FRAMES) >= 2);
+	CHECK_EQ(job_stat("tx_frames"), frames);
+	CHECK_EQ(job_stat("commands"), 10);
+	CHECK_EQ(job_stat("flows"), 1);
+}
+
+/* What a rank did that has left counts on. */
+TEST(netlink_counters_of_a_job_outlive_its_ranks)
+{
+	struct setup s;
+
+	nodes_open(&net, 1, 1, false);
+	nodes_setup(&net, &s, 0, 2);
+	nodes_join(&net, &r[0], &s);
+	nodes_setup(&net, &s, 1, 2);
+	nodes_join(&net, &r[1], &s);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 64), ACP_ST_OK);
+	CHECK_EQ(rank_do_copy(&r[1], heap_ga(&r[0], 0), heap_ga(&r[1], 0), 64), ACP_ST_OK);
+	CHECK_EQ(job_stat("commands"), 2);
+	rank_close(&r[1]);
+	CHECK_EQ(job_stat("commands"), 2);
+	CHECK_EQ(job_stat("ranks"), 1);
+}
+
+TEST(netlink_counters_of_the_node)
+{
+	uint32_t i, seen = 0;
+
+	begin(3000);
+	n_stats = 0;
+	CHECK(dump_of(ACP_NL_CMD_STAT_GET, 0, note_stat) > 30);
+	for (i = 0; i < n_stats; i++)
+		seen += counter(stat_of_job[i].name) >= 0;
+	CHECK_EQ(seen, n_stats);
+}
+
+/* ---- settings ---- */
+
+static void note_limit(const struct answer *a)
+{
+	CHECK_EQ(answer_u64(a, ACP_NL_A_VALUE),
+		 (uint64_t)limit_get(answer_text(a, ACP_NL_A_NAME)));
+	CHECK(answer_u64(a, ACP_NL_A_LEAST) <= answer_u64(a, ACP_NL_A_MOST));
+}
+
+static int limit(const char *name)
+{
+	ask_begin(&q, ACP_NL_CMD_LIMIT_GET, 0);
+	ask_text(&q, ACP_NL_A_NAME, name);
+	return ask_do(&q, &got);
+}
+
+static int limit_to(const char *name, uint64_t value)
+{
+	ask_begin(&q, ACP_NL_CMD_LIMIT_SET, 0);
+	ask_text(&q, ACP_NL_A_NAME, name);
+	ask_u64(&q, ACP_NL_A_VALUE, value);
+	return ask_do(&q, NULL);
+}
+
+/* They are the sysctls, seen from elsewhere. */
+TEST(netlink_limits)
+{
+	struct setup s;
+
+	begin(3000);
+	CHECK_EQ(dump_of(ACP_NL_CMD_LIMIT_GET, 0, note_limit), ACP_LIMIT_END - 1);
+	CHECK_EQ(limit("user_ranks"), 0);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_USED), 1);
+	CHECK_EQ(limit("jobs"), 0);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_USED), 1);
+	CHECK_EQ(limit("enable"), -ENOENT);
+	CHECK_EQ(limit_to("user_ranks", 1), 0);
+	CHECK_EQ(limit_get("user_ranks"), 1);
+	CHECK_EQ(limit_to("depth", 1), -EINVAL);
+	CHECK_EQ(limit_to("depth", ACP_DEPTH_MAX + 1), -EINVAL);
+	CHECK_EQ(limit_to("depths", 64), -ENOENT);
+	nodes_setup(&net, &s, 0, 2);
+	s.join.job++;
+	CHECK_EQ(setup_join(&s), -EDQUOT);
+}
+
+static int set_node(uint16_t attr, uint32_t value)
+{
+	ask_begin(&q, ACP_NL_CMD_NODE_SET, 0);
+	ask_u32(&q, attr, value);
+	return ask_do(&q, NULL);
+}
+
+TEST(netlink_off_switch)
+{
+	struct setup s;
+
+	begin(3000);
+	CHECK_EQ(set_node(ACP_NL_A_ENABLE, 0), 0);
+	CHECK_EQ(limit_get("enable"), 0);
+	nodes_setup(&net, &s, 0, 2);
+	s.join.job++;
+	CHECK_EQ(setup_join(&s), -EOPNOTSUPP);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+	CHECK_EQ(set_node(ACP_NL_A_ENABLE, 1), 0);
+	CHECK(setup_join(&s) >= 0);
+	CHECK_EQ(set_node(ACP_NL_A_ENABLE, 2), -ERANGE);
+	CHECK_EQ(simple(ACP_NL_CMD_NODE_SET), -EINVAL);
+}
+
+/* A job is held to the bounds of when it began; its ranks still agree. */
+TEST(netlink_bounds_of_time_outs)
+{
+	struct setup s;
+
+	nodes_open(&net, 1, 1, false);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+	CHECK_EQ(set_node(ACP_NL_A_TIMEOUT_MIN, 5000), 0);
+	CHECK_EQ(set_node(ACP_NL_A_TIMEOUT_MAX, 4000), -EINVAL);
+	CHECK_EQ(set_node(ACP_NL_A_TIMEOUT_MAX, 6000), 0);
+	nodes_setup(&net, &s, 0, 2);
+	s.join.timeout_ms = 100;
+	s.join.open_timeout_ms = 60000;
+	CHECK(setup_join(&s) >= 0);
+	CHECK_EQ(set_node(ACP_NL_A_TIMEOUT_MAX, 7000), 0);
+	s.join.rank = 1;
+	CHECK(setup_join(&s) >= 0);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, s.join.job), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_TIMEOUT), 5000);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_OPEN_TIMEOUT), 6000);
+}
+
+static int color(uint8_t cmd, uint32_t number, const char *address)
+{
+	uint8_t addr[16];
+	int six = address && strchr(address, ':');
+
+	ask_begin(&q, cmd, 0);
+	ask_u32(&q, ACP_NL_A_COLOR, number);
+	if (address) {
+		CHECK_EQ(inet_pton(six ? AF_INET6 : AF_INET, address, addr), 1);
+		ask_put(&q, ACP_NL_A_ADDRESS, addr, six ? 16 : 4);
+	}
+	return ask_do(&q, NULL);
+}
+
+static void note_color(const struct answer *a)
+{
+	CHECK_EQ(answer_u32(a, ACP_NL_A_COLOR), 0);
+	CHECK(answer_has(a, ACP_NL_A_IFINDEX));
+}
+
+TEST(netlink_colors)
+{
+	struct setup s;
+	int fd;
+
+	nodes_open(&net, 2, 1, false);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+	CHECK_EQ(dump_of(ACP_NL_CMD_COLOR_GET, 0, NULL), 0);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 0, "10.9.0.77"), 0);
+	nodes_setup(&net, &s, 0, 2);
+	CHECK_EQ(setup_join(&s), -EADDRNOTAVAIL);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 0, "10.9.0.1"), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_COLOR_GET, 0, note_color), 1);
+	fd = setup_join(&s);
+	CHECK(fd >= 0);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 1, "fd09::1"), 0);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_DEL, 1, "fd09::2"), -ENOENT);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_DEL, 1, NULL), 0);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_DEL, 0, "10.9.0.1"), 0);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_DEL, 0, NULL), -ENOENT);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 4, "10.9.0.1"), -ERANGE);
+}
+
+/* ---- malformed requests ---- */
+
+/* Each attribute of requests, to each command, with too few and too many bytes, and unknown ones. */
+TEST(netlink_malformed_attributes)
+{
+	static const uint8_t junk[64];
+	uint32_t cmd, attr, size, refused = 0;
+
+	begin(3000);
+	for (cmd = 1; cmd <= ACP_NL_CMD_MAX + 2; cmd++) {
+		for (attr = 0; attr <= ACP_NL_A_SIZE + 3; attr++) {
+			for (size = 0; size <= 40; size += size < 10 ? 1 : 15) {
+				int err;
+
+				/* What may well be right, and sets something. */
+				if (cmd == ACP_NL_CMD_NODE_SET && attr == ACP_NL_A_ENABLE)
+					continue;
+				if (attr == ACP_NL_A_NAME || attr == ACP_NL_A_PAD)
+					continue;
+				ask_begin(&q, (uint8_t)cmd, 0);
+				ask_put(&q, (uint16_t)attr, junk, (uint16_t)size);
+				err = ask_do(&q, NULL);
+				if (err >= 0)
+					FAIL("command %u, attribute %u of %u bytes: %d", cmd, attr,
+					     size, err);
+				refused++;
+			}
+		}
+	}
+	CHECK(refused > 1000);
+	CHECK_EQ(simple(ACP_NL_CMD_NODE_GET), 0);
+}
+
+static int raw_dump(uint8_t cmd, uint16_t attr, uint32_t value)
+{
+	ask_begin(&q, cmd, NLM_F_DUMP);
+	ask_u32(&q, attr, value);
+	return ask_dump(&q, NULL);
+}
+
+TEST(netlink_malformed_values)
+{
+	begin(3000);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, 0), -ERANGE);
+	CHECK_EQ(simple(ACP_NL_CMD_JOB_GET), -EINVAL);
+	CHECK_EQ(simple(ACP_NL_CMD_PING), -EINVAL);
+	CHECK_EQ(simple(ACP_NL_CMD_EVENT), -EOPNOTSUPP);
+	CHECK_EQ(raw_dump(ACP_NL_CMD_JOB_GET, ACP_NL_A_GENERATION, 65536), -ERANGE);
+	CHECK_EQ(raw_dump(ACP_NL_CMD_JOB_GET, ACP_NL_A_RANK, 0), -EINVAL);
+	CHECK_EQ(raw_dump(ACP_NL_CMD_RANK_GET, ACP_NL_A_RANK, 0), -EINVAL);
+	CHECK_EQ(raw_dump(ACP_NL_CMD_FLOW_GET, ACP_NL_A_COLOR, 4), -ERANGE);
+	CHECK_EQ(raw_dump(ACP_NL_CMD_STAT_GET, ACP_NL_A_JOB, job() + 1), -ENOENT);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 0, NULL), -EINVAL);
+	ask_begin(&q, ACP_NL_CMD_LIMIT_GET, 0);
+	ask_put(&q, ACP_NL_A_NAME, "jobs", 4);		/* no end */
+	CHECK_EQ(ask_do(&q, NULL), -EINVAL);
+	ask_begin(&q, ACP_NL_CMD_LIMIT_GET, 0);
+	ask_text(&q, ACP_NL_A_NAME, "a name of a limit that is far too long");
+	CHECK(ask_do(&q, NULL) < 0);
+	ask_begin(&q, ACP_NL_CMD_COLOR_ADD, 0);
+	ask_u32(&q, ACP_NL_A_COLOR, 0);
+	ask_put(&q, ACP_NL_A_ADDRESS, "sixbytes", 6);
+	CHECK_EQ(ask_do(&q, NULL), -EINVAL);
+	CHECK(strstr(q.said, "16"));
+	/* Bytes behind the attributes, and an attribute longer than the message. */
+	ask_begin(&q, ACP_NL_CMD_JOB_GET, 0);
+	ask_u32(&q, ACP_NL_A_JOB, job());
+	((struct nlattr *)(q.request + NLMSG_LENGTH(GENL_HDRLEN)))->nla_len = 200;
+	CHECK_EQ(ask_do(&q, NULL), -EINVAL);
+}
+
+/* ---- who may ---- */
+
+/* Another user from here on, without capabilities; asks with a socket of its own. */
+static void become_other(void)
+{
+	CHECK_EQ(setgroups(0, NULL), 0);
+	CHECK_EQ(setresgid(OTHER, OTHER, OTHER), 0);
+	CHECK_EQ(setresuid(OTHER, OTHER, OTHER), 0);
+	ask_open(&q);
+}
+
+static void other_user(void)
+{
+	become_other();
+	CHECK_EQ(simple(ACP_NL_CMD_NODE_GET), 0);
+	CHECK(dump_of(ACP_NL_CMD_LIMIT_GET, 0, NULL) > 0);
+	CHECK(dump_of(ACP_NL_CMD_STAT_GET, 0, NULL) > 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_COLOR_GET, 0, NULL), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_JOB_GET, 0, NULL), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_RANK_GET, 0, NULL), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_REGION_GET, 0, NULL), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_FLOW_GET, 0, NULL), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_STAT_GET, job(), NULL), -ENOENT);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, job()), -ENOENT);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_ABORT, job()), -ENOENT);
+	CHECK_EQ(of_rank(0), -ENOENT);
+	CHECK_EQ(set_node(ACP_NL_A_ENABLE, 0), -EPERM);
+	CHECK_EQ(limit_to("jobs", 1), -EPERM);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 0, "10.9.0.1"), -EPERM);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_DEL, 0, NULL), -EPERM);
+	ask_begin(&q, ACP_NL_CMD_PING, 0);
+	ask_u32(&q, ACP_NL_A_JOB, job());
+	ask_u32(&q, ACP_NL_A_RANK, 1);
+	CHECK_EQ(ask_do(&q, NULL), -ENOENT);
+}
+
+TEST(netlink_others_see_nothing_of_a_job)
+{
+	begin(3000);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+	in_child(other_user);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, job()), 0);
+	CHECK(!answer_has(&got, ACP_NL_A_ABORTED));
+}
+
+/* A socket that root opened does not make its holder root, nor the other way round. */
+static void borrowed_socket(void)
+{
+	CHECK_EQ(setresuid(OTHER, OTHER, OTHER), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_JOB_GET, 0, NULL), 0);
+	CHECK_EQ(set_node(ACP_NL_A_ENABLE, 0), -EPERM);
+}
+
+TEST(netlink_a_borrowed_socket_lends_nothing)
+{
+	begin(3000);
+	in_child(borrowed_socket);
+}
+
+/* A user sees and ends a job of his own, and changes nothing else. */
+static void owner(void)
+{
+	struct acp_wait wait = { .size = sizeof(wait), .ticket = 2, .timeout_ns = 10000 * MS };
+	struct setup s;
+	int fd;
+
+	CHECK_EQ(setgroups(0, NULL), 0);
+	CHECK_EQ(setresgid(OTHER, OTHER, OTHER), 0);
+	CHECK_EQ(setresuid(OTHER, OTHER, OTHER), 0);
+	ask_open(&q);
+	nodes_setup(&net, &s, 0, 1);
+	s.join.heap_size = PAGE;
+	s.join.starter_size = PAGE;
+	fd = setup_join(&s);
+	CHECK(fd >= 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_JOB_GET, 0, NULL), 1);
+	CHECK_EQ(dump_of(ACP_NL_CMD_RANK_GET, s.join.job, NULL), 1);
+	CHECK_EQ(dump_of(ACP_NL_CMD_REGION_GET, s.join.job, NULL), 3);
+	CHECK_EQ(limit("user_ranks"), 0);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_USED), 1);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, s.join.job), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_UID), OTHER);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_ABORT, s.join.job), 0);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, s.join.job), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_JOB_STATE), ACP_NL_JOB_ABORTED);
+	CHECK_ERRNO(ioctl(fd, ACP_IOC_WAIT, &wait), ECANCELED);
+	CHECK_EQ(set_node(ACP_NL_A_ENABLE, 0), -EPERM);
+}
+
+TEST(netlink_an_owner_sees_and_ends_his_job)
+{
+	nodes_open(&net, 1, 1, false);
+	nodes_enter(&net, 0);
+	CHECK_EQ(chmod("/dev/acp", 0666), 0);
+	in_child(owner);
+}
+
+TEST(netlink_abort_reaches_other_nodes)
+{
+	begin(3000);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_ABORT, job()), 0);
+	while (!(__atomic_load_n(&r[1].cq->flags, __ATOMIC_ACQUIRE) & ACP_CQ_ABORTED))
+		sleep_ms(1);
+}
+
+/* ---- dumps of what changes ---- */
+
+#define MANY	60
+
+static volatile bool stop;
+
+/* Ranks and jobs come and go. */
+static void *come_and_go(void *arg)
+{
+	struct setup s;
+	uint32_t i = 0;
+
+	nodes_enter(&net, 0);
+	while (!stop) {
+		struct rank other;
+
+		nodes_setup(&net, &s, 0, 1);
+		s.join.job += 1000 + i++ % 16;
+		s.join.heap_size = PAGE;
+		s.join.starter_size = PAGE;
+		s.join.depth = ACP_DEPTH_MIN;
+		rank_open(&other, &s);
+		rank_close(&other);
+	}
+	return arg;
+}
+
+static uint32_t stayed;
+
+static void note_stayed(const struct answer *a)
+{
+	uint32_t id = answer_u32(a, ACP_NL_A_JOB);
+
+	stayed += id >= job() && id < job() + MANY;
+}
+
+/* Those that stay are all told, each once; changes are owned up to. */
+TEST(netlink_dumps_while_jobs_come_and_go)
+{
+	uint32_t i, rounds = test_short() ? 20 : 100, changed = 0;
+	pthread_t thread;
+	struct setup s;
+
+	nodes_open(&net, 1, 1, false);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+	for (i = 0; i < MANY; i++) {
+		nodes_setup(&net, &s, 0, 1);
+		if (!i)
+			r[0].join.job = s.join.job;
+		s.join.job = job() + i;
+		s.join.heap_size = PAGE;
+		s.join.starter_size = PAGE;
+		s.join.depth = ACP_DEPTH_MIN;
+		CHECK(setup_join(&s) >= 0);
+	}
+	CHECK_EQ(dump_of(ACP_NL_CMD_JOB_GET, 0, NULL), MANY);
+	CHECK(!q.interrupted);
+	CHECK_EQ(dump_of(ACP_NL_CMD_REGION_GET, 0, NULL), 3 * MANY);
+	CHECK_EQ(pthread_create(&thread, NULL, come_and_go, NULL), 0);
+	for (i = 0; i < rounds || (!changed && i < 50 * rounds); i++) {
+		stayed = 0;
+		CHECK(dump_of(ACP_NL_CMD_JOB_GET, 0, note_stayed) >= MANY);
+		CHECK_EQ(stayed, MANY);
+		changed += q.interrupted;
+		stayed = 0;
+		CHECK(dump_of(ACP_NL_CMD_RANK_GET, 0, note_stayed) >= MANY);
+		CHECK_EQ(stayed, MANY);
+		stayed = 0;
+		CHECK(dump_of(ACP_NL_CMD_REGION_GET, 0, note_stayed) >= 3 * MANY);
+		CHECK_EQ(stayed, 3 * MANY);
+		CHECK(dump_of(ACP_NL_CMD_FLOW_GET, 0, NULL) >= 0);
+	}
+	stop = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK(changed);
+}
+
+/* ---- events ---- */
+
+/* The next event, which must be that one. */
+static void heard(struct ask *e, uint32_t event)
+{
+	CHECK(ask_hear(e, &got, 10000));
+	CHECK_EQ(got.cmd, ACP_NL_CMD_EVENT);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_EVENT), event);
+	CHECK(answer_u64(&got, ACP_NL_A_TIME) > 0);
+}
+
+/* ... whatever else is heard before. */
+static void heard_at_last(struct ask *e, uint32_t event)
+{
+	do {
+		if (!ask_hear(e, &got, 30000))
+			FAIL("event %u does not come", event);
+	} while (answer_u32(&got, ACP_NL_A_EVENT) != event);
+}
+
+TEST(netlink_events_of_a_job)
+{
+	static struct ask e;
+	struct setup s;
+
+	nodes_open(&net, 1, 1, false);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+	ask_open(&e);
+	CHECK_EQ(ask_join(&e), 0);
+	nodes_setup(&net, &s, 0, 1);
+	rank_open(&r[0], &s);
+	heard(&e, ACP_NL_EVENT_JOB_BEGUN);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_JOB), s.join.job);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_UID), 0);
+	heard(&e, ACP_NL_EVENT_RANK_JOINED);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_RANK), 0);
+	CHECK_EQ(of_job(ACP_NL_CMD_JOB_ABORT, s.join.job), 0);
+	heard(&e, ACP_NL_EVENT_JOB_ABORTED);
+	rank_close(&r[0]);
+	heard(&e, ACP_NL_EVENT_RANK_LEFT);
+	CHECK(!answer_has(&got, ACP_NL_A_FINISHED));
+	heard(&e, ACP_NL_EVENT_JOB_ENDED);
+	CHECK_EQ(limit_to("user_ranks", 0), 0);
+	heard(&e, ACP_NL_EVENT_SETTING);
+	CHECK(!strcmp(answer_text(&got, ACP_NL_A_NAME), "user_ranks"));
+	s.join.job++;
+	CHECK_EQ(setup_join(&s), -EDQUOT);
+	heard(&e, ACP_NL_EVENT_LIMIT_REACHED);
+	CHECK(!strcmp(answer_text(&got, ACP_NL_A_NAME), "user_ranks"));
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 2, "10.9.0.1"), 0);
+	heard(&e, ACP_NL_EVENT_SETTING);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_COLOR), 2);
+	CHECK(!ask_hear(&e, &got, 50));
+}
+
+TEST(netlink_events_of_a_node_that_is_lost)
+{
+	static struct ask e;
+
+	begin(1000);
+	ask_open(&e);
+	CHECK_EQ(ask_join(&e), 0);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+	nodes_impair(&net, 1, "loss 100%");
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_TIMEOUT);
+	heard_at_last(&e, ACP_NL_EVENT_NODE_LOST);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_NODE), 1);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_STATUS), ACP_ST_TIMEOUT);
+	CHECK_EQ(dump_of(ACP_NL_CMD_FLOW_GET, job(), note_flow), 1);
+	CHECK_EQ(answer_u32(&flow, ACP_NL_A_FLOW_FATE), ACP_NL_FATE_LOST);
+	CHECK_EQ(answer_u32(&flow, ACP_NL_A_STATUS), ACP_ST_TIMEOUT);
+	nodes_impair(&net, 1, "");
+	while (rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8) != ACP_ST_OK)
+		sleep_ms(10);
+	heard_at_last(&e, ACP_NL_EVENT_NODE_BACK);
+}
+
+static int can_filter;
+
+static void other_listener(void)
+{
+	struct setup s;
+	int fd;
+
+	become_other();
+	if (!can_filter) {
+		CHECK_EQ(ask_join(&q), -EPERM);
+		return;
+	}
+	CHECK_EQ(ask_join(&q), 0);
+	nodes_setup(&net, &s, 0, 1);
+	s.join.job += 77;
+	s.join.heap_size = PAGE;
+	s.join.starter_size = PAGE;
+	fd = setup_join(&s);
+	CHECK(fd >= 0);
+	/* Of the other user's job, which the parent starts and ends again and again, nothing. */
+	heard(&q, ACP_NL_EVENT_JOB_BEGUN);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_UID), OTHER);
+	heard(&q, ACP_NL_EVENT_RANK_JOINED);
+	sleep_ms(300);
+	CHECK(!ask_hear(&q, &got, 50));
+}
+
+TEST(netlink_events_are_for_the_owner)
+{
+	pthread_t thread;
+	int major = 0, minor = 0;
+	FILE *f = popen("uname -r", "r");
+
+	CHECK(f && fscanf(f, "%d.%d", &major, &minor) == 2);
+	pclose(f);
+	can_filter = major > 6 || (major == 6 && minor >= 8);
+	nodes_open(&net, 1, 1, false);
+	nodes_enter(&net, 0);
+	CHECK_EQ(chmod("/dev/acp", 0666), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, come_and_go, NULL), 0);
+	in_child(other_listener);
+	stop = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+/* ---- pings ---- */
+
+/* The result may come before the acknowledgement, and then is in "got". */
+static int ping(uint32_t rank, uint32_t size, uint32_t timeout_ms)
+{
+	got.cmd = 0;
+	ask_begin(&q, ACP_NL_CMD_PING, 0);
+	ask_u32(&q, ACP_NL_A_JOB, job());
+	ask_u32(&q, ACP_NL_A_RANK, rank);
+	ask_u32(&q, ACP_NL_A_SIZE, size);
+	ask_u32(&q, ACP_NL_A_TIMEOUT, timeout_ms);
+	return ask_do(&q, &got);
+}
+
+static void ping_result(void)
+{
+	CHECK(got.cmd || ask_hear(&q, &got, 30000));
+	CHECK_EQ(got.cmd, ACP_NL_CMD_PING);
+	CHECK_EQ(got.seq, q.seq);
+}
+
+TEST(netlink_ping)
+{
+	uint32_t size;
+
+	begin(3000);
+	for (size = 0; size <= ACP_NL_PING_SIZE_MAX; size++) {
+		CHECK_EQ(ping(1, size, 10000), 0);
+		ping_result();
+		CHECK(answer_u64(&got, ACP_NL_A_RTT) > 0 && !answer_has(&got, ACP_NL_A_ERROR));
+		CHECK_EQ(answer_u32(&got, ACP_NL_A_SIZE), size);
+		CHECK_EQ(answer_u32(&got, ACP_NL_A_NODE), 1);
+		CHECK_EQ(answer_u32(&got, ACP_NL_A_RANK), 1);
+		CHECK_EQ(answer_has(&got, ACP_NL_A_OPENED), size == 0);
+	}
+	CHECK_EQ(ping(1, ACP_NL_PING_SIZE_MAX + 1, 1000), -ERANGE);
+	CHECK_EQ(ping(1, 0, 0), -ERANGE);
+	CHECK_EQ(ping(2, 0, 1000), -EINVAL);
+	CHECK_EQ(ping(0, 0, 1000), -EINVAL);
+	CHECK_EQ(nodes_counters(&net, "drop_bad_msg"), 0);
+	CHECK(!ask_hear(&q, &got, 20));
+}
+
+static int ping_address(const char *address)
+{
+	uint8_t addr[4];
+
+	CHECK_EQ(inet_pton(AF_INET, address, addr), 1);
+	got.cmd = 0;
+	ask_begin(&q, ACP_NL_CMD_PING, 0);
+	ask_u32(&q, ACP_NL_A_JOB, job());
+	ask_put(&q, ACP_NL_A_ADDRESS, addr, 4);
+	return ask_do(&q, &got);
+}
+
+TEST(netlink_ping_an_address)
+{
+	begin(3000);
+	CHECK_EQ(ping_address("10.9.0.2"), 0);
+	ping_result();
+	CHECK(answer_u64(&got, ACP_NL_A_RTT) > 0);
+	CHECK_EQ(ping_address("10.9.0.3"), -EHOSTUNREACH);
+	CHECK_EQ(ping_address("10.9.0.0"), -EHOSTUNREACH);
+	CHECK_EQ(ping_address("10.8.255.255"), -EHOSTUNREACH);
+	CHECK_EQ(ping_address("10.9.0.1"), -EINVAL);	/* it is here */
+}
+
+/* It goes over the job's flow, which repeats what is lost. */
+TEST(netlink_ping_with_loss)
+{
+	int i;
+
+	begin(30000);
+	nodes_impair_all(&net, "loss 30%");
+	for (i = 0; i < 20; i++) {
+		CHECK_EQ(ping(1, 56, 30000), 0);
+		ping_result();
+		CHECK(answer_u64(&got, ACP_NL_A_RTT) > 0);
+	}
+}
+
+/* Encrypted, over IPv6. */
+TEST(netlink_ping_encrypted)
+{
+	const struct acp_join wish = { .integrity = ACP_INTEGRITY_AEAD, .timeout_ms = 10000,
+				       .open_timeout_ms = 10000 };
+	int i;
+
+	nodes_open(&net, 2, 1, true);
+	nodes_ranks_like(&net, r, 2, &wish);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+	for (i = 0; i < 5; i++) {
+		CHECK_EQ(ping(1, ACP_NL_PING_SIZE_MAX, 20000), 0);
+		ping_result();
+		CHECK(answer_u64(&got, ACP_NL_A_RTT) > 0);
+	}
+}
+
+/* A node that does not answer: the time-out is kept; later the flow fails, before the time-out. */
+TEST(netlink_ping_to_a_dead_node)
+{
+	uint64_t since;
+	uint32_t i;
+
+	begin(2000);
+	nodes_impair(&net, 1, "loss 100%");
+	since = now_ns();
+	CHECK_EQ(ping(1, 0, 300), 0);
+	ping_result();
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_ERROR), ETIMEDOUT);
+	CHECK(now_ns() - since >= 300 * MS && now_ns() - since < 10000 * MS);
+	CHECK_EQ(ping(1, 0, 60000), 0);
+	ping_result();
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_ERROR), EHOSTDOWN);
+	/* As many as there may be wait for a node that is not there, and not one more. */
+	for (i = 0; i < ACP_NL_PINGS_MAX; i++)
+		CHECK_EQ(ping(1, 0, 60000), 0);
+	CHECK_EQ(ping(1, 0, 60000), -EBUSY);
+	for (i = 0; i < ACP_NL_PINGS_MAX; i++) {
+		CHECK(ask_hear(&q, &got, 30000));
+		CHECK_EQ(answer_u32(&got, ACP_NL_A_ERROR), EHOSTDOWN);
+	}
+	nodes_impair(&net, 1, "");
+	CHECK_EQ(ping(1, 0, 30000), 0);
+	ping_result();
+	CHECK(answer_u64(&got, ACP_NL_A_RTT) > 0);
+}
+
+/* Who asks goes, or the job does: nothing hangs, nothing is left. */
+TEST(netlink_ping_and_go)
+{
+	static struct ask gone;
+	uint32_t i;
+
+	begin(30000);
+	nodes_impair(&net, 1, "loss 100%");
+	nodes_enter(&net, 0);
+	for (i = 0; i < 5; i++) {
+		ask_open(&gone);
+		ask_begin(&gone, ACP_NL_CMD_PING, 0);
+		ask_u32(&gone, ACP_NL_A_JOB, job());
+		ask_u32(&gone, ACP_NL_A_RANK, 1);
+		CHECK_EQ(ask_do(&gone, NULL), 0);
+		close(gone.fd);
+	}
+	CHECK_EQ(ping(1, 0, 60000), 0);
+	rank_close(&r[0]);
+	sleep_ms(50);
+	nodes_leave(&net);
+}
