@@ -15,7 +15,7 @@ local acp = Proto("acp", "Advanced Communication Primitives")
 
 local HEADER, SEAL, CODE, ACK_MAP, HELLO_BODY = 48, 16, 16, 64, 16
 local MESSAGE, MESSAGE_DATA, CRC, MESSAGES_MOST = 24, 32, 8, 64
-local SHORT = 128			-- bytes of payload that may share a frame
+local SHORT = 128			-- bytes of payload that may share a frame, and of a PING
 local RANKS_MAX = 0xffffff
 
 local DATA, ACK, HELLO = 1, 2, 3
@@ -34,20 +34,23 @@ local frame_rules = {
 	[HELLO] = { flags = ASK, least = HELLO_BODY, most = HELLO_BODY },
 }
 
-local M_DATA, M_CMD, M_DONE, M_BARRIER = 1, 2, 3, 4
-local message_types = { [M_DATA] = "DATA", [M_CMD] = "CMD", [M_DONE] = "DONE", [M_BARRIER] = "BARRIER" }
+local M_DATA, M_CMD, M_DONE, M_BARRIER, M_PING = 1, 2, 3, 4, 5
+local message_types = {
+	[M_DATA] = "DATA", [M_CMD] = "CMD", [M_DONE] = "DONE", [M_BARRIER] = "BARRIER", [M_PING] = "PING",
+}
 
-local LAST, FAIL, ORDERED, RELEASE, ABORT, BROKEN = 1, 2, 4, 8, 16, 32
+local LAST, FAIL, ORDERED, RELEASE, ABORT, BROKEN, ANSWER = 1, 2, 4, 8, 16, 32, 64
 local message_flags = {
 	{ LAST, "last" }, { FAIL, "fail" }, { ORDERED, "ordered" }, { RELEASE, "release" }, { ABORT, "abort" },
-	{ BROKEN, "broken" },
+	{ BROKEN, "broken" }, { ANSWER, "answer" },
 }
 
 local message_rules = {
-	[M_DATA] = { flags = LAST + FAIL, status = true, depends = true },
+	[M_DATA] = { flags = LAST + FAIL, status = true, depends = true, most = 2 ^ 32 },
 	[M_CMD] = { flags = ORDERED + FAIL, status = true, depends = true, op = true },
 	[M_DONE] = { flags = 0, status = true },
 	[M_BARRIER] = { flags = RELEASE + ABORT + BROKEN },
+	[M_PING] = { flags = ANSWER, most = SHORT },
 }
 
 local COPY, CAS4, CAS8 = 1, 2, 3
@@ -251,12 +254,13 @@ local function message_fault(m)
 	if beyond(m.flags, rule.flags) ~= 0 then return "flags that its type has not" end
 	if m.op ~= 0 and not rule.op then return "an operation in what is no command" end
 	if rule.op and (m.op == 0 or not ops[m.op]) then return "no such operation" end
-	if m.status ~= 0 and not rule.status then return "a status in a barrier" end
+	if m.status ~= 0 and not rule.status then return "a status, which its type has not" end
 	if m.depends + m.upto ~= 0 then
 		if not rule.depends then return "depends on others, which its type does not" end
 		if m.upto == 0 or m.upto > m.depends then return "upto is not within 1 .. depends" end
 	end
-	if m.length ~= 0 and (m.type ~= M_DATA or has(m.flags, FAIL)) then return "a length, and no payload" end
+	if m.length ~= 0 and (not rule.most or has(m.flags, FAIL)) then return "a length, and no payload" end
+	if m.length > (rule.most or 0) then return "a payload that is longer than its type has" end
 	if m.type ~= M_DONE and has(m.flags, FAIL) ~= (m.status ~= 0) then
 		return "FAIL and a status other than ok come together"
 	end
@@ -264,6 +268,7 @@ end
 
 local function message_size(m)
 	if m.type == M_DATA then return MESSAGE_DATA + padded(m.length) end
+	if m.type == M_PING then return MESSAGE + padded(m.length) end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
 end
@@ -278,7 +283,7 @@ local function message_text(m)
 		return text .. " " .. m.ticket
 	end
 	text = text .. string.format(" %d:%s", m.origin, m.ticket)
-	if m.type == M_DATA then text = text .. string.format(" %d bytes", m.length) end
+	if m.type == M_DATA or m.type == M_PING then text = text .. string.format(" %d bytes", m.length) end
 	if m.type == M_DONE or m.status ~= 0 then text = text .. " " .. (statuses[m.status] or m.status) end
 	return text
 end
@@ -299,7 +304,7 @@ local function message_header(c, tree, at, m)
 	tree:add(field.m.status, tvb(at + 3, 1))
 	tree:add(field.m.depends, tvb(at + 4, 2))
 	tree:add(field.m.upto, tvb(at + 6, 2))
-	tree:add(field.m.origin, tvb(at + 8, 4)):append_text(m.type == M_BARRIER and " (node)" or " (rank)")
+	tree:add(field.m.origin, tvb(at + 8, 4)):append_text(message_rules[m.type].status and " (rank)" or " (node)")
 	tree:add(field.m.length, tvb(at + 12, 4))
 	tree:add(field.m.ticket, tvb(at + 16, 8))
 end
@@ -378,6 +383,7 @@ local function show_message(c, at, m, size)
 	end
 	if m.type == M_DATA then data_message(c, tree, at, m)
 	elseif m.type == M_CMD then command(c, tree, at, m, size)
+	elseif m.type == M_PING then payload(c, tree, at + MESSAGE, m)
 	elseif m.type == M_BARRIER then barrier(c, tree, at, m) end
 	return not fault
 end
@@ -391,7 +397,8 @@ local function message(c, at)
 	local size = message_size(m)
 	local gap = c.crc and CRC or 0
 	if at + size + gap > c.stop then return rest_is_bad(c, at, "a message that is longer than its frame") end
-	if not there(c, at, m.type == M_DATA and MESSAGE_DATA or size) then return end
+	local fixed = m.type == M_DATA and MESSAGE_DATA or m.type == M_PING and MESSAGE or size
+	if not there(c, at, fixed) then return end
 	if not show_message(c, at, m, size + gap) then return end
 	if c.bulk and m.type ~= M_DATA then bad(c.tree, "BULK, and a message that is not DATA") end
 	if not c.bulk and m.length > SHORT then
