@@ -7,6 +7,7 @@
 #	make test [ONLY=PATTERN] [KERNELS="6.1 rt"]	all tests	(installs packages)
 #	make check		static checks				(installs packages)
 #	make fuzz [MINUTES=10] [SEED=N]	fuzzers of the protocol and of the device, for long	(installs packages)
+#	make figures [FIGURES="basic sweep"]	measures all figures of README.md anew	(installs packages)
 #	make coverage		lines and branches of the protocol that unit tests and fuzzers reach
 #	make soak [MINUTES=10] [SEED=N] [LIFE=N] [KERNEL=debug]	everything at once, at random
 #	make install [PREFIX=/usr/local] [DESTDIR=]	library, headers, tools, manual pages, udev rule
@@ -47,7 +48,7 @@ demo:
 	@scripts/demo
 
 test:
-	scripts/packages build guest check debug
+	scripts/packages build guest check debug launch
 	$(MAKE) $(JOBS) $(PARTS) $(SUITES)
 	selftests/run $(only) $(kernels)
 
@@ -61,6 +62,13 @@ fuzz:
 	$(MAKE) $(JOBS) selftests/fuzz selftests/dev
 	selftests/fuzz/core --minutes $(MINUTES)
 	scripts/fuzz-syscalls debug $(MINUTES) $(SEED)
+
+# An hour and more: scripts/figures --help names the parts.
+figures:
+	scripts/packages build guest bench
+	$(MAKE) $(JOBS) lib tools selftests/unit
+	scripts/build-module 6.1
+	scripts/figures $(FIGURES)
 
 coverage:
 	$(MAKE) --no-print-directory -C selftests/fuzz coverage
@@ -89,4 +97,4 @@ clean:
 	for part in $(PARTS) $(SUITES); do $(MAKE) -C $$part clean || exit 1; done
 	rm -rf build
 
-.PHONY: all module $(PARTS) $(SUITES) demo test check fuzz coverage soak install modules_install clean
+.PHONY: all module $(PARTS) $(SUITES) demo test check fuzz figures coverage soak install modules_install clean

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "boot.h"
 #include "chan.h"
 #include "libacp.h"
 
@@ -74,8 +75,11 @@ void libacp_die(const char *format, ...)
 	va_start(args, format);
 	say(format, args);
 	va_end(args);
-	if (libacp_in())
+	if (libacp_in()) {
 		ioctl(libacp.fd, ACP_IOC_ABORT);
+		if (libacp.boot.engine)
+			libacp_pmix_abort("acp: the job was aborted");
+	}
 	end_process();
 }
 
@@ -271,8 +275,21 @@ static bool several_cpus(void)
 	return sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) > 1;
 }
 
+/*
+ * The engine has seen a rank or a node fail, perhaps one that never came here.
+ * Who looks at errors itself hears of ranks from the kernel, and may go on.
+ * The descriptor stays open as long as this can be called.
+ */
+static void engine_saw_failure(void)
+{
+	if (__atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) == ACPX_ERRORS_ABORT)
+		ioctl(libacp.fd, ACP_IOC_ABORT);
+}
+
 static void leave(void)
 {
+	if (libacp.boot.engine)
+		libacp_pmix_watch(NULL);
 	libacp_middle_close();
 	__atomic_store_n(&libacp.state, LIBACP_OUT, __ATOMIC_RELEASE);
 	libacp_gma_close();
@@ -335,6 +352,8 @@ static int join(uint32_t number)
 		libacp_error("cannot set up the heap: %s", strerror(-error));
 		goto leave;
 	}
+	if (libacp.boot.engine)
+		libacp_pmix_watch(engine_saw_failure);
 	return 0;
 leave:
 	leave();
@@ -436,6 +455,7 @@ static int join_and_meet(void)
 		goto free;
 	if (meet_first() < 0)
 		goto leave;
+	libacp_parts_done();
 	generation++;
 	return 0;
 leave:
@@ -524,6 +544,8 @@ void acp_abort(const char *str)
 	if (libacp_in()) {
 		fprintf(stderr, "acp_abort: rank %u: %s\n", libacp.rank, text);
 		ioctl(libacp.fd, ACP_IOC_ABORT);
+		if (libacp.boot.engine)
+			libacp_pmix_abort(text);
 	} else {
 		fprintf(stderr, "acp_abort: %s\n", text);
 	}

@@ -2,7 +2,7 @@
 /*
  * What the files of the library share and nobody else sees.
  *
- *	boot.c	what the launcher said: environment and options
+ *	boot.c	what the launcher said; boot.h has the files that belong to it
  *	init.c	a process becomes a rank, and stops being one
  *	reset.c	all ranks change their numbers
  *	mem.c	regions of this rank, and what a global address names
@@ -61,7 +61,9 @@ struct libacp_boot {
 	uint32_t rank_run_count, node_run_count;
 	struct acp_rank_run *rank_runs;	/* malloc'ed, as everything here */
 	struct acp_node_run *node_runs;
-	char *keyfile;			/* NULL: the key is all zero */
+	char *keyfile;			/* NULL: the key is this one, */
+	uint8_t key[16];		/* all zero if there is none */
+	bool engine;			/* one that speaks PMIx has started this process */
 };
 
 /*

@@ -535,12 +535,22 @@ static void read_letters(void)
 
 /* ---- Ends ---- */
 
+/* A probe that began before an end was opened says nothing about that end. */
+static void part_from_probe(struct libacp_partner *p)
+{
+	if (p->probe)
+		end_probe(p);
+	if (p->probe)
+		p->probe_losses = p->losses - 1;
+}
+
 int libacp_end_open(struct libacp_end *end, int partner)
 {
 	struct libacp_partner *p = open_desk() < 0 ? NULL : find_partner(partner);
 
 	if (!p)
 		return -ENOMEM;
+	part_from_probe(p);
 	check_state(p);
 	end->partner = p;
 	/* Of a rank that is lost now nothing comes but its being back. */

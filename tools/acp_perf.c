@@ -26,6 +26,7 @@ static const struct {
 	{ PERF_HEAP_MODE, false, perf_heap },
 	{ PERF_CHANNEL, true, perf_channel },
 	{ PERF_MAP, true, perf_map },
+	{ PERF_SWEEP, false, perf_sweep },
 };
 
 static void measure(struct perf_run *run)
@@ -35,6 +36,9 @@ static void measure(struct perf_run *run)
 	for (i = 0; i < sizeof(measurements) / sizeof(measurements[0]); i++) {
 		if (!(run->options->modes & measurements[i].mode))
 			continue;
+		/* Curves are of what a sweep measures, and of what it is compared with. */
+		run->report.keep = run->options->modes & PERF_SWEEP &&
+				   measurements[i].mode & (PERF_UDP | PERF_SWEEP);
 		if (measurements[i].together || run->job.rank == 0)
 			measurements[i].measure(run);
 		perf_sync();
@@ -60,7 +64,7 @@ static int run(const struct perf_options *options)
 		perf_report_open(&run.report, options, &run.job);
 	measure(&run);
 	if (run.job.rank == 0) {
-		if (perf_report_close(&run.report) != 0 || run.report.wrong != 0)
+		if (perf_report_close(&run.report) != 0 || run.report.wrong != 0 || run.failed)
 			status = EXIT_FAILURE;
 	}
 	status = agree(&run.job, status);

@@ -15,6 +15,7 @@ struct perf_run {
 	struct perf_job job;
 	struct perf_report report;	/* rank 0 only */
 	double udp_median;		/* nanoseconds, or 0: not measured */
+	bool failed;			/* rank 0: a file could not be written or drawn */
 };
 
 /* By rank 0 alone, while the others wait in acp_sync. */
@@ -24,12 +25,16 @@ void perf_rate(struct perf_run *run);
 void perf_register(struct perf_run *run);
 void perf_syscalls(struct perf_run *run);
 void perf_heap(struct perf_run *run);
+void perf_sweep(struct perf_run *run);
 
 /* By all ranks. */
 void perf_barrier(struct perf_run *run);
 void perf_channel(struct perf_run *run);
 void perf_map(struct perf_run *run);
 void perf_udp(struct perf_run *run);
+
+/* The sizes of a sweep, if the user does not say. */
+extern const struct perf_list perf_sweep_sizes;
 
 /* The list the user gave, else the other one. */
 const struct perf_list *perf_list_or(const struct perf_list *given, const struct perf_list *other);

@@ -30,6 +30,7 @@ static const struct {
 	{ "heap", PERF_HEAP_MODE, "acp_malloc and acp_free: own heap, same node, another node" },
 	{ "channel", PERF_CHANNEL, "messages there and back and streams of them, beside puts" },
 	{ "map", PERF_MAP, "inserting into and finding in a map over all ranks" },
+	{ "sweep", PERF_SWEEP, "curves of latency and bandwidth over sizes: data, SVG, PNG (below)" },
 	{ "syscalls", PERF_SYSCALLS, "system calls that a long row of puts needs (below)" },
 };
 
@@ -45,6 +46,10 @@ static const struct option long_options[] = {
 	{ "check", no_argument, NULL, 'c' },
 	{ "no-check", no_argument, NULL, 'C' },
 	{ "baseline-udp", no_argument, NULL, 'u' },
+	{ "output", required_argument, NULL, 'O' },
+	{ "machine", required_argument, NULL, 'm' },
+	{ "date", required_argument, NULL, 'd' },
+	{ "no-draw", no_argument, NULL, 'D' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -191,6 +196,27 @@ static bool parse_mode(const char *word, unsigned int *modes)
 	return false;
 }
 
+/* What a sweep writes about itself. */
+static bool parse_words(struct perf_options *o, int letter, const char *value)
+{
+	switch (letter) {
+	case 'O':
+		o->output = value;
+		return *value != '\0' && value[strlen(value) - 1] != '/' &&
+		       strchr(value, '\'') == NULL && strlen(value) < PATH_MAX - 8;
+	case 'm':
+		o->machine = value;
+		return true;
+	case 'd':
+		o->date = value;
+		return true;
+	case 'D':
+		o->draw = false;
+		return true;
+	}
+	return false;
+}
+
 static bool parse_option(struct perf_options *o, int letter, const char *value)
 {
 	switch (letter) {
@@ -221,7 +247,7 @@ static bool parse_option(struct perf_options *o, int letter, const char *value)
 		o->quiet = true;
 		return true;
 	}
-	return false;
+	return parse_words(o, letter, value);
 }
 
 int perf_options_parse(struct perf_options *o, int procs, int argc, char **argv, char *error,
@@ -229,7 +255,8 @@ int perf_options_parse(struct perf_options *o, int procs, int argc, char **argv,
 {
 	int letter;
 
-	*o = (struct perf_options){ .check = true, .target = -1, .third = -1 };
+	*o = (struct perf_options){ .check = true, .target = -1, .third = -1, .output = "sweep",
+				    .draw = true };
 	opterr = 0;
 	optind = 1;
 	while ((letter = getopt_long(argc, argv, "hq", long_options, NULL)) != -1) {
@@ -289,6 +316,10 @@ static const char help_options[] =
 "                    and the target, and print latencies relative to its round trip\n"
 "  --check           compare memory after every 256 operations (default); --no-check: do not\n"
 "  --format F        text (default), csv or json; times are microseconds, MB/s is 10^6 bytes/s\n"
+"  --output PREFIX   sweep: write PREFIX.dat, .gp, .svg and .png (default: sweep)\n"
+"  --machine TEXT    sweep: what the caption says of the machine (default: its processor)\n"
+"  --date TEXT       sweep: the date in the caption (default: today)\n"
+"  --no-draw         sweep: do not run gnuplot; `gnuplot PREFIX.gp` in that directory draws\n"
 "  --quiet, -q       no heading and no progress on the terminal\n"
 "  --help, -h\n"
 "\n"
@@ -305,6 +336,11 @@ static const char help_tail[] =
 "x udp = median / median round trip of the UDP ping-pong (smaller is better); x memcpy = speed relative to memcpy of the same bytes\n"
 "to the same kind of memory, alternating with it (larger is better).\n"
 "\n"
+"acp_perf sweep measures latency and bandwidth (16 at once) of put and get from 8 bytes to 1 MiB,\n"
+"if --op, --size and --window do not say otherwise, and with --baseline-udp the ping-pong of datagrams\n"
+"as large as these. It writes the data, a gnuplot script, and what gnuplot makes of it; the\n"
+"caption tells kernel, placement, machine, operations, samples and date.\n"
+"\n"
 "acp_perf syscalls issues 100,000 puts (--iters) after a warm-up, and has the kernel count the\n"
 "system calls in between; for that, tracefs must be mounted (mount -t tracefs none\n"
 "/sys/kernel/tracing). It also marks their begin and end by two getppid system calls each:\n"
@@ -313,7 +349,8 @@ static const char help_tail[] =
 "But a process that strace slows down may ring too seldom to wake the poller, and then needs\n"
 "a system call for each put.\n"
 "\n"
-"Exit status: 0, 1 for wrong data or a failed access, 2 for wrong arguments.\n";
+"Exit status: 0, 1 for wrong data, a failed access or a picture that cannot be made, 2 for wrong\n"
+"arguments.\n";
 
 void perf_options_help(FILE *out)
 {

@@ -26,6 +26,7 @@ enum perf_mode {
 	PERF_HEAP_MODE = 1 << 7,
 	PERF_CHANNEL = 1 << 8,
 	PERF_MAP = 1 << 9,
+	PERF_SWEEP = 1 << 10,
 	PERF_ALL = PERF_LATENCY | PERF_BANDWIDTH | PERF_RATE | PERF_REGISTER | PERF_BARRIER,
 };
 
@@ -47,6 +48,10 @@ struct perf_options {
 	bool quiet;			/* no progress, no heading */
 	bool baseline_udp;		/* run mode udp too, first */
 	int target, third;		/* ranks, or -1: to be chosen */
+	const char *output;		/* sweep: its files begin with that */
+	const char *machine;		/* sweep: what the caption says of it, or NULL */
+	const char *date;		/* sweep: the same, or NULL: today */
+	bool draw;			/* sweep: run gnuplot */
 };
 
 /*

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -180,9 +181,22 @@ static void json_row(const struct perf_report *r, const struct perf_row *row)
 	printf("}");
 }
 
+static void keep_row(struct perf_report *r, const struct perf_row *row)
+{
+	if (r->n == r->room) {
+		r->room = r->room ? 2 * r->room : 64;
+		r->kept = realloc(r->kept, r->room * sizeof(*r->kept));
+		if (r->kept == NULL)
+			perf_fatal("out of memory for results");
+	}
+	r->kept[r->n++] = *row;
+}
+
 void perf_report_row(struct perf_report *r, const struct perf_row *row)
 {
 	erase_progress(r);
+	if (r->keep && row->time.n != 0)
+		keep_row(r, row);
 	if (r->format == PERF_TEXT)
 		text_row(r, row);
 	else if (r->format == PERF_CSV)
@@ -213,6 +227,7 @@ void perf_report_skip(struct perf_report *r, const char *mode, const char *op, u
 int perf_report_close(struct perf_report *r)
 {
 	erase_progress(r);
+	free(r->kept);
 	if (r->format == PERF_JSON)
 		printf("\n  ],\n  \"wrong\": %" PRIu64 "\n}\n", r->wrong);
 	else if (r->wrong != 0)

@@ -31,6 +31,9 @@ struct perf_report {
 	bool progress;			/* standard error is a terminal that may be used */
 	const char *mode;		/* of the last line, for headings */
 	uint64_t rows, wrong;
+	bool keep;			/* results from now on, for the curves of a sweep */
+	struct perf_row *kept;
+	size_t n, room;
 };
 
 /* All for rank 0 only. */

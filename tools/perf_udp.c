@@ -16,10 +16,15 @@
 
 #define SAMPLES		1000
 #define WARM_UP		16
-#define MAGIC		UINT64_C(0x6163705f00000000)	/* in the upper half of each datagram */
+#define MAGIC		UINT64_C(0x6163705f00000000)	/* in the upper half of its first 8 bytes */
 #define STOP		(MAGIC | UINT32_MAX)
 #define TRIES		10	/* seconds without an answer until rank 0 gives up */
 #define IDLE		30	/* ... without a question until the target does */
+#define LEAST		sizeof(uint64_t)	/* bytes of a datagram */
+#define MOST		65507			/* ... of IPv4 */
+
+/* Both ends hold what they send or receive here; its first 8 bytes tell the question. */
+static char packet[MOST + 1];
 
 static void on_tick(int signal)
 {
@@ -61,17 +66,26 @@ static int open_echo(struct perf_board *board)
 	return fd;
 }
 
+static uint64_t packet_value(void)
+{
+	uint64_t value;
+
+	memcpy(&value, packet, sizeof(value));
+	return value;
+}
+
 static bool wait_for_caller(int fd)
 {
 	struct sockaddr_storage caller;
 	socklen_t length;
-	uint64_t value;
+	ssize_t n;
 	int idle = 0;
 
 	while (idle < IDLE) {
 		length = sizeof(caller);
-		if (recvfrom(fd, &value, sizeof(value), 0, (struct sockaddr *)&caller, &length) ==
-		    sizeof(value) && value >> 32 == MAGIC >> 32 && value != STOP)
+		n = recvfrom(fd, packet, sizeof(packet), 0, (struct sockaddr *)&caller, &length);
+		if (n >= (ssize_t)LEAST && packet_value() >> 32 == MAGIC >> 32 &&
+		    packet_value() != STOP)
 			return connect(fd, (struct sockaddr *)&caller, length) == 0;
 		idle++;
 	}
@@ -81,37 +95,38 @@ static bool wait_for_caller(int fd)
 /* The first question of a caller is left unanswered; he repeats it. */
 static void echo(int fd)
 {
-	uint64_t value;
 	int idle = 0;
+	ssize_t n;
 
 	if (!wait_for_caller(fd))
 		return;
 	while (idle < IDLE) {
-		if (recv(fd, &value, sizeof(value), 0) != sizeof(value)) {
+		n = recv(fd, packet, sizeof(packet), 0);
+		if (n < (ssize_t)LEAST) {
 			idle++;
 			continue;
 		}
-		if (value == STOP)
+		if (packet_value() == STOP)
 			return;
 		idle = 0;
-		if (send(fd, &value, sizeof(value), 0) != sizeof(value))
+		if (send(fd, packet, (size_t)n, 0) != n)
 			idle++;
 	}
 }
 
 /* One question and its answer. Returns how often it had to be repeated, or TRIES: no answer. */
-static int ask(int fd, uint64_t value)
+static int ask(int fd, uint64_t value, size_t size)
 {
-	uint64_t answer;
 	ssize_t n;
 	int tries;
 
 	for (tries = 0; tries < TRIES; tries++) {
-		if (send(fd, &value, sizeof(value), 0) != sizeof(value))
+		memcpy(packet, &value, sizeof(value));
+		if (send(fd, packet, size, 0) != (ssize_t)size)
 			continue;
 		do {
-			n = recv(fd, &answer, sizeof(answer), 0);
-			if (n == sizeof(answer) && answer == value)
+			n = recv(fd, packet, sizeof(packet), 0);
+			if (n == (ssize_t)size && packet_value() == value)
 				return tries;
 		} while (n >= 0);	/* a late answer to a repeated question */
 	}
@@ -119,22 +134,24 @@ static int ask(int fd, uint64_t value)
 }
 
 /* Rank 0: a row of round trips. Returns NULL, or why there is none. */
-static const char *ping(struct perf_run *run, int fd)
+static const char *ping(struct perf_run *run, int fd, uint64_t size, uint64_t *question)
 {
-	struct perf_row row = { .mode = "udp", .op = "ping-pong", .size = 8 };
+	struct perf_row row = { .mode = "udp", .op = "ping-pong", .size = size };
 	struct perf_samples samples = { 0 };
 	struct perf_pace pace;
-	uint64_t begin, end, value = MAGIC;
+	uint64_t begin, end, value = *question;
 	int i, tries;
 
+	if (size < LEAST || size > MOST)
+		return "no datagram of that size";
 	for (i = 0; i < WARM_UP; i++) {
-		if (ask(fd, value++) == TRIES)
+		if (ask(fd, value++, size) == TRIES)
 			return "no answer";
 	}
 	pace = perf_pace_start(run->options, SAMPLES);
 	while (perf_pace_more(&pace, row.checks)) {
 		begin = perf_now();
-		tries = ask(fd, value++);
+		tries = ask(fd, value++, size);
 		end = perf_now();
 		if (tries == TRIES)
 			break;
@@ -142,10 +159,12 @@ static const char *ping(struct perf_run *run, int fd)
 		if (tries == 0)
 			perf_samples_add(&samples, (double)(end - begin));
 	}
+	*question = value;
 	row.time = perf_samples_close(&samples);
 	if (row.time.n == 0)
 		return "answers were lost";
-	run->udp_median = row.time.median;
+	if (size == LEAST)
+		run->udp_median = row.time.median;
 	row.ops_per_s = 1e9 / row.time.median;
 	perf_report_row(&run->report, &row);
 	return NULL;
@@ -159,6 +178,28 @@ static void stop_echo(int fd)
 	for (i = 0; i < 3; i++) {
 		if (send(fd, &stop, sizeof(stop), 0) != sizeof(stop))
 			return;	/* the target ends by itself, when idle for long enough */
+	}
+}
+
+static void skip(struct perf_run *run, uint64_t size, const char *why)
+{
+	if (why != NULL)
+		perf_report_skip(&run->report, "udp", "ping-pong", size, why);
+}
+
+/* 8 bytes, with which latencies are compared; a sweep compares curves. */
+static void ping_sizes(struct perf_run *run, int fd)
+{
+	static const struct perf_list one = { 1, { LEAST } };
+	const struct perf_list *sizes = &one;
+	uint64_t question = MAGIC;
+	size_t i;
+
+	if (run->options->modes & PERF_SWEEP)
+		sizes = perf_list_or(&run->options->sizes, &perf_sweep_sizes);
+	for (i = 0; i < sizes->n; i++) {
+		perf_report_progress(&run->report, "udp", "ping-pong", sizes->value[i]);
+		skip(run, sizes->value[i], ping(run, fd, sizes->value[i], &question));
 	}
 }
 
@@ -178,21 +219,20 @@ static const char *drive(struct perf_run *run)
 		close(fd);
 		return why;
 	}
-	why = ping(run, fd);
+	ping_sizes(run, fd);
 	stop_echo(fd);
 	close(fd);
-	return why;
+	return NULL;
 }
 
 void perf_udp(struct perf_run *run)
 {
 	struct perf_job *job = &run->job;
-	const char *why;
 	int fd = -1;
 
 	if (job->target == 0) {
 		if (job->rank == 0)
-			perf_report_skip(&run->report, "udp", "ping-pong", 8, "needs 2 ranks");
+			skip(run, LEAST, "needs 2 ranks");
 		return;
 	}
 	tick_every(1);
@@ -200,10 +240,7 @@ void perf_udp(struct perf_run *run)
 		fd = open_echo(job->board);
 	perf_sync();
 	if (job->rank == 0) {
-		perf_report_progress(&run->report, "udp", "ping-pong", 8);
-		why = drive(run);
-		if (why != NULL)
-			perf_report_skip(&run->report, "udp", "ping-pong", 8, why);
+		skip(run, LEAST, drive(run));
 	} else if (fd >= 0) {
 		echo(fd);
 		close(fd);

@@ -2,7 +2,7 @@
 # Unit tests of the library: with ASan and UBSan, and what has threads with TSan too.
 
 LIB := $(TOP)/lib
-LIB_TESTS := test_lib_boot test_lib_queue test_lib_ga test_lib_gma test_lib_queue_tsan \
+LIB_TESTS := test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma test_lib_queue_tsan \
 	test_lib_gma_tsan test_lib_steps test_lib_header
 
 TESTS += $(LIB_TESTS)
@@ -15,13 +15,18 @@ LIB_HEADERS := $(wildcard $(LIB)/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/
 LIB_FILES := $(wildcard $(LIB)/*.c)
 LIB_DEVICE := -Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=mmap,--wrap=munmap
 
-test_lib_boot: test_lib_boot.c $(LIB)/boot.c
+BOOT_FILES := $(addprefix $(LIB)/,boot.c settings.c nodes.c placement.c key.c plan.c names.c pmix.c parts.c)
+test_lib_boot: test_lib_boot.c $(BOOT_FILES)
+# An engine that is played: pmix.h is in Debian's libpmix-dev.
+test_lib_launch: test_lib_launch.c $(BOOT_FILES)
+test_lib_launch: LIB_CFLAGS += $(shell pkg-config --cflags-only-I pmix) \
+	-Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlerror
 test_lib_queue test_lib_queue_tsan: test_lib_queue.c
 test_lib_ga: test_lib_ga.c $(LIB_FILES)
 test_lib_gma test_lib_gma_tsan: test_lib_gma.c $(LIB_FILES)
 test_lib_ga test_lib_gma test_lib_gma_tsan: LIB_CFLAGS += $(LIB_DEVICE)
 
-test_lib_boot test_lib_queue test_lib_ga test_lib_gma: $(LIB_HEADERS)
+test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
 
 test_lib_queue_tsan test_lib_gma_tsan: $(LIB_HEADERS)
@@ -38,7 +43,7 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 
 # The middle layer on a played basic layer.  A family adds its test to MIDDLE_TESTS (and
 # its name with _tsan to MIDDLE_TSAN).
-LIB_BASIC := $(addprefix $(LIB)/,boot.c init.c reset.c mem.c local.c gma.c event.c)
+LIB_BASIC := $(BOOT_FILES) $(addprefix $(LIB)/,init.c reset.c mem.c local.c gma.c event.c)
 LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_FILES))
 FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c \
 	$(HERE)/fake_effect.c

@@ -962,9 +962,13 @@ static void flaps(void *arg)
 TEST(chan__flaps)
 {
 	uint64_t rounds = long_run() ? 60 : 6;
-	struct fake_acp f = { .ranks = 3, .speed = 20, .heap_size = 8 << 20 };
+	int run;
 
-	fake_run(&f, flaps, &rounds);
+	for (run = 0; run < 10; run++) {
+		struct fake_acp f = { .ranks = 3, .speed = 20, .heap_size = 8 << 20 };
+
+		fake_run(&f, flaps, &rounds);
+	}
 }
 
 TEST_MAIN

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The engine that started this process, if it speaks PMIx: Open MPI's mpirun,
+ * prterun, Slurm's srun --mpi=pmix, and others.
+ *
+ * libpmix is loaded when it is needed, so that the library runs without it.
+ * What is asked of the engine: who is this process, which nodes are there and
+ * who is on them (the engine has given each node the whole map already, so
+ * that asking costs no message), one text from rank 0 to all, and word of
+ * ranks that fail.  Barriers are not its business: those of the kernel module
+ * come with the job, and need neither a process of the engine nor its network.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "boot.h"
+#include "libacp.h"
+
+#define SONAME		"libpmix.so.2"
+#define NAMESPACE	"PMIX_NAMESPACE"	/* the engine's name of the job */
+
+bool libacp_pmix_there(void)
+{
+	return getenv(NAMESPACE) != NULL;
+}
+
+#if __has_include(<pmix.h>)
+#include <pmix.h>
+
+/* The functions of libpmix that are used, and their types. */
+#define FUNCTIONS(F) \
+	F(PMIx_Init) F(PMIx_Finalize) F(PMIx_Abort) F(PMIx_Put) F(PMIx_Commit) F(PMIx_Get) \
+	F(PMIx_Fence_nb) F(PMIx_Resolve_nodes) F(PMIx_Resolve_peers) \
+	F(PMIx_Register_event_handler) F(PMIx_Deregister_event_handler) F(PMIx_Error_string)
+
+#define FUNCTION_POINTER(name) __typeof__(&name) name;
+
+static struct { FUNCTIONS(FUNCTION_POINTER) } pmix;
+static pmix_proc_t self;
+static uint32_t openings;	/* so far: names what is shared by the latest */
+
+/* ---- Loading ---- */
+
+#define FIND(name) \
+	if (result == 0 && !(pmix.name = (__typeof__(pmix.name))dlsym(library, #name))) { \
+		libacp_error("no " #name " in " SONAME ", which is too old"); \
+		result = -1; \
+	}
+
+/* Once; it stays, since threads of its own may be in it. */
+static int load(void)
+{
+	static bool loaded;
+	void *library;
+	int result = 0;
+
+	if (loaded)
+		return 0;
+	library = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		libacp_error("the engine that started this process speaks PMIx (" NAMESPACE
+			     " is set), but " SONAME " is missing (Debian: libpmix2): %s", dlerror());
+		return -1;
+	}
+	FUNCTIONS(FIND)
+	loaded = result == 0;
+	return result;
+}
+
+static int failed_to(const char *what, pmix_status_t status)
+{
+	libacp_error("PMIx: cannot %s: %s", what, pmix.PMIx_Error_string(status));
+	return -1;
+}
+
+static void name_proc(pmix_proc_t *proc, pmix_rank_t rank)
+{
+	memset(proc, 0, sizeof(*proc));
+	memcpy(proc->nspace, self.nspace, sizeof(proc->nspace));
+	proc->rank = rank;
+}
+
+/* ---- This process ---- */
+
+static int get_size(uint32_t *nprocs)
+{
+	pmix_value_t *value = NULL;
+	pmix_status_t status;
+	pmix_proc_t all;
+
+	name_proc(&all, PMIX_RANK_WILDCARD);
+	status = pmix.PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value);
+	if (status != PMIX_SUCCESS)
+		return failed_to("get the number of ranks", status);
+	*nprocs = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
+	free(value);
+	if (*nprocs && *nprocs <= ACP_RANKS_MAX && self.rank < *nprocs)
+		return 0;
+	libacp_error("PMIx: rank %u of %u ranks is not possible", self.rank, *nprocs);
+	return -1;
+}
+
+int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
+{
+	pmix_status_t status;
+
+	if (load() < 0)
+		return -1;
+	status = pmix.PMIx_Init(&self, NULL, 0);
+	if (status != PMIX_SUCCESS)
+		return failed_to("meet the engine that started this process", status);
+	openings++;
+	if (get_size(nprocs) < 0) {
+		libacp_pmix_close();
+		return -1;
+	}
+	*rank = self.rank;
+	return 0;
+}
+
+void libacp_pmix_close(void)
+{
+	pmix.PMIx_Finalize(NULL, 0);
+}
+
+/* FNV-1a, of the namespace and then of the key. */
+uint32_t libacp_pmix_job(const uint8_t key[16])
+{
+	uint32_t hash = 2166136261u;
+	size_t i;
+
+	for (i = 0; self.nspace[i]; i++)
+		hash = (hash ^ (uint8_t)self.nspace[i]) * 16777619u;
+	for (i = 0; i < 16; i++)
+		hash = (hash ^ key[i]) * 16777619u;
+	return hash ? hash : 1;
+}
+
+/* ---- The map ---- */
+
+/* The names between commas of a text, which becomes names[0]. */
+static char **split(char *text, uint32_t *count)
+{
+	char **names, *p;
+
+	*count = 1;
+	for (p = text; *p; p++)
+		*count += *p == ',';
+	names = calloc(*count, sizeof(*names));
+	if (!names)
+		return NULL;
+	for (*count = 0; (p = strsep(&text, ","));)
+		names[(*count)++] = p;
+	return names;
+}
+
+/* Put the ranks of one node where they are: how many there are, or -1. */
+static int64_t place_node(const char *name, uint32_t node, uint32_t *nodes, uint32_t nprocs)
+{
+	pmix_proc_t *procs = NULL;
+	size_t count = 0, i;
+	pmix_status_t status;
+	bool good = true;
+
+	status = pmix.PMIx_Resolve_peers(name, self.nspace, &procs, &count);
+	if (status == PMIX_ERR_NOT_FOUND)
+		return 0;
+	if (status != PMIX_SUCCESS)
+		return failed_to("get the ranks of a node", status);
+	for (i = 0; i < count && good; i++) {
+		good = procs[i].rank < nprocs && nodes[procs[i].rank] == UINT32_MAX;
+		if (good)
+			nodes[procs[i].rank] = node;
+	}
+	free(procs);
+	if (good)
+		return (int64_t)count;
+	libacp_error("PMIx: the ranks of node %s make no sense", name);
+	return -1;
+}
+
+/* Leave out nodes without ranks; false if there is something wrong. */
+static bool place_all(uint32_t nprocs, char **names, uint32_t *count, uint32_t *nodes)
+{
+	uint32_t total = 0, used = 0, i;
+
+	memset(nodes, 0xff, nprocs * sizeof(*nodes));
+	for (i = 0; i < *count; i++) {
+		int64_t ranks = place_node(names[i], used, nodes, nprocs);
+
+		if (ranks < 0)
+			return false;
+		if (ranks)
+			names[used++] = names[i];
+		total += (uint32_t)ranks;
+	}
+	*count = used;
+	if (total == nprocs)
+		return true;
+	libacp_error("PMIx: only %u of %u ranks are on a node", total, nprocs);
+	return false;
+}
+
+int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **nodes)
+{
+	char *text = NULL;
+	pmix_status_t status = pmix.PMIx_Resolve_nodes(self.nspace, &text);
+
+	*names = NULL;
+	*nodes = NULL;
+	if (status != PMIX_SUCCESS || !text)
+		return failed_to("get the nodes of the job", status);
+	*names = split(text, count);
+	*nodes = malloc(nprocs * sizeof(**nodes));
+	if (!*names)
+		free(text);
+	if (!*names || !*nodes) {
+		libacp_error("no memory for the map of the ranks");
+		return -1;
+	}
+	return place_all(nprocs, *names, count, *nodes) ? 0 : -1;
+}
+
+/* ---- One text for all ---- */
+
+/* Of the fence that all ranks meet in; its end may come when nobody waits any more. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	uintptr_t number;	/* of the latest */
+	bool done;
+	pmix_status_t status;
+} fence = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
+
+static void fence_ended(pmix_status_t status, void *number)
+{
+	pthread_mutex_lock(&fence.lock);
+	if ((uintptr_t)number == fence.number) {
+		fence.done = true;
+		fence.status = status;
+		pthread_cond_signal(&fence.ended);
+	}
+	pthread_mutex_unlock(&fence.lock);
+}
+
+/* Until the fence has ended; ETIMEDOUT if it does not. */
+static int await_fence(uint32_t timeout_ms)
+{
+	struct timespec until;
+	int error = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&fence.lock);
+	while (!fence.done && error != ETIMEDOUT)
+		error = pthread_cond_clockwait(&fence.ended, &fence.lock, CLOCK_MONOTONIC, &until);
+	error = fence.done ? 0 : ETIMEDOUT;
+	pthread_mutex_unlock(&fence.lock);
+	return error;
+}
+
+/* All ranks come here, and what they put goes to every node. */
+static int meet(uint32_t timeout_ms)
+{
+	pmix_info_t collect;
+	pmix_status_t status;
+
+	memset(&collect, 0, sizeof(collect));
+	strcpy(collect.key, PMIX_COLLECT_DATA);
+	collect.value.type = PMIX_BOOL;
+	collect.value.data.flag = true;
+	pthread_mutex_lock(&fence.lock);
+	fence.number++;
+	fence.done = false;
+	pthread_mutex_unlock(&fence.lock);
+	status = pmix.PMIx_Fence_nb(NULL, 0, &collect, 1, fence_ended, (void *)fence.number);
+	if (status == PMIX_OPERATION_SUCCEEDED)
+		return 0;
+	if (status != PMIX_SUCCESS)
+		return failed_to("meet the other ranks", status);
+	if (await_fence(timeout_ms)) {
+		libacp_error("not all ranks called acp_init within %u ms (ACP_INIT_TIMEOUT)",
+			     timeout_ms);
+		return -1;
+	}
+	return fence.status == PMIX_SUCCESS ? 0 : failed_to("meet the other ranks", fence.status);
+}
+
+static int put(const char *key, char *text)
+{
+	pmix_value_t value;
+	pmix_status_t status;
+
+	memset(&value, 0, sizeof(value));
+	value.type = PMIX_STRING;
+	value.data.string = text;
+	status = pmix.PMIx_Put(PMIX_GLOBAL, key, &value);
+	if (status == PMIX_SUCCESS)
+		status = pmix.PMIx_Commit();
+	return status == PMIX_SUCCESS ? 0 : failed_to("tell the other ranks", status);
+}
+
+static char *get(const char *key)
+{
+	pmix_value_t *value = NULL;
+	pmix_status_t status;
+	pmix_proc_t first;
+	char *text = NULL;
+
+	name_proc(&first, 0);
+	status = pmix.PMIx_Get(&first, key, NULL, 0, &value);
+	if (status == PMIX_SUCCESS && value->type == PMIX_STRING)
+		text = value->data.string;
+	if (status == PMIX_SUCCESS)
+		free(value);
+	if (!text)
+		failed_to("get what rank 0 tells", status);
+	return text;
+}
+
+int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms)
+{
+	char key[32];
+	int result = 0;
+
+	/* A process may be a rank more than once. */
+	snprintf(key, sizeof(key), "acp.plan.%u", openings);
+	if (rank == 0)
+		result = put(key, *text ? *text : "");
+	if (result == 0)
+		result = meet(timeout_ms);
+	if (result == 0 && rank != 0) {
+		*text = get(key);
+		result = *text ? 0 : -1;
+	}
+	return result;
+}
+
+/* ---- Failures ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t registered;
+	void (*failed)(void);
+	bool answered, good;
+	size_t id;
+} watch = { .lock = PTHREAD_MUTEX_INITIALIZER, .registered = PTHREAD_COND_INITIALIZER };
+
+/* In libpmix's thread: nothing of libpmix may be called. */
+static void event(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
+		  size_t ninfo, pmix_info_t *results, size_t nresults,
+		  pmix_event_notification_cbfunc_fn_t done, void *data)
+{
+	(void)id, (void)status, (void)source, (void)info, (void)ninfo;
+	(void)results, (void)nresults;
+	pthread_mutex_lock(&watch.lock);
+	if (watch.failed)
+		watch.failed();
+	pthread_mutex_unlock(&watch.lock);
+	if (done)
+		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
+}
+
+static void registered(pmix_status_t status, size_t id, void *data)
+{
+	(void)data;
+	pthread_mutex_lock(&watch.lock);
+	watch.answered = true;
+	watch.good = status == PMIX_SUCCESS;
+	watch.id = id;
+	pthread_cond_signal(&watch.registered);
+	pthread_mutex_unlock(&watch.lock);
+}
+
+/* Without an answer, or if the engine knows no events, nobody is told; the job runs all the same. */
+static void start_watching(void)
+{
+	static pmix_status_t codes[] = {
+		PMIX_ERR_PROC_REQUESTED_ABORT, PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_ERR_PROC_ABORTED,
+		PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_EXIT_NONZERO_TERM, PMIX_ERR_JOB_ABORTED,
+		PMIX_ERR_LOST_CONNECTION, PMIX_EVENT_NODE_DOWN, PMIX_EVENT_NODE_OFFLINE,
+	};
+	pmix_status_t status;
+
+	watch.answered = false;
+	status = pmix.PMIx_Register_event_handler(codes, sizeof(codes) / sizeof(codes[0]), NULL, 0,
+						  event, registered, NULL);
+	pthread_mutex_lock(&watch.lock);
+	while (status == PMIX_SUCCESS && !watch.answered)
+		pthread_cond_wait(&watch.registered, &watch.lock);
+	pthread_mutex_unlock(&watch.lock);
+}
+
+void libacp_pmix_watch(void (*failed)(void))
+{
+	pthread_mutex_lock(&watch.lock);
+	watch.failed = failed;
+	pthread_mutex_unlock(&watch.lock);
+	if (failed) {
+		start_watching();
+	} else if (watch.good) {
+		watch.good = false;
+		pmix.PMIx_Deregister_event_handler(watch.id, NULL, NULL);
+	}
+}
+
+void libacp_pmix_abort(const char *text)
+{
+	pmix.PMIx_Abort(255, text, NULL, 0);
+}
+
+#else /* without the header of PMIx */
+
+int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
+{
+	(void)rank, (void)nprocs;
+	libacp_error("the engine that started this process speaks PMIx (" NAMESPACE
+		     " is set), but libacp was built without pmix.h (Debian: libpmix-dev): build it with that, or set ACP_RANK");
+	return -1;
+}
+
+void libacp_pmix_close(void)
+{
+}
+
+int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **nodes)
+{
+	(void)nprocs, (void)names, (void)count, (void)nodes;
+	return -1;
+}
+
+int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms)
+{
+	(void)rank, (void)text, (void)timeout_ms;
+	return -1;
+}
+
+uint32_t libacp_pmix_job(const uint8_t key[16])
+{
+	(void)key;
+	return 1;
+}
+
+void libacp_pmix_watch(void (*failed)(void))
+{
+	(void)failed;
+}
+
+void libacp_pmix_abort(const char *text)
+{
+	(void)text;
+}
+#endif

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Global memory access: copies, atomics, completion. See acp_copy(3).
+
+An access is issued and returns a handle, an int; it is complete some time later. Until then its source must not be
+changed and its destination not be read. Issuing waits only while 48 accesses are outstanding, for the oldest one.
+The argument order says when the access may start: NULL at once (the default), a handle after that access and all before
+it, ALL after all before it, CONT after the one before it in the same direction, without waiting for an answer.
+If an access fails, those that wait for it fail, too; that is said by complete().
+
+dst and src are global addresses (int) of any ranks. Atomics change the word of 4 or 8 bytes at src and store its former
+value at dst; both must be aligned. Threads: all functions may be called by any of them.
+"""
+import collections
+import threading
+
+from .binding import Error, lib, number
+
+NULL = 0                    # as an order: at once
+ALL = -1                    # all accesses before
+CONT = -2                   # in the same direction, without overtaking
+PENDING, UNKNOWN = 101, 100  # ACPX_EPENDING, ACPX_EUNKNOWN
+MOST = 48                   # issued and not looked at: less than the least ACP_QUEUE_DEPTH, that statuses are kept for
+
+
+class AccessError(Exception):
+    """Accesses failed: status and text of the first one, its handle; failures: all (handle, status) that are known."""
+
+    def __init__(self, failures):
+        self.failures = failures
+        self.handle, self.status = failures[0]
+        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        super().__init__(f"access {self.handle}: {strerror(self.status)}{more}")
+
+
+class Outstanding:
+    """Handles whose status was not asked for yet, oldest first; and what failed among those that were."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.handles = collections.deque()
+        self.failures = []
+
+    def clear(self):
+        with self.lock:
+            self.handles.clear()
+            self.failures.clear()
+
+    def issue(self, function, *arguments):
+        """Call a function that returns a handle, and remember it."""
+        with self.lock:
+            if len(self.handles) >= MOST:
+                self.look(wait=True)
+            handle = function(*arguments)
+            if handle == NULL:
+                raise Error("the process is not a rank (any more)")
+            if not handle & 1:              # else the caller has done it already
+                self.handles.append(handle)
+            return handle
+
+    def look(self, wait=False, upto=None):
+        """With the lock: ask for the status of those that are complete. wait: of one at least."""
+        if wait:
+            lib.acp_complete(self.handles[0])
+        while self.handles and (upto is None or self.handles[0] <= upto):
+            status = lib.acpx_status(self.handles[0])
+            if status == PENDING:
+                break
+            handle = self.handles.popleft()
+            if status:
+                self.failures.append((handle, status))
+
+    def failed(self):
+        """What failed and was not told, when all are complete."""
+        with self.lock:
+            self.look()
+            return list(self.failures)
+
+    def settle(self, handle):
+        """After waiting for a handle: raise if it or one before it has failed."""
+        with self.lock:
+            self.look(upto=None if handle == ALL else handle)
+            mine = [f for f in self.failures if handle == ALL or f[0] <= handle]
+            self.failures = [f for f in self.failures if f not in mine]
+        if mine:
+            raise AccessError(mine)
+
+
+outstanding = Outstanding()
+
+
+def _order(order):
+    return order if order in (ALL, CONT) else number(order, 63, "order")
+
+
+def copy(dst, src, size, order=NULL):
+    """Copy size bytes (0 to 2^62) from src to dst. Returns a handle."""
+    return outstanding.issue(lib.acp_copy, number(dst, 64, "dst"), number(src, 64, "src"), number(size, 63, "size"),
+                             _order(order))
+
+
+def _atomic(name, bits, what):
+    function = getattr(lib, f"acp_{name}")
+
+    def atomic(dst, src, value, order=NULL):
+        return outstanding.issue(function, number(dst, 64, "dst"), number(src, 64, "src"),
+                                 number(value, bits, "value"), _order(order))
+    atomic.__name__ = atomic.__qualname__ = name
+    atomic.__doc__ = f"{what} of the {bits // 8} bytes at src, former value to dst. Returns a handle."
+    return atomic
+
+
+def _compare(name, bits):
+    function = getattr(lib, f"acp_{name}")
+
+    def atomic(dst, src, oldval, newval, order=NULL):
+        return outstanding.issue(function, number(dst, 64, "dst"), number(src, 64, "src"),
+                                 number(oldval, bits, "oldval"), number(newval, bits, "newval"), _order(order))
+    atomic.__name__ = atomic.__qualname__ = name
+    atomic.__doc__ = (f"Set the {bits // 8} bytes at src to newval if they are oldval; former value to dst. "
+                      "Returns a handle.")
+    return atomic
+
+
+cas4, cas8 = _compare("cas4", 32), _compare("cas8", 64)
+swap4, swap8 = _atomic("swap4", 32, "Replacement"), _atomic("swap8", 64, "Replacement")
+add4, add8 = _atomic("add4", 32, "Addition modulo 2^32"), _atomic("add8", 64, "Addition modulo 2^64")
+xor4, xor8 = _atomic("xor4", 32, "Exclusive or"), _atomic("xor8", 64, "Exclusive or")
+or4, or8 = _atomic("or4", 32, "Or"), _atomic("or8", 64, "Or")
+and4, and8 = _atomic("and4", 32, "And"), _atomic("and8", 64, "And")
+
+
+def complete(handle=ALL):
+    """Wait until that access and all before it are complete. Raises AccessError if any of them failed that no call has
+    raised it for. A node that does not answer is waited for ACP_TIMEOUT milliseconds."""
+    handle = handle if handle in (ALL, CONT) else number(handle, 63, "handle")
+    lib.acp_complete(handle)
+    outstanding.settle(ALL if handle == CONT else handle)
+
+
+def inquire(handle=ALL):
+    """Whether that access and all before it are complete; does not wait, and does not raise what failed."""
+    return lib.acp_inquire(handle if handle in (ALL, CONT) else number(handle, 63, "handle")) == 0
+
+
+def status(handle):
+    """How an access ended: 0, or a number that strerror() explains; 101: not complete yet."""
+    return lib.acpx_status(number(handle, 63, "handle"))
+
+
+def strerror(number_):
+    """What a status means, in English."""
+    return lib.acpx_strerror(number_).decode()

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""libacp as ctypes sees it. Each call releases the interpreter's lock."""
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+
+LIBRARY = "libacp.so.1"
+
+
+class Error(OSError):
+    """A call of the library failed. errno says why, where the manual page names errors; else it is None."""
+
+
+GA = KEY = c_uint64
+HANDLE = c_int64
+
+PROTOTYPES = {
+    "acp_init": (c_int, [POINTER(c_int), POINTER(POINTER(c_char_p))]),
+    "acp_finalize": (c_int, []),
+    "acp_reset": (c_int, [c_int]),
+    "acp_abort": (None, [c_char_p]),
+    "acp_sync": (c_int, []),
+    "acp_rank": (c_int, []),
+    "acp_procs": (c_int, []),
+    "acp_colors": (c_int, []),
+    "acp_query_starter_ga": (GA, [c_int]),
+    "acp_unregister_memory": (c_int, [KEY]),
+    "acp_query_ga": (GA, [KEY, c_void_p]),
+    "acp_query_address": (c_void_p, [GA]),
+    "acp_query_rank": (c_int, [GA]),
+    "acp_query_color": (c_int, [GA]),
+    "acp_copy": (HANDLE, [GA, GA, c_size_t, HANDLE]),
+    "acp_complete": (None, [HANDLE]),
+    "acp_inquire": (c_int, [HANDLE]),
+    "acpx_register_memory": (KEY, [c_void_p, c_size_t, c_int, c_uint]),
+    "acpx_query_heap_ga": (GA, [c_int]),
+    "acpx_starter_size": (c_size_t, []),
+    "acpx_heap_size": (c_size_t, []),
+    "acpx_status": (c_int, [HANDLE]),
+    "acpx_strerror": (c_char_p, [c_int]),
+    "acpx_set_error_mode": (c_int, [c_int]),
+    "acpx_peer_state": (c_int, [c_int]),
+    "acpx_query_node": (c_int, [c_int]),
+    "acp_cas4": (HANDLE, [GA, GA, c_uint32, c_uint32, HANDLE]),
+    "acp_cas8": (HANDLE, [GA, GA, c_uint64, c_uint64, HANDLE]),
+}
+for _name in ("swap", "add", "xor", "or", "and"):
+    PROTOTYPES[f"acp_{_name}4"] = (HANDLE, [GA, GA, c_uint32, HANDLE])
+    PROTOTYPES[f"acp_{_name}8"] = (HANDLE, [GA, GA, c_uint64, HANDLE])
+
+
+def load():
+    library = ctypes.CDLL(LIBRARY, use_errno=True)
+    for name, (result, arguments) in PROTOTYPES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+lib = load()
+
+
+def failed(what):
+    """The exception for a call that failed just now, with its errno if it has set one."""
+    number = ctypes.get_errno()
+    return Error(number, f"{what}: {os.strerror(number)}") if number else Error(f"{what} failed")
+
+
+def check(what, result):
+    """Pass on the result of a call that is negative if it failed."""
+    if result < 0:
+        raise failed(what)
+    return result
+
+
+def number(value, bits, what):
+    """An int that a C type of so many bits can hold; ctypes would cut off the rest."""
+    value = value.__index__()
+    if not 0 <= value < 1 << bits:
+        raise ValueError(f"{what} must be from 0 to {(1 << bits) - 1}, not {value}")
+    return value
+
+
+def signed(value, what):
+    """A number for a C int."""
+    value = value.__index__()
+    if not -(1 << 31) <= value < 1 << 31:
+        raise ValueError(f"{what} {value} is no rank or color")
+    return value

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""What the Python package does as a rank of a job of four on two nodes; see selftests/cluster/python."""
+import array
+import errno
+import gc
+import sys
+import threading
+import time
+
+import numpy
+import pyacp as acp
+
+
+def raised(exception, function, *arguments):
+    """The exception that a call must raise."""
+    try:
+        function(*arguments)
+    except exception as e:
+        return e
+    raise AssertionError(f"{function.__name__} did not raise {exception.__name__}")
+
+
+def starter_memory_is_seen_by_all(me, right):
+    board = acp.starter().cast("Q")
+    assert len(board) == acp.starter_size() // 8 and not any(board), "not zero"
+    board[0] = 1000 + me
+    acp.sync()
+    acp.complete(acp.copy(acp.starter_ga(me) + 8, acp.starter_ga(right), 8))
+    assert board[1] == 1000 + right, board[1]
+    own = acp.view(acp.starter_ga(me) + 8, 8)
+    assert own.cast("Q")[0] == 1000 + right and not own.readonly
+    raised(LookupError, acp.view, acp.starter_ga(me), acp.starter_size() + 4096 * 1000)
+
+
+def atomics_do_as_in_c(me, right):
+    board, here, there = acp.starter().cast("Q"), acp.starter_ga(me), acp.starter_ga(right)
+    acp.sync()
+    board[16] = 0xf0
+    acp.sync()
+    for function, value, now in [(acp.add8, 0x0f, 0xff), (acp.xor8, 0x0f, 0xf0), (acp.or8, 1, 0xf1), (acp.and8, 1, 1),
+                                 (acp.swap8, 2 ** 64 - 1, 2 ** 64 - 1), (acp.add8, 3, 2), (acp.add4, 4, 6),
+                                 (acp.xor4, 1, 7), (acp.or4, 8, 15), (acp.and4, 9, 9), (acp.swap4, 5, 5)]:
+        acp.complete(function(here + 136, there + 128, value))
+        acp.complete(acp.copy(here + 144, there + 128, 8))
+        assert board[18] == now, (function.__name__, board[18])
+    acp.complete(acp.cas8(here + 136, there + 128, 4, 77))
+    assert board[17] == 5
+    acp.complete(acp.cas4(here + 136, there + 128, 5, 78))
+    acp.complete(acp.copy(here + 144, there + 128, 8))
+    assert board[18] == 78, board[18]
+    raised(ValueError, acp.add4, here, there, 2 ** 32)
+    raised(ValueError, acp.copy, here, there, -1)
+    acp.sync()
+
+
+def arrays_are_registered_without_copies(me, right):
+    board, here = acp.starter().cast("Q"), acp.starter_ga(me)
+    mine = numpy.full((300, 100), float(me))
+    with acp.register(mine) as memory:
+        assert memory.nbytes == mine.nbytes and acp.query_rank(memory.ga) == me
+        board[20] = memory.ga
+        acp.sync()
+        acp.complete(acp.copy(here + 168, acp.starter_ga(right) + 160, 8))
+        halo = numpy.zeros(100)
+        with acp.register(halo) as row:
+            acp.complete(acp.copy(row.ga, board[21] + 299 * 800, 800))
+            assert (halo == right).all(), halo
+        acp.sync()
+        acp.complete(acp.copy(board[21], memory.ga_at(800), 800))       # my second row, their first
+        acp.sync()
+        assert (mine[0] == (me - 1) % acp.procs()).all() and (mine[1] == me).all()
+        raised(IndexError, memory.ga_at, mine.nbytes + 1)
+    raised((BufferError, ValueError), acp.register, mine[:, 1])
+    raised((BufferError, ValueError), acp.register, b"not writable")
+    with acp.register(b"read only", 0, acp.READ | acp.READ_ONLY) as text:
+        acp.complete(acp.copy(here + 800, text.ga, 9))
+    assert bytes(acp.starter()[800:809]) == b"read only"
+    assert raised(acp.Error, acp.register, bytearray(0)).errno == errno.EINVAL
+
+
+def memory_stays_while_registered(me, right):
+    data = bytearray(b"x" * 5000)
+    memory = acp.register(data)
+    raised(BufferError, data.extend, b"more")
+    del data
+    ga = memory.ga
+    del memory
+    gc.collect()
+    bytearray(b"y" * 5000)
+    acp.complete(acp.copy(acp.starter_ga(me) + 256, ga + 4999, 1))
+    assert acp.starter()[256] == ord("x")
+    with acp.register(array.array("i", range(10))) as numbers:
+        assert acp.view(numbers.ga, 40).cast("i")[9] == 9
+        kept = numbers.buffer
+    kept.append(10)
+    numbers.unregister()            # a second time: nothing
+
+
+def failures_are_exceptions(me, right):
+    here, there = acp.starter_ga(me), acp.starter_ga(right)
+    acp.complete(acp.copy(there + 512, here, 8))
+    beyond = acp.copy(here + 520, there + acp.starter_size() + 2 ** 20, 8)
+    error = raised(acp.AccessError, acp.complete, beyond)
+    assert error.handle == beyond and error.status == 4 and acp.status(beyond) == 4, error
+    assert "access" in str(error) and acp.strerror(4) in str(error)
+    acp.complete()                  # told once
+    for _ in range(200):            # more than are kept at a time
+        acp.copy(here + 520, there + acp.starter_size() + 2 ** 20, 8)
+    error = raised(acp.AccessError, acp.complete)
+    assert len(error.failures) == 200 and {s for _, s in error.failures} == {4}, error.failures
+    waits = acp.copy(here + 520, there + 512, 8, acp.copy(here, there + 2 ** 30, 8))
+    raised(acp.AccessError, acp.complete, waits)
+    assert acp.status(waits) == 12 and acp.inquire(waits)
+
+
+def others_run_while_one_waits(me, right):
+    ticks, stop = [0], threading.Event()
+
+    def tick():
+        while not stop.is_set():
+            ticks[0] += 1
+            time.sleep(0.01)
+    thread = threading.Thread(target=tick)
+    acp.sync()
+    if me == 0:
+        time.sleep(1)               # the others are in the barrier
+    else:
+        thread.start()
+    acp.sync()
+    stop.set()
+    assert me == 0 or ticks[0] > 10, ticks
+    if me:
+        thread.join()
+
+
+def ranks_change_places(me, right):
+    acp.register(bytearray(100))
+    acp.reset(right)
+    assert acp.rank() == right and not any(acp.starter())
+    acp.sync()
+
+
+def main():
+    with acp.job():
+        me, right = acp.rank(), (acp.rank() + 1) % acp.procs()
+        assert acp.procs() == 4 and acp.node(3) == 1 and acp.peer_state(me) == 1 and acp.colors() == 1
+        raised(ValueError, acp.starter_ga, 4)
+        for test in (starter_memory_is_seen_by_all, atomics_do_as_in_c, arrays_are_registered_without_copies,
+                     memory_stays_while_registered, failures_are_exceptions, others_run_while_one_waits,
+                     ranks_change_places):
+            test(me, right)
+            acp.sync()
+            print(test.__name__, flush=True)
+        view = numpy.frombuffer(acp.starter(), dtype=numpy.uint8)
+        view[0] = 1
+    assert not view.any(), "a view of what is gone shows something"
+    raised(acp.Error, acp.rank)
+    raised(acp.Error, acp.register, bytearray(10))
+    assert sys.argv[1:] == ["kept"], sys.argv
+    print("left", flush=True)
+
+
+main()

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What MPI's one-sided communication takes, to compare acp_perf's figures with.
+ *
+ *	mpicc -O2 -o mpi_access mpi_access.c
+ *	mpirun -np 2 ./mpi_access OPERATION:SIZE:ITERATIONS...		put, get, add (8 bytes)
+ *
+ * Rank 0 accesses the memory of rank 1 and waits until that is complete there (MPI_Win_flush);
+ * rank 1 is in a barrier meanwhile. Rank 0 prints "result OPERATION SIZE MICROSECONDS", the
+ * median; or, if the data is not what it must be, that it is wrong.
+ */
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WARM_UP	50
+#define MOST	(1 << 20)	/* bytes */
+
+struct access {
+	char name[4];
+	unsigned int size, n;
+};
+
+static int rank;
+static unsigned char *shared, mine[MOST];
+static MPI_Win win;
+
+static void access_once(const struct access *a)
+{
+	static const uint64_t one = 1;
+
+	if (a->name[0] == 'p')
+		MPI_Put(mine, (int)a->size, MPI_BYTE, 1, 0, (int)a->size, MPI_BYTE, win);
+	else if (a->name[0] == 'g')
+		MPI_Get(mine, (int)a->size, MPI_BYTE, 1, 0, (int)a->size, MPI_BYTE, win);
+	else
+		MPI_Fetch_and_op(&one, mine, MPI_UINT64_T, 1, 0, MPI_SUM, win);
+	MPI_Win_flush(1, win);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(const struct access *a)
+{
+	double *sample = calloc(a->n, sizeof(*sample)), begin, result;
+	unsigned int i;
+
+	if (sample == NULL)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	for (i = 0; i < WARM_UP; i++)
+		access_once(a);
+	for (i = 0; i < a->n; i++) {
+		begin = MPI_Wtime();
+		access_once(a);
+		sample[i] = 1e6 * (MPI_Wtime() - begin);
+	}
+	qsort(sample, a->n, sizeof(*sample), compare);
+	result = sample[a->n / 2];
+	free(sample);
+	return result;
+}
+
+static bool all_are(const unsigned char *byte, unsigned int size, unsigned char value)
+{
+	while (size-- > 0)
+		if (byte[size] != value)
+			return false;
+	return true;
+}
+
+/* Of the rank that has the destination: is it what the accesses make of 0 there and 0xa5 here? */
+static bool right(const struct access *a)
+{
+	uint64_t count;
+
+	if (a->name[0] == 'p')
+		return rank == 0 || all_are(shared, a->size, 0xa5);
+	if (a->name[0] == 'g')
+		return rank == 1 || all_are(mine, a->size, 0);
+	memcpy(&count, rank == 0 ? mine : shared, sizeof(count));
+	return count == a->n + WARM_UP - (rank == 0);
+}
+
+static void measure(const struct access *a)
+{
+	double result = 0;
+	int good, all;
+
+	memset(mine, 0xa5, a->size);
+	memset(shared, 0, a->size);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock_all(0, win);
+	if (rank == 0)
+		result = median(a);
+	MPI_Win_unlock_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
+	good = right(a);
+	MPI_Win_unlock(rank, win);
+	MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	if (rank == 0 && all)
+		printf("result %s %u %.3f\n", a->name, a->size, result);
+	else if (rank == 0)
+		printf("%s of %u bytes: WRONG\n", a->name, a->size);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct access a;
+	int i;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Win_allocate(MOST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &win);
+	for (i = 1; i < argc; i++) {
+		if (sscanf(argv[i], "%3[a-z]:%u:%u", a.name, &a.size, &a.n) != 3 ||
+		    strchr("pga", a.name[0]) == NULL || a.size < 8 || a.size > MOST || a.n == 0) {
+			fprintf(stderr, "%s: not understood\n", argv[i]);
+			MPI_Abort(MPI_COMM_WORLD, 2);
+		}
+		measure(&a);
+	}
+	MPI_Win_free(&win);
+	MPI_Finalize();
+	return 0;
+}
