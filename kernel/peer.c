@@ -20,6 +20,7 @@
 #include "netlink.h"
 #include "node.h"
 #include "region.h"
+#include "trace.h"
 #include "udp.h"
 
 #define SEND_BUDGET	64	/* frames built in one go */
@@ -361,6 +362,7 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 		acp_flow_resend(flow, seq, now);
 		peer->traffic.tx_again++;
 		acp_stat_inc(peer->job->node, tx_again);
+		trace_acp_retransmit(peer, seq);
 		__skb_queue_tail(out, skb);
 		budget--;
 	}
@@ -474,6 +476,7 @@ static void flow_failed(struct acp_peer *peer, u8 status)
 		      acp_job_open_limit(peer->job));
 	peer->traffic.failed++;
 	acp_stat_inc(peer->job->node, flows_failed);
+	trace_acp_peer_state(peer, ACP_PEER_LOST, status);
 }
 
 static void flow_restarted(struct acp_peer *peer, u32 epoch_peer, u64 now)
@@ -484,6 +487,7 @@ static void flow_restarted(struct acp_peer *peer, u32 epoch_peer, u64 now)
 	set_open(peer);
 	peer->traffic.restarted++;
 	acp_stat_inc(peer->job->node, flows_restarted);
+	trace_acp_peer_state(peer, ACP_PEER_RESTARTED, ACP_ST_PEER);
 }
 
 static void flow_opened(struct acp_peer *peer)
@@ -491,6 +495,7 @@ static void flow_opened(struct acp_peer *peer)
 	set_open(peer);
 	peer->traffic.opened++;
 	acp_stat_inc(peer->job->node, flows_opened);
+	trace_acp_peer_state(peer, ACP_PEER_OPEN, ACP_ST_OK);
 }
 
 /* ---- the pass over a peer ---- */
@@ -658,6 +663,7 @@ static void pass(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 	if (peer->flow.state == ACP_FLOW_CLOSED &&
 	    (peer->wanted || !acp_peer_idle(peer))) {
 		acp_flow_open(&peer->flow, now);
+		trace_acp_peer_state(peer, ACP_PEER_OPENING, ACP_ST_OK);
 		ask(peer, out);
 	}
 	peer->retry = !transmit(peer, out, now);
@@ -763,6 +769,7 @@ static bool hold(struct acp_peer *peer, struct sk_buff *skb)
 			return false;
 	if (skb_queue_len(&peer->held) >= HELD_MAX) {
 		acp_stat_inc(peer->job->node, drop_held_full);
+		trace_acp_drop(peer->job->node, skb, NULL, ACP_STAT_drop_held_full);
 		return false;
 	}
 	__skb_queue_tail(&peer->held, skb);
@@ -781,11 +788,13 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	spin_unlock(&peer->lock);
 	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.length, cb.tagged);
 	spin_lock(&peer->lock);
-	acp_udp_free(skb);
-	if (verdict == ACP_MALFORMED)
+	if (verdict == ACP_MALFORMED) {
 		acp_stat_inc(peer->job->node, drop_bad_msg);
-	else if (verdict != ACP_REFUSED)
+		trace_acp_drop(peer->job->node, skb, NULL, ACP_STAT_drop_bad_msg);
+	} else if (verdict != ACP_REFUSED) {
 		acp_stat_inc(peer->job->node, rx_frames);
+	}
+	acp_udp_free(skb);
 	if (epoch != peer->flow.epoch || verdict == ACP_PENDING)
 		return;
 	if (verdict == ACP_REFUSED) {
@@ -829,9 +838,11 @@ static void data(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	case ACP_FLOW_DUPLICATE:
 		peer->traffic.rx_duplicates++;
 		acp_stat_inc(peer->job->node, drop_duplicate);
+		trace_acp_drop(peer->job->node, skb, NULL, ACP_STAT_drop_duplicate);
 		break;
 	case ACP_FLOW_FUTURE:
 		acp_stat_inc(peer->job->node, drop_future);
+		trace_acp_drop(peer->job->node, skb, NULL, ACP_STAT_drop_future);
 		break;
 	}
 	kfree_skb(skb);
@@ -912,10 +923,13 @@ static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
 		return;
 	if (!peer->slots || !acp_flow_ack_begin(&peer->flow, &ack, f, map)) {
 		acp_stat_inc(peer->job->node, drop_bad_ack);
+		trace_acp_drop(peer->job->node, NULL, f, ACP_STAT_drop_bad_ack);
 		return;
 	}
-	while ((s = acp_flow_ack_next(&peer->flow, &ack, now)))
+	while ((s = acp_flow_ack_next(&peer->flow, &ack, now))) {
+		trace_acp_ack(peer, ack.pos - 1, now);
 		acked(s, done);
+	}
 	if (acp_flow_ack_end(&peer->flow, &ack, now))
 		acp_stat_inc(peer->job->node, window_marks);
 }
@@ -935,6 +949,7 @@ static bool same_setup(struct acp_peer *peer, const struct acp_frame *f,
 	    be64_to_cpu(h->digest) == job->digest)
 		return true;
 	acp_stat_inc(job->node, drop_mismatch);
+	trace_acp_drop(job->node, NULL, f, ACP_STAT_drop_mismatch);
 	net_warn_ratelimited("acp: job %u: node %u runs another set-up of the job\n", job->id,
 			     peer->node);
 	return false;
@@ -971,6 +986,7 @@ static void hello(struct acp_peer *peer, const struct acp_frame *f,
 	/* Not before a rank has come for good: one that fails may begin the job anew. */
 	if (list_empty(&peer->job->contexts) && f->epoch_src != peer->flow.epoch_peer) {
 		acp_stat_inc(peer->job->node, drop_no_job);
+		trace_acp_drop(peer->job->node, NULL, f, ACP_STAT_drop_no_job);
 		return;
 	}
 	if (!same_setup(peer, f, h)) {
@@ -1016,6 +1032,7 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	verdict = acp_flow_admit(&peer->flow, f, now);
 	if (verdict == ACP_FLOW_DROP) {
 		acp_stat_inc(peer->job->node, drop_bad_epoch);
+		trace_acp_drop(peer->job->node, skb, f, ACP_STAT_drop_bad_epoch);
 		goto drop;
 	}
 	if (verdict & ACP_FLOW_RESTART)

@@ -9,6 +9,7 @@
 #include "queue.h"
 #include "region.h"
 #include "station.h"
+#include "trace.h"
 
 /* ---- making ---- */
 
@@ -86,6 +87,7 @@ static void publish(struct acp_context *ctx)
 			ctx->failed++;
 			acp_stat_inc(ctx->job->node, commands_failed);
 		}
+		trace_acp_complete(ctx, t, cmd->status);
 		/* The status first: pairs with has_failed(). */
 		smp_store_release(&ctx->completed, t);
 		/* Our reads of the command, before it is taken again: pairs with slot_free(). */
@@ -384,6 +386,7 @@ static bool take(struct acp_context *ctx, struct acp_batch *batch)
 	ticket = ctx->taken + 1;
 	cmd = acp_context_cmd(ctx, ticket);
 	status = prepare(ctx, cmd, ticket);
+	trace_acp_submit(ctx, cmd, status);
 	WRITE_ONCE(ctx->taken, ticket);
 	acp_stat_inc(ctx->job->node, commands);
 	if (status) {

@@ -8,6 +8,7 @@
 #include "queue.h"
 #include "region.h"
 #include "station.h"
+#include "trace.h"
 
 #define STOCK_MOST	64		/* items of a processor */
 #define LOCAL_STEP	65536		/* bytes the worker copies before it looks up */
@@ -797,14 +798,17 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 	/* Peers keep to ACP_DELEGATED, but may think that one has ended a bit before we do. */
 	if (cmds && atomic_read(&peer->delegated) + cmds > 2 * ACP_DELEGATED) {
 		acp_stat_inc(f.job->node, drop_busy);
+		trace_acp_drop(f.job->node, skb, NULL, ACP_STAT_drop_busy);
 		return ACP_REFUSED;
 	}
 	if (f.refused || !reserve(&f, needs)) {
 		acp_stat_inc(f.job->node, drop_nomem);
+		trace_acp_drop(f.job->node, skb, NULL, ACP_STAT_drop_nomem);
 		verdict = ACP_REFUSED;
 	} else if (!apply(&f, skb, length, tagged)) {
 		/* Only a message that is alone in its frame can fail so, without effect. */
 		acp_stat_inc(f.job->node, drop_nomem);
+		trace_acp_drop(f.job->node, skb, NULL, ACP_STAT_drop_nomem);
 		verdict = ACP_REFUSED;
 	} else if (f.pending) {
 		verdict = ACP_PENDING;

@@ -21,6 +21,7 @@
 #include <net/udp_tunnel.h>
 #include "demux.h"
 #include "node.h"
+#include "trace.h"
 #include "udp.h"
 
 #define SPARE_MOST	2048	/* bytes of the skb that a peer keeps */
@@ -425,6 +426,7 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	if (acp_job_sealed(job))
 		seal(peer, skb, f);
 	acp_frame_encode(h, f);
+	trace_acp_xmit(peer, f);
 	h->tag = cpu_to_be64(tag_of(job, h, f));
 	peer->traffic.tx_frames++;
 	peer->traffic.tx_bytes += skb->len;
@@ -482,11 +484,13 @@ static bool bulk_right(struct acp_job *job, struct sk_buff *skb, const struct ac
 
 	if ((f->flags & ACP_FRAME_CRC) && !acp_frame_crc(skb->data, &crc)) {
 		acp_stat_inc(job->node, drop_bad_flags);
+		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_flags);
 		return false;
 	}
 	if (job->integrity != ACP_INTEGRITY_CRC32C || payload_right(skb, f, crc))
 		return true;
 	acp_stat_inc(job->node, drop_bad_crc);
+	trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_crc);
 	return false;
 }
 
@@ -508,6 +512,9 @@ static bool opened(struct acp_job *job, const struct acp_peer *peer, struct sk_b
 		acp_stat_inc(job->node, drop_bad_aead);
 	else if (err)
 		acp_stat_inc(job->node, drop_nomem);
+	if (err)
+		trace_acp_drop(job->node, skb, f, err == -EBADMSG ? ACP_STAT_drop_bad_aead :
+								    ACP_STAT_drop_nomem);
 	return !err;
 }
 
@@ -524,6 +531,7 @@ static noinline bool sealed_right(struct acp_job *job, const struct acp_peer *pe
 	/* Who does not know its sender has no use for it: not worth deciphering. */
 	if (!peer && f->type != ACP_FRAME_HELLO) {
 		acp_stat_inc(job->node, drop_bad_epoch);
+		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_epoch);
 		return false;
 	}
 	if (aead != acp_job_sealed(job)) {
@@ -531,18 +539,22 @@ static noinline bool sealed_right(struct acp_job *job, const struct acp_peer *pe
 		if (f->type == ACP_FRAME_HELLO && pskb_may_pull(skb, acp_frame_body(f)))
 			return true;
 		acp_stat_inc(job->node, drop_bad_flags);
+		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_flags);
 		return false;
 	}
 	if (skb->len > MTU_MOST) {
 		acp_stat_inc(job->node, drop_bad_len);
+		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_len);
 		return false;
 	}
 	if (skb_ensure_writable(skb, skb->len)) {
 		acp_stat_inc(job->node, drop_nomem);
+		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_nomem);
 		return false;
 	}
 	if (!acp_frame_seal(skb->data)) {
 		acp_stat_inc(job->node, drop_bad_flags);
+		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_flags);
 		return false;
 	}
 	return opened(job, peer, skb, f);
@@ -556,11 +568,13 @@ static bool authentic(struct acp_job *job, const struct acp_peer *peer, struct s
 
 	if (!pskb_may_pull(skb, acp_frame_tagged(f))) {
 		acp_stat_inc(job->node, drop_nomem);
+		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_nomem);
 		return false;
 	}
 	h = (const struct acp_frame_hdr *)skb->data;
 	if (tag_of(job, h, f) != be64_to_cpu(h->tag)) {
 		acp_stat_inc(job->node, drop_bad_mac);
+		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_mac);
 		return false;
 	}
 	if (unlikely((u32)acp_job_sealed(job) | (f->flags & ACP_FRAME_AEAD)))
@@ -568,22 +582,27 @@ static bool authentic(struct acp_job *job, const struct acp_peer *peer, struct s
 	return !(f->flags & ACP_FRAME_BULK) || bulk_right(job, skb, f);
 }
 
-static void count_bad_header(struct acp_node *node, enum acp_frame_error error)
+static void count_bad_header(struct acp_node *node, enum acp_frame_error error,
+			     const struct sk_buff *skb)
 {
 	switch (error) {
 	case ACP_FRAME_OK:
 		break;
 	case ACP_FRAME_BAD_LEN:
 		acp_stat_inc(node, drop_bad_len);
+		trace_acp_drop(node, skb, NULL, ACP_STAT_drop_bad_len);
 		break;
 	case ACP_FRAME_BAD_VERSION:
 		acp_stat_inc(node, drop_bad_version);
+		trace_acp_drop(node, skb, NULL, ACP_STAT_drop_bad_version);
 		break;
 	case ACP_FRAME_BAD_TYPE:
 		acp_stat_inc(node, drop_bad_type);
+		trace_acp_drop(node, skb, NULL, ACP_STAT_drop_bad_type);
 		break;
 	case ACP_FRAME_BAD_FLAGS:
 		acp_stat_inc(node, drop_bad_flags);
+		trace_acp_drop(node, skb, NULL, ACP_STAT_drop_bad_flags);
 		break;
 	}
 }
@@ -597,10 +616,12 @@ static struct acp_job *frame_job(struct acp_socket *socket, const struct sk_buff
 
 	if (!job) {
 		acp_stat_inc(node, drop_no_job);
+		trace_acp_drop(node, skb, f, ACP_STAT_drop_no_job);
 		return NULL;
 	}
 	if (!source_ok(job, socket, skb, f, peer)) {
 		acp_stat_inc(node, drop_bad_source);
+		trace_acp_drop(node, skb, f, ACP_STAT_drop_bad_source);
 		return NULL;
 	}
 	return job;
@@ -613,13 +634,17 @@ static struct acp_peer *new_peer(struct acp_job *job, const struct acp_frame *f)
 
 	if (f->type != ACP_FRAME_HELLO) {
 		acp_stat_inc(job->node, drop_bad_epoch);
+		trace_acp_drop(job->node, NULL, f, ACP_STAT_drop_bad_epoch);
 		return NULL;
 	}
 	peer = acp_peer_get(job, f->node, f->color);
-	if (!peer && READ_ONCE(job->dead))
+	if (!peer && READ_ONCE(job->dead)) {
 		acp_stat_inc(job->node, drop_no_job);
-	else if (!peer)
+		trace_acp_drop(job->node, NULL, f, ACP_STAT_drop_no_job);
+	} else if (!peer) {
 		acp_stat_inc(job->node, drop_nomem);
+		trace_acp_drop(job->node, NULL, f, ACP_STAT_drop_nomem);
+	}
 	return peer;
 }
 
@@ -640,7 +665,7 @@ static int received(struct sock *sk, struct sk_buff *skb)
 	if (!error && acp_frame_tagged(&f) > MTU_MOST)
 		error = ACP_FRAME_BAD_LEN;	/* nobody sends it: no memory for strangers */
 	if (error) {
-		count_bad_header(socket->node, error);
+		count_bad_header(socket->node, error, skb);
 		goto drop;
 	}
 	job = frame_job(socket, skb, &f, &peer);
@@ -650,6 +675,7 @@ static int received(struct sock *sk, struct sk_buff *skb)
 		peer = new_peer(job, &f);
 	if (!peer)
 		goto drop;
+	trace_acp_receive(peer, &f);
 	acp_demux_learn(socket->node, sk, skb);
 	__skb_pull(skb, acp_frame_body(&f));
 	*acp_frame_cb(skb) = (struct acp_frame_cb){
