@@ -53,7 +53,7 @@ demo:
 	@scripts/demo
 
 test:
-	scripts/packages build guest check debug launch
+	scripts/packages build guest check debug launch deb root
 	$(MAKE) $(JOBS) $(PARTS) $(SUITES)
 	selftests/run $(only) $(kernels)
 
