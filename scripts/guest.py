@@ -300,7 +300,7 @@ def qemu_command(work, out, kernel, initrd, me, opts):
             "-kernel", kernel, "-initrd", initrd, "-append", f"{append} {opts.append}".strip(),
             "-serial", f"file:{out}/g{me}.console", "-serial", "stdio",
             "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
-            "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-fsdev", f"local,id=root,path={opts.root},security_model=none,readonly=on,multidevs=remap",
             "-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
     for i, d in enumerate(opts.share):
         args += ["-fsdev", f"local,id=share{i},path={d},security_model=none",
