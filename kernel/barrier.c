@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 #include "barrier.h"
 #include "event.h"
+#include "netlink.h"
 #include "node.h"
 #include "queue.h"
 
@@ -259,6 +260,7 @@ void acp_barrier_abort(struct acp_job *job, bool tell)
 
 	if (xchg(&job->aborted, true))
 		return;
+	acp_nl_tell_job(job, ACP_NL_EVENT_JOB_ABORTED);
 	spin_lock_bh(&job->barrier.lock);
 	unexpect_all(job);
 	spin_unlock_bh(&job->barrier.lock);

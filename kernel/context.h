@@ -86,6 +86,9 @@ struct acp_context {
 	struct acp_near near_regions;
 	u32 next_stag;
 	u64 starter_bytes, heap_bytes;
+	u64 region_pages;	/* of all its regions; under reg_lock */
+	u32 n_regions;		/* registered; likewise */
+	struct pid *pid;	/* of the process that joined */
 
 	u64 sync_want;		/* barrier this rank has arrived at, 0: none */
 	bool syncing, final;

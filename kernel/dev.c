@@ -17,6 +17,7 @@
 #include "dev.h"
 #include "event.h"
 #include "job.h"
+#include "netlink.h"
 #include "poller.h"
 #include "queue.h"
 #include "region.h"
@@ -37,6 +38,7 @@ static void context_free_rcu(struct rcu_head *rcu)
 
 	acp_job_put(ctx->job);
 	acp_queue_destroy(ctx);
+	put_pid(ctx->pid);
 	kfree(ctx);
 }
 
@@ -86,6 +88,7 @@ static int context_fill(struct acp_context *ctx, struct acp_job *job, const stru
 	ctx->rank = j->rank;
 	ctx->mm = current->mm;
 	mmgrab(ctx->mm);
+	ctx->pid = get_task_pid(current, PIDTYPE_TGID);
 	kref_init(&ctx->refs);
 	spin_lock_init(&ctx->lock);
 	init_waitqueue_head(&ctx->wait);
@@ -123,6 +126,9 @@ static void context_leave(struct acp_context *ctx, bool again)
 	wake_up_all(&ctx->wait);
 	/* Who hears of it finds the rank gone. */
 	acp_barrier_leave(ctx);
+	acp_changed(job->node);
+	if (!again)
+		acp_nl_tell_rank(ctx, ACP_NL_EVENT_RANK_LEFT);
 	context_drop(ctx);
 	acp_node_leave(job, rank, again);
 }
@@ -172,6 +178,7 @@ static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 	if (READ_ONCE(job->aborted))
 		acp_queue_abort(ctx);
 	acp_poller_add(job->node, ctx);
+	acp_changed(job->node);
 	j->node = job->me;
 	j->local_ranks = job->barrier.expected;
 	j->sq_bytes = ctx->sq_bytes;
@@ -203,16 +210,21 @@ static int ioctl_join(struct acp_file *file, void __user *arg)
 			context_leave(ctx, true);
 			err = -EFAULT;
 		}
-		/* Only now: another thread may use the file at once. */
-		if (!err)
-			/* The whole context, before it is found: pairs with own_context(). */
+		if (!err) {
+			acp_nl_tell_rank(ctx, ACP_NL_EVENT_RANK_JOINED);
+			/*
+			 * Only now: another thread may use the file at once.  The whole
+			 * context, before it is found: pairs with own_context().
+			 */
 			smp_store_release(&file->ctx, ctx);
+		}
 	}
 	mutex_unlock(&file->lock);
 	memzero_explicit(&j, sizeof(j));
 	if (!acp_over_which(err))
 		return err;
 	acp_stat_inc(acp_node_of(file->net), limit_calls);
+	acp_nl_tell_limit(acp_node_of(file->net), current_euid(), acp_over_which(err));
 	return put_user(acp_over_which(err), &to->node) ?: -EDQUOT;
 }
 
@@ -232,6 +244,7 @@ static int ioctl_reg(struct acp_context *ctx, void __user *arg)
 	err = acp_region_register(ctx, &reg);
 	if (acp_over_which(err)) {
 		acp_stat_inc(ctx->job->node, limit_calls);
+		acp_nl_tell_limit(ctx->job->node, ctx->job->owner, acp_over_which(err));
 		return put_user(acp_over_which(err), &to->key) ?: -EDQUOT;
 	}
 	if (err)

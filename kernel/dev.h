@@ -3,6 +3,8 @@
 #ifndef ACP_DEV_H
 #define ACP_DEV_H
 
+#define ACP_MODULE_VERSION	"3.0.0"
+
 int acp_dev_init(void);
 void acp_dev_exit(void);
 

@@ -2,6 +2,7 @@
 /* Jobs: see job.h. */
 #include <linux/bitmap.h>
 #include <linux/cred.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -217,6 +218,9 @@ static void init_fields(struct acp_job *job, struct acp_node *node, const struct
 	job->nodes = j->nodes;
 	job->limit = (u64)j->timeout_ms * NSEC_PER_MSEC;
 	job->open_limit = (u64)j->open_timeout_ms * NSEC_PER_MSEC;
+	job->asked_limit = job->limit;
+	job->asked_open_limit = job->open_limit;
+	job->begun = ktime_get_ns();
 	job->ga = acp_ga_layout(j->nprocs);
 	job->key.key[0] = le64_to_cpup((const __le64 *)j->key);
 	job->key.key[1] = le64_to_cpup((const __le64 *)(j->key + 8));
@@ -230,6 +234,7 @@ static void init_fields(struct acp_job *job, struct acp_node *node, const struct
 	init_waitqueue_head(&job->barrier.wait);
 	spin_lock_init(&job->events.lock);
 	xa_init_flags(&job->events.left, XA_FLAGS_LOCK_BH);
+	acp_pings_init(&job->pings);
 }
 
 static void job_free(struct rcu_head *rcu)
@@ -312,7 +317,8 @@ int acp_job_match(const struct acp_job *job, const struct acp_job *other)
 		return -EACCES;
 	if (other->digest != job->digest || other->ga.nprocs != job->ga.nprocs ||
 	    other->me != job->me || other->port != job->port ||
-	    other->limit != job->limit || other->open_limit != job->open_limit)
+	    other->asked_limit != job->asked_limit ||
+	    other->asked_open_limit != job->asked_open_limit)
 		return -EPROTO;
 	return 0;
 }

@@ -23,6 +23,7 @@
 #include "context.h"
 #include "core/frame.h"
 #include "near.h"
+#include "ping.h"
 
 struct acp_cipher;
 struct acp_node;
@@ -104,6 +105,15 @@ struct acp_job {
 	struct acp_events events;
 	bool aborted;
 	u32 stranger;		/* node that runs another set-up of the job, plus 1; or 0 */
+
+	u64 begun;		/* ns */
+	u64 asked_limit, asked_open_limit;	/* ns, before an administrator's bounds */
+	atomic_t n_slots;	/* flows that have them */
+	u32 flows;		/* flows there are; under the lock of peers */
+	struct {		/* what ranks have done that have left; under node's poll_lock */
+		u64 completed, failed;
+	} gone;
+	struct acp_pings pings;
 
 	refcount_t refs;	/* contexts, work under way, the node's table */
 	u32 members;		/* ranks here; under the node's mutex */

@@ -31,28 +31,37 @@ static struct acp_limits machine = {
 	module_param_named(name, machine.max[limit], ulong, 0444);		\
 	MODULE_PARM_DESC(name, text)
 
-LIMIT_PARAM(jobs, ACP_LIMIT_JOBS, "jobs of a network namespace");
-LIMIT_PARAM(user_jobs, ACP_LIMIT_USER_JOBS, "jobs of a user");
-LIMIT_PARAM(user_ranks, ACP_LIMIT_USER_RANKS, "ranks of a user");
-LIMIT_PARAM(user_regions, ACP_LIMIT_USER_REGIONS, "registered regions of a user");
-LIMIT_PARAM(user_memory, ACP_LIMIT_USER_MEMORY,
-	    "KiB a user has pinned or allocated; 0: three quarters of the machine's");
-LIMIT_PARAM(depth, ACP_LIMIT_DEPTH, "entries of a ring");
-LIMIT_PARAM(job_peers, ACP_LIMIT_JOB_PEERS, "flows of a job on a node");
+#define JOBS_TEXT		"jobs of a network namespace"
+#define USER_JOBS_TEXT		"jobs of a user"
+#define USER_RANKS_TEXT		"ranks of a user"
+#define USER_REGIONS_TEXT	"registered regions of a user"
+#define USER_MEMORY_TEXT	"KiB a user has pinned or allocated"
+#define DEPTH_TEXT		"entries of a ring"
+#define JOB_PEERS_TEXT		"flows of a job on a node"
 
-/* The names of the sysctls, and what they can be set to. */
+LIMIT_PARAM(jobs, ACP_LIMIT_JOBS, JOBS_TEXT);
+LIMIT_PARAM(user_jobs, ACP_LIMIT_USER_JOBS, USER_JOBS_TEXT);
+LIMIT_PARAM(user_ranks, ACP_LIMIT_USER_RANKS, USER_RANKS_TEXT);
+LIMIT_PARAM(user_regions, ACP_LIMIT_USER_REGIONS, USER_REGIONS_TEXT);
+LIMIT_PARAM(user_memory, ACP_LIMIT_USER_MEMORY,
+	    USER_MEMORY_TEXT "; 0: three quarters of the machine's");
+LIMIT_PARAM(depth, ACP_LIMIT_DEPTH, DEPTH_TEXT);
+LIMIT_PARAM(job_peers, ACP_LIMIT_JOB_PEERS, JOB_PEERS_TEXT);
+
+/* The names of the sysctls, what they mean, and what they can be set to. */
 static const struct {
-	const char *name;
+	const char *name, *text;
 	unsigned long least, most;
 } rules[ACP_LIMIT_END] = {
-	[ACP_LIMIT_ENABLE] = { "enable", 0, 1 },
-	[ACP_LIMIT_JOBS] = { "jobs", 0, 1 << 20 },
-	[ACP_LIMIT_USER_JOBS] = { "user_jobs", 0, 1 << 20 },
-	[ACP_LIMIT_USER_RANKS] = { "user_ranks", 0, ACP_RANKS_MAX },
-	[ACP_LIMIT_USER_REGIONS] = { "user_regions", 0, 1 << 30 },
-	[ACP_LIMIT_USER_MEMORY] = { "user_memory", 0, LONG_MAX >> 10 },
-	[ACP_LIMIT_DEPTH] = { "depth", ACP_DEPTH_MIN, ACP_DEPTH_MAX },
-	[ACP_LIMIT_JOB_PEERS] = { "job_peers", 0, ACP_RANKS_MAX * ACP_COLORS_MAX },
+	[ACP_LIMIT_ENABLE] = { "enable", "may ranks join?", 0, 1 },
+	[ACP_LIMIT_JOBS] = { "jobs", JOBS_TEXT, 0, 1 << 20 },
+	[ACP_LIMIT_USER_JOBS] = { "user_jobs", USER_JOBS_TEXT, 0, 1 << 20 },
+	[ACP_LIMIT_USER_RANKS] = { "user_ranks", USER_RANKS_TEXT, 0, ACP_RANKS_MAX },
+	[ACP_LIMIT_USER_REGIONS] = { "user_regions", USER_REGIONS_TEXT, 0, 1 << 30 },
+	[ACP_LIMIT_USER_MEMORY] = { "user_memory", USER_MEMORY_TEXT, 0, LONG_MAX >> 10 },
+	[ACP_LIMIT_DEPTH] = { "depth", DEPTH_TEXT, ACP_DEPTH_MIN, ACP_DEPTH_MAX },
+	[ACP_LIMIT_JOB_PEERS] = { "job_peers", JOB_PEERS_TEXT, 0,
+				  ACP_RANKS_MAX * ACP_COLORS_MAX },
 };
 
 /* The parameters that the module was loaded with. */
@@ -85,6 +94,40 @@ unsigned long acp_limit(const struct acp_node *node, enum acp_limit limit)
 	return min(READ_ONCE(node->limits.max[limit]), READ_ONCE(machine.max[limit]));
 }
 
+bool acp_limits_machine_enabled(void)
+{
+	return READ_ONCE(enable);
+}
+
+const char *acp_limits_name(u32 limit)
+{
+	return rules[limit].name;
+}
+
+u32 acp_limits_find(const char *name)
+{
+	u32 i;
+
+	for (i = ACP_LIMIT_ENABLE + 1; i < ACP_LIMIT_END; i++)
+		if (!strcmp(name, rules[i].name))
+			return i;
+	return 0;
+}
+
+/* Where the value of a namespace is: that of the first is the machine's. */
+static unsigned long *place(struct acp_limits *l, bool first, u32 limit)
+{
+	return first && limit != ACP_LIMIT_ENABLE ? &machine.max[limit] : &l->max[limit];
+}
+
+int acp_limits_set(struct acp_node *node, u32 limit, u64 value)
+{
+	if (value < rules[limit].least || value > rules[limit].most)
+		return -EINVAL;
+	WRITE_ONCE(*place(&node->limits, net_eq(node->net, &init_net), limit), value);
+	return 0;
+}
+
 static struct ctl_table *make_table(struct acp_limits *l, bool first)
 {
 	/* Kernels before 6.11 want an empty entry at the end. */
@@ -93,7 +136,7 @@ static struct ctl_table *make_table(struct acp_limits *l, bool first)
 
 	for (i = 0; table && i < ACP_LIMIT_END; i++) {
 		table[i].procname = rules[i].name;
-		table[i].data = first && i != ACP_LIMIT_ENABLE ? &machine.max[i] : &l->max[i];
+		table[i].data = place(l, first, i);
 		table[i].maxlen = sizeof(l->max[i]);
 		table[i].mode = 0644;
 		table[i].proc_handler = proc_doulongvec_minmax;
@@ -216,6 +259,49 @@ struct acp_user *acp_user_find(struct acp_node *node)
 	user = find_or_add(&node->limits, uid, whole);
 	acp_user_put(whole);
 	return user;
+}
+
+u32 acp_limits_users(const struct acp_node *node)
+{
+	struct acp_user *user;
+	unsigned long flags;
+	u32 bucket, n = 0;
+
+	for (bucket = 0; bucket < HASH_SIZE(users); bucket++) {
+		spin_lock_irqsave(&users_lock, flags);
+		hlist_for_each_entry(user, &users[bucket], link)
+			n += user->limits == &node->limits;
+		spin_unlock_irqrestore(&users_lock, flags);
+	}
+	return n;
+}
+
+/* What a user has in a namespace. */
+static unsigned long used_by(const struct acp_node *node, kuid_t uid, u32 limit)
+{
+	const struct acp_user *user;
+	unsigned long flags, used;
+
+	spin_lock_irqsave(&users_lock, flags);
+	user = look(&node->limits, uid);
+	used = user ? atomic_long_read(&user->used[limit]) : 0;
+	spin_unlock_irqrestore(&users_lock, flags);
+	return used;
+}
+
+void acp_limits_describe(struct acp_node *node, u32 limit, struct acp_limit_info *info)
+{
+	*info = (struct acp_limit_info){
+		.name = rules[limit].name, .text = rules[limit].text,
+		.here = READ_ONCE(*place(&node->limits, net_eq(node->net, &init_net), limit)),
+		.machine = READ_ONCE(machine.max[limit]),
+		.least = rules[limit].least, .most = rules[limit].most,
+		.counted = limit != ACP_LIMIT_DEPTH && limit != ACP_LIMIT_JOB_PEERS,
+	};
+	if (limit == ACP_LIMIT_JOBS)
+		info->used = READ_ONCE(node->n_jobs);
+	else if (info->counted)
+		info->used = used_by(node, payer(), limit);
 }
 
 /* Drop a reference; the last one goes together with the place in the table. */

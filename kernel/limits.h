@@ -63,6 +63,28 @@ void acp_limits_leave(struct acp_node *node);
 /* May ranks join there? */
 bool acp_limits_enabled(const struct acp_node *node);
 
+/* Of the machine alone? */
+bool acp_limits_machine_enabled(void);
+
+/* A limit as an administrator sees it, and what the caller uses of it. */
+struct acp_limit_info {
+	const char *name, *text;
+	unsigned long here, machine, least, most;
+	bool counted;		/* used means something */
+	unsigned long used;	/* by the namespace, or the caller there */
+};
+
+/* The limit of that name, or 0; enable is none. */
+u32 acp_limits_find(const char *name);
+const char *acp_limits_name(u32 limit);
+void acp_limits_describe(struct acp_node *node, u32 limit, struct acp_limit_info *info);
+
+/* Set it for the namespace; -EINVAL: not a value it can have. */
+int acp_limits_set(struct acp_node *node, u32 limit, u64 value);
+
+/* Users who have something in the namespace. */
+u32 acp_limits_users(const struct acp_node *node);
+
 /* A limit that is not of a user, as it now holds in a namespace. */
 unsigned long acp_limit(const struct acp_node *node, enum acp_limit limit);
 

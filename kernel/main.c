@@ -5,6 +5,7 @@
 #include "aead.h"
 #include "dev.h"
 #include "limits.h"
+#include "netlink.h"
 #include "node.h"
 #include "station.h"
 
@@ -25,11 +26,16 @@ static int __init acp_init(void)
 	err = acp_node_init();
 	if (err)
 		goto station_exit;
-	err = acp_dev_init();
+	err = acp_nl_init();
 	if (err)
 		goto node_exit;
+	err = acp_dev_init();
+	if (err)
+		goto nl_exit;
 	return 0;
 
+nl_exit:
+	acp_nl_exit();
 node_exit:
 	acp_node_exit();
 station_exit:
@@ -44,6 +50,7 @@ station_exit:
 static void __exit acp_exit(void)
 {
 	acp_dev_exit();
+	acp_nl_exit();
 	acp_node_exit();
 	rcu_barrier();
 	rcu_barrier();
@@ -55,4 +62,5 @@ static void __exit acp_exit(void)
 module_init(acp_init);
 module_exit(acp_exit);
 MODULE_DESCRIPTION("Advanced Communication Primitives: one-sided communication over Ethernet");
+MODULE_VERSION(ACP_MODULE_VERSION);
 MODULE_LICENSE("GPL");

@@ -9,6 +9,7 @@
 #include "barrier.h"
 #include "core/flow.h"
 #include "demux.h"
+#include "netlink.h"
 #include "node.h"
 #include "poller.h"
 #include "queue.h"
@@ -98,12 +99,15 @@ static struct acp_peer *peer_add(struct acp_job *job, u32 node, u32 color)
 
 	if (!count_peer(job, limited)) {
 		acp_stat_inc(job->node, limit_peers);
+		acp_nl_tell_limit(job->node, job->owner, ACP_LIMIT_JOB_PEERS);
 		return NULL;
 	}
 	peer = peer_new(job, node, color);
 	if (peer && !__xa_insert(&job->peers, acp_peer_index(node, color), peer,
 				 GFP_ATOMIC | __GFP_NOWARN)) {
 		acp_near_set(&job->near_peers, node + color, peer);
+		WRITE_ONCE(job->flows, job->flows + 1);
+		acp_changed(job->node);
 		return peer;
 	}
 	kfree_sensitive(peer);
@@ -196,10 +200,13 @@ static void job_destroy(struct acp_job *job)
 	synchronize_rcu();
 	acp_station_flush();
 	acp_peer_destroy_all(job);
+	acp_pings_end(job);
 	acp_socket_close(job);
 	if (acp_job_sealed(job))
 		acp_aead_release();
 	xa_destroy(&job->seats);
+	acp_changed(job->node);
+	acp_nl_tell_job(job, ACP_NL_EVENT_JOB_ENDED);
 	acp_job_put(job);
 }
 
@@ -280,6 +287,8 @@ static int job_add(struct acp_node *node, struct acp_job *job)
 	acp_near_set(&node->near_jobs, job->id, job);
 	refcount_add(2, &job->refs);
 	queue_delayed_work(tenders, &job->tend, TEND_EVERY);
+	acp_changed(node);
+	acp_nl_tell_job(job, ACP_NL_EVENT_JOB_BEGUN);
 	return 0;
 }
 
@@ -320,8 +329,10 @@ static struct acp_job *joined_by_others(struct acp_node *node, const struct acp_
 static struct acp_job *begin(struct acp_node *node, struct acp_job *wanted)
 {
 	struct acp_job *former = acp_job_find(node, wanted->id, wanted->generation);
-	int err;
+	int err = acp_settings_apply(wanted);
 
+	if (err)
+		return ERR_PTR(err);
 	if (former)
 		job_destroy(former);
 	err = acp_poller_start(node) ?: job_add(node, wanted);
@@ -454,6 +465,7 @@ static int __net_init node_enter(struct net *net)
 	if (!node->stats)
 		return -ENOMEM;
 	acp_poller_init(node);
+	acp_settings_init(&node->settings);
 	if (acp_limits_enter(node))
 		goto stats;
 	if (!proc_create_net_single("acp", 0444, net->proc_net, stats_show, NULL))

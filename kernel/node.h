@@ -17,6 +17,7 @@
 #include "core/flow.h"
 #include "job.h"
 #include "limits.h"
+#include "settings.h"
 #include "stats.h"
 
 struct acp_poller {
@@ -40,6 +41,8 @@ struct acp_node {
 	struct list_head poll_list;	/* contexts with a ring */
 	struct acp_poller poller;
 	struct acp_limits limits;
+	struct acp_settings settings;
+	atomic_t pings;		/* under way, of all jobs */
 	bool dying;
 };
 
@@ -90,6 +93,15 @@ enum acp_fate {
 	ACP_FATE_BACK,		/* one failed, and another one has opened */
 };
 
+/* What a flow has done, in all its lives; plain counts, under its peer's lock. */
+struct acp_traffic {
+	u64 tx_frames, tx_bytes;	/* whatever they are; bytes of UDP payload */
+	u64 tx_again;			/* of these, repetitions */
+	u64 rx_frames, rx_bytes;	/* authentic ones */
+	u64 rx_duplicates;		/* of these, received before */
+	u64 timeouts, opened, failed, restarted;
+};
+
 struct acp_peer {
 	struct acp_job *job;
 	u32 node;
@@ -124,6 +136,7 @@ struct acp_peer {
 	bool wanted;			/* somebody waits for the flow to open */
 	bool dead;
 	u64 used;			/* ns, when last busy */
+	struct acp_traffic traffic;
 
 	atomic_t delegated;	/* commands under way for this peer */
 	u64 armed;		/* when the timer will fire, ~0: not armed */

@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 #include <net/inet_ecn.h>
 #include "event.h"
+#include "netlink.h"
 #include "node.h"
 #include "region.h"
 #include "udp.h"
@@ -111,6 +112,10 @@ static void put_copy(struct sk_buff *skb, const struct acp_msg *m, struct acp_re
 	u8 *p = skb_put(skb, size);
 
 	acp_msg_encode(p, m);
+	if (unlikely(m->type == ACP_MSG_PING)) {
+		memset(p + head, 0, size - head);
+		return;
+	}
 	if (inline_data)
 		memcpy(p + head, inline_data, m->length);
 	else if (m->length)
@@ -155,7 +160,7 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 	u8 status;
 
 	acp_out_piece(out, offset, length, &m, &fence);
-	if (m.length && !out->inline_data) {
+	if (m.length && !out->inline_data && m.type == ACP_MSG_DATA) {
 		r = acp_region_get(peer->job, m.src, m.length, m.origin, ACP_ACCESS_READ, &status);
 		if (!r) {
 			acp_out_fail(out, status);
@@ -186,7 +191,7 @@ static u32 short_size(const struct acp_item *item)
 	const struct acp_out *out = &item->out;
 
 	if (out->m.type != ACP_MSG_DATA)
-		return acp_msg_head(&out->m);
+		return acp_msg_size(&out->m);
 	if (out->m.size > ACP_FRAME_SHORT)
 		return 0;
 	return sizeof(struct acp_msg_data) + ((out->m.size + 7) & ~7u);
@@ -242,7 +247,8 @@ static bool awaited(const struct acp_sent *s)
 		return s->piece->context;
 	list_for_each_entry(item, &s->items, link)
 		if (++n > LAZY_MSGS || item->arrival ||
-		    (item->context && item->out.m.type == ACP_MSG_DATA))
+		    (item->context && item->out.m.type == ACP_MSG_DATA) ||
+		    item->out.m.type == ACP_MSG_PING)
 			return true;
 	return false;
 }
@@ -300,6 +306,7 @@ static bool need_slots(struct acp_peer *peer)
 	peer->sent = kcalloc(ACP_FRAME_WINDOW, sizeof(*peer->sent), GFP_ATOMIC | __GFP_NOWARN);
 	if (peer->slots && peer->sent) {
 		peer->flow.slots = peer->slots;
+		atomic_inc(&peer->job->n_slots);
 		return true;
 	}
 	kfree(peer->slots);
@@ -352,6 +359,7 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 		if (!skb)
 			return false;
 		acp_flow_resend(flow, seq, now);
+		peer->traffic.tx_again++;
 		acp_stat_inc(peer->job->node, tx_again);
 		__skb_queue_tail(out, skb);
 		budget--;
@@ -446,11 +454,13 @@ static void tell(struct acp_peer *peer, bool lost, bool back)
 		news.type = ACP_EVENT_DOWN;
 		news.status = peer->lost_status;
 		acp_event_add(peer->job, &news);
+		acp_nl_tell_node(peer, ACP_NL_EVENT_NODE_LOST);
 	}
 	if (back) {
 		news.type = ACP_EVENT_UP;
 		news.status = ACP_ST_OK;
 		acp_event_add(peer->job, &news);
+		acp_nl_tell_node(peer, ACP_NL_EVENT_NODE_BACK);
 	}
 }
 
@@ -462,6 +472,7 @@ static void flow_failed(struct acp_peer *peer, u8 status)
 	set_lost(peer, status);
 	acp_flow_init(&peer->flow, epoch, new_epoch(epoch), peer->job->limit,
 		      acp_job_open_limit(peer->job));
+	peer->traffic.failed++;
 	acp_stat_inc(peer->job->node, flows_failed);
 }
 
@@ -471,12 +482,14 @@ static void flow_restarted(struct acp_peer *peer, u32 epoch_peer, u64 now)
 	set_lost(peer, ACP_ST_PEER);
 	acp_flow_restart(&peer->flow, epoch_peer, new_epoch(peer->flow.epoch_next), now);
 	set_open(peer);
+	peer->traffic.restarted++;
 	acp_stat_inc(peer->job->node, flows_restarted);
 }
 
 static void flow_opened(struct acp_peer *peer)
 {
 	set_open(peer);
+	peer->traffic.opened++;
 	acp_stat_inc(peer->job->node, flows_opened);
 }
 
@@ -511,6 +524,7 @@ void acp_peer_give_back_slots(struct acp_peer *peer)
 	peer->slots = NULL;
 	peer->sent = NULL;
 	peer->flow.slots = NULL;
+	atomic_dec(&peer->job->n_slots);
 	acp_user_uncharge(peer->job->user, ACP_LIMIT_USER_MEMORY, ACP_SLOTS_KIB);
 }
 
@@ -616,6 +630,7 @@ static void tick(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 	case ACP_FLOW_QUIET:
 		break;
 	case ACP_FLOW_RESEND:
+		peer->traffic.timeouts++;
 		acp_stat_inc(peer->job->node, timeouts);
 		doubt(peer, out, now);
 		break;
@@ -812,6 +827,7 @@ static void data(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 			return;
 		break;
 	case ACP_FLOW_DUPLICATE:
+		peer->traffic.rx_duplicates++;
 		acp_stat_inc(peer->job->node, drop_duplicate);
 		break;
 	case ACP_FLOW_FUTURE:
@@ -990,6 +1006,8 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	now = acp_now();
 	if (peer->dead)
 		goto drop;
+	peer->traffic.rx_frames++;
+	peer->traffic.rx_bytes += skb->len + acp_frame_body(f);
 	if (f->type == ACP_FRAME_HELLO) {
 		hello(peer, f, (const struct acp_frame_hello *)skb->data, &out, now);
 		tasklet_schedule(&peer->work);

@@ -126,6 +126,9 @@ void acp_poller_remove(struct acp_node *node, struct acp_context *ctx)
 	spin_lock_bh(&node->poll_lock);
 	list_del_rcu(&ctx->poll_link);
 	list_del_rcu(&ctx->job_link);
+	/* Ticket 1 was complete before the first command. */
+	ctx->job->gone.completed += READ_ONCE(ctx->completed) - 1;
+	ctx->job->gone.failed += READ_ONCE(ctx->failed);
 	spin_unlock_bh(&node->poll_lock);
 	synchronize_rcu();
 }

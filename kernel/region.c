@@ -10,6 +10,7 @@
 #include <linux/vmalloc.h>
 #include "job.h"
 #include "limits.h"
+#include "node.h"
 #include "region.h"
 
 #define PIN_BATCH 512
@@ -329,6 +330,7 @@ int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
 		return err;
 	}
 	acp_near_set(&ctx->near_regions, stag, r);
+	WRITE_ONCE(ctx->region_pages, ctx->region_pages + r->npages);
 	return 0;
 }
 
@@ -556,6 +558,9 @@ static int give_stag(struct acp_context *ctx, struct acp_region *r)
 	if (err < 0)
 		return err == -EBUSY ? -ENOSPC : err;
 	acp_near_set(&ctx->near_regions, r->stag, r);
+	WRITE_ONCE(ctx->region_pages, ctx->region_pages + r->npages);
+	WRITE_ONCE(ctx->n_regions, ctx->n_regions + 1);
+	acp_changed(ctx->job->node);
 	return 0;
 }
 
@@ -588,6 +593,9 @@ static void remove(struct acp_context *ctx, struct acp_region *r)
 {
 	xa_erase(&ctx->regions, r->stag);
 	acp_near_clear(&ctx->near_regions, r->stag, r);
+	WRITE_ONCE(ctx->region_pages, ctx->region_pages - r->npages);
+	WRITE_ONCE(ctx->n_regions, ctx->n_regions - r->registered);
+	acp_changed(ctx->job->node);
 	acp_region_put(r);
 	wait_for_completion(&r->idle);
 	detach(r);

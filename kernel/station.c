@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include "barrier.h"
+#include "ping.h"
 #include "poller.h"
 #include "queue.h"
 #include "region.h"
@@ -653,11 +654,30 @@ static void take_cmd(struct frame *f, const struct acp_msg *m)
 	send_soon(f, to);
 }
 
+/* A probe: it goes back, counted as a command that is under way for the peer. */
+static void take_ping(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_item *item;
+
+	if (m->flags & ACP_MSG_ANSWER) {
+		acp_ping_answered(f->peer, m);
+		return;
+	}
+	item = take_spare(f);
+	item->out.m = *m;
+	item->out.m.flags = ACP_MSG_ANSWER;
+	item->out.m.origin = f->job->me;
+	item->requester = f->peer;
+	atomic_inc(&f->peer->delegated);
+	acp_peer_send(f->peer, item, 0);
+	send_soon(f, f->peer);
+}
+
 static bool message_ok(struct frame *f, const struct acp_msg *m)
 {
 	struct acp_job *job = f->job;
 
-	if (m->type == ACP_MSG_BARRIER)
+	if (m->type == ACP_MSG_BARRIER || m->type == ACP_MSG_PING)
 		return m->origin == f->peer->node;
 	if (m->origin >= job->ga.nprocs)
 		return false;
@@ -689,6 +709,7 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n;
+	bool works;
 	int needs = 0;
 
 	for (at = 0; at < length; at += n, m = &other) {
@@ -699,8 +720,10 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 			return -1;
 		if (!at)
 			f->first_size = n;
-		*cmds += m->type == ACP_MSG_CMD;
-		needs += m->type == ACP_MSG_CMD || end_needs(f, m);
+		works = m->type == ACP_MSG_CMD ||
+			(m->type == ACP_MSG_PING && !(m->flags & ACP_MSG_ANSWER));
+		*cmds += works;
+		needs += works || end_needs(f, m);
 	}
 	/* It needs an answer only if it fails, without effect. */
 	f->lone_put &= f->count == 1;
@@ -739,6 +762,9 @@ static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 			break;
 		case ACP_MSG_BARRIER:
 			acp_barrier_arrived(f->job, m);
+			break;
+		case ACP_MSG_PING:
+			take_ping(f, m);
 			break;
 		}
 	}
@@ -815,7 +841,8 @@ static bool report(struct acp_item *item)
 		return false;
 	atomic_dec(&requester->delegated);
 	item->requester = NULL;
-	if (!item->status || m.type == ACP_MSG_DONE || READ_ONCE(requester->job->dead))
+	if (!item->status || m.type == ACP_MSG_DONE || m.type == ACP_MSG_PING ||
+	    READ_ONCE(requester->job->dead))
 		return false;
 	answer(NULL, requester, item, &m, item->status);
 	return true;
@@ -832,6 +859,8 @@ void acp_station_done(struct acp_item *item)
 		own_done(item);
 	else if (item->out.m.type == ACP_MSG_BARRIER)
 		kfree(item);
+	else if (item->out.m.type == ACP_MSG_PING && !(item->out.m.flags & ACP_MSG_ANSWER))
+		acp_ping_sent(item);
 	else if (!report(item))
 		item_free(item);
 }

@@ -63,8 +63,12 @@ enum acp_stat {
 
 struct acp_stats {
 	u64 v[ACP_STAT_COUNT];
+	u64 changes;	/* jobs, ranks, regions, flows, colors that came or went: for dumps */
 };
 
 #define acp_stat_inc(node, name) this_cpu_inc((node)->stats->v[ACP_STAT_##name])
+
+/* What a dump tells of has come or gone. */
+#define acp_changed(node) this_cpu_inc((node)->stats->changes)
 
 #endif /* ACP_STATS_H */

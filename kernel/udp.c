@@ -426,6 +426,8 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 		seal(peer, skb, f);
 	acp_frame_encode(h, f);
 	h->tag = cpu_to_be64(tag_of(job, h, f));
+	peer->traffic.tx_frames++;
+	peer->traffic.tx_bytes += skb->len;
 	/* It goes out before bottom halves are on again; a queue takes a reference. */
 	skb_dst_set_noref(skb, peer->dst);
 	skb->ignore_df = 1;

@@ -28,6 +28,7 @@ static const u64 msg_rules[] = {
 	[ACP_MSG_CMD] = TYPE | FLAGS(ACP_MSG_ORDERED | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
 	[ACP_MSG_DONE] = TYPE | STATUS,
 	[ACP_MSG_BARRIER] = TYPE | FLAGS(ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN),
+	[ACP_MSG_PING] = TYPE | FLAGS(ACP_MSG_ANSWER),
 };
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))
@@ -177,7 +178,8 @@ static bool well_formed(u64 word, const struct acp_msg *m)
 		return false;
 	if ((word & DEPENDS) && (!m->upto || m->upto > m->depends))
 		return false;
-	if (m->length && (m->type != ACP_MSG_DATA || fail))
+	if (m->length && (m->type != ACP_MSG_DATA || fail) &&
+	    (m->type != ACP_MSG_PING || m->length > ACP_PING_MOST))
 		return false;
 	if (m->type == ACP_MSG_CMD && (m->op < ACP_OP_COPY || m->op >= ACP_OP_END))
 		return false;
@@ -210,6 +212,8 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 		return 0;
 	if (!well_formed(be64_to_cpu(h->word), m))
 		return 0;
+	if (m->type == ACP_MSG_PING && have < size)
+		return 0;	/* only DATA may have a payload that no tag covers */
 	if (m->type == ACP_MSG_DATA)
 		m->dst = be64_to_cpu(((const struct acp_msg_data *)p)->dst);
 	else if (m->type == ACP_MSG_CMD)

@@ -113,6 +113,7 @@ enum acp_msg_type {
 	ACP_MSG_CMD	= 2,	/* execute this where src lives */
 	ACP_MSG_DONE	= 3,	/* command "ticket" of rank "origin" ended with "status" */
 	ACP_MSG_BARRIER	= 4,	/* ticket: number of the barrier; origin: sending node */
+	ACP_MSG_PING	= 5,	/* send it back; ticket: the sender's; origin: sending node */
 };
 
 /* acp_msg_hdr.flags */
@@ -127,6 +128,9 @@ enum acp_msg_type {
  * counted from 1, that left, or 0.
  */
 #define ACP_MSG_BROKEN	32
+#define ACP_MSG_ANSWER	64	/* PING: it is sent back */
+
+#define ACP_PING_MOST	128	/* bytes of its payload: it shares frames */
 
 struct acp_msg_hdr {
 	union {
@@ -144,7 +148,7 @@ struct acp_msg_hdr {
 		__be64 word;	/* all of these at once */
 	};
 	__be32 origin;		/* rank that issued the command */
-	__be32 length;		/* DATA: bytes of payload; else 0 */
+	__be32 length;		/* DATA, PING: bytes of payload; else 0 */
 	__be64 ticket;		/* the command, at its origin */
 };
 

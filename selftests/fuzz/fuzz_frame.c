@@ -66,9 +66,9 @@ static u32 reasons(const u8 *p, u32 len)
 /* The length of a message without payload; 0: no such type or operation. */
 static u32 head_rule(const u8 *p)
 {
-	static const u8 head[] = { 0, 32, 0, 24, 24 };
+	static const u8 head[] = { 0, 32, 0, 24, 24, 24 };
 
-	if (p[0] > 4)
+	if (p[0] > 5)
 		return 0;
 	if (p[0] != 2)
 		return head[p[0]];
@@ -92,6 +92,8 @@ static bool fields_rule(const u8 *p)
 		       (depends ? upto >= 1 && upto <= depends : !upto);
 	case 3:
 		return !p[1] && !p[2] && !depends && !upto && !length;
+	case 5:
+		return !(p[1] & ~64) && !p[2] && !p[3] && !depends && !upto && length <= 128;
 	default:
 		return !(p[1] & ~56) && !p[2] && !p[3] && !depends && !upto && !length;
 	}
@@ -104,8 +106,8 @@ static u64 size_rule(const u8 *p, u32 room, u32 have)
 
 	if (have < MSG_HEADER || !head_rule(p) || have < head_rule(p) || !fields_rule(p))
 		return 0;
-	size = head_rule(p) + (p[0] == 1 ? (number(p + 12, 4) + 7) / 8 * 8 : 0);
-	return size <= room ? size : 0;
+	size = head_rule(p) + (number(p + 12, 4) + 7) / 8 * 8;
+	return size <= room && (p[0] != 5 || size <= have) ? size : 0;
 }
 
 /* ---- what is tried ---- */

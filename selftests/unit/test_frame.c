@@ -81,7 +81,7 @@ static bool same_msg(const struct acp_msg *a, const struct acp_msg *b)
 /* A random message that is in order. */
 static struct acp_msg random_msg(void)
 {
-	struct acp_msg m = { .type = ACP_MSG_DATA + rnd() % 4, .origin = rnd(), .ticket = rnd() };
+	struct acp_msg m = { .type = ACP_MSG_DATA + rnd() % 5, .origin = rnd(), .ticket = rnd() };
 
 	if (m.type == ACP_MSG_DATA || m.type == ACP_MSG_CMD) {
 		m.depends = rnd() % 3 ? rnd() : 0;
@@ -110,6 +110,10 @@ static struct acp_msg random_msg(void)
 		break;
 	case ACP_MSG_DONE:
 		m.status = rnd() % ACP_ST_END;
+		break;
+	case ACP_MSG_PING:
+		m.flags = rnd() & ACP_MSG_ANSWER;
+		m.length = rnd() % (ACP_PING_MOST + 1);
 		break;
 	default:
 		m.flags = rnd() & (ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN);
@@ -417,6 +421,8 @@ TEST(msg__round_trip)
 		have = acp_msg_head(&in);
 		CHECK_EQ(size & 7, 0);
 		CHECK_EQ(size, have + (in.length + 7) / 8 * 8);
+		if (in.type == ACP_MSG_PING)
+			have = size;
 		CHECK_EQ(decode_msg(&in, size + rnd() % 100, have, &out), size);
 		CHECK(same_msg(&in, &out));
 	}
@@ -433,7 +439,8 @@ TEST(msg__N5_every_length)
 		for (room = 0; room < acp_msg_size(&in) + 16; room++) {
 			for (have = 0; have <= room; have++) {
 				bool good = room >= acp_msg_size(&in) &&
-					    have >= acp_msg_head(&in);
+					    have >= (in.type == ACP_MSG_PING ?
+						     acp_msg_size(&in) : acp_msg_head(&in));
 
 				CHECK_EQ(decode_msg(&in, room, have, &out),
 					 good ? acp_msg_size(&in) : 0);
@@ -465,7 +472,7 @@ TEST(msg__N6_type)
 		raw[0] = type;
 		raw[2] = type == ACP_MSG_CMD ? ACP_OP_COPY : 0;
 		CHECK_EQ(acp_msg_decode(&out, raw, 64, 64) != 0,
-			 type >= ACP_MSG_DATA && type <= ACP_MSG_BARRIER);
+			 type >= ACP_MSG_DATA && type <= ACP_MSG_PING);
 	}
 }
 
@@ -473,10 +480,11 @@ TEST(msg__N6_flags)
 {
 	static const u8 known[] = { 0, ACP_MSG_LAST | ACP_MSG_FAIL,
 				    ACP_MSG_ORDERED | ACP_MSG_FAIL, 0,
-				    ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN };
+				    ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN,
+				    ACP_MSG_ANSWER };
 	u32 type, flags;
 
-	for (type = ACP_MSG_DATA; type <= ACP_MSG_BARRIER; type++) {
+	for (type = ACP_MSG_DATA; type <= ACP_MSG_PING; type++) {
 		for (flags = 0; flags < 256; flags++) {
 			struct acp_msg in = { .type = type, .flags = flags }, out;
 
@@ -556,13 +564,37 @@ TEST(msg__N6_fields_of_other_types)
 	struct acp_msg depends = { .depends = 2, .upto = 1 };
 
 	CHECK(!takes(op, ACP_MSG_DATA) && takes(op, ACP_MSG_CMD));
-	CHECK(!takes(op, ACP_MSG_DONE) && !takes(op, ACP_MSG_BARRIER));
+	CHECK(!takes(op, ACP_MSG_DONE) && !takes(op, ACP_MSG_BARRIER) && !takes(op, ACP_MSG_PING));
 	CHECK(!takes(status, ACP_MSG_DATA) && !takes(status, ACP_MSG_CMD));
 	CHECK(takes(status, ACP_MSG_DONE) && !takes(status, ACP_MSG_BARRIER));
+	CHECK(!takes(status, ACP_MSG_PING) && takes(length, ACP_MSG_PING));
 	CHECK(takes(length, ACP_MSG_DATA) && !takes(length, ACP_MSG_CMD));
 	CHECK(!takes(length, ACP_MSG_DONE) && !takes(length, ACP_MSG_BARRIER));
 	CHECK(takes(depends, ACP_MSG_DATA) && takes(depends, ACP_MSG_CMD));
 	CHECK(!takes(depends, ACP_MSG_DONE) && !takes(depends, ACP_MSG_BARRIER));
+	CHECK(!takes(depends, ACP_MSG_PING));
+}
+
+/* All of it is there, and covered by the tag; and it is not long. */
+TEST(msg__N5_length_of_a_ping)
+{
+	struct acp_msg in = { .type = ACP_MSG_PING, .origin = 3, .ticket = 4 }, out;
+	u32 length, have;
+
+	for (length = 0; length <= ACP_PING_MOST + 8; length++) {
+		u32 size = 24 + (length + 7) / 8 * 8;
+
+		in.length = length;
+		CHECK_EQ(decode_msg(&in, 1400, 1400, &out), length > ACP_PING_MOST ? 0 : size);
+		for (have = 0; have < size; have++) {
+			CHECK_EQ(decode_msg(&in, have, have, &out), 0);
+			CHECK_EQ(decode_msg(&in, 1400, have, &out), 0);
+		}
+	}
+	for (in.length = 0x7ffffff0; in.length < 0x80000010; in.length++)
+		CHECK_EQ(decode_msg(&in, 65535, 65535, &out), 0);
+	for (in.length = 0xfffffff0; in.length; in.length++)
+		CHECK_EQ(decode_msg(&in, 65535, 65535, &out), 0);
 }
 
 TEST(msg__N6_depends)

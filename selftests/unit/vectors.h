@@ -52,6 +52,19 @@ static const struct vector vectors[] = {
 			"60000000000000240000000000000007"
 			"0000000000000009",
 	}, {
+		.name = "DATA, a PING that comes back",
+		.frame = { .type = ACP_FRAME_DATA, .job = 1, .node = 1, .epoch_src = 0x55667788,
+			   .epoch_dst = 0x11223344, .seq = 5, .ack = 6 },
+		.msg = { .type = ACP_MSG_PING, .flags = ACP_MSG_ANSWER, .origin = 1, .ticket = 7,
+			 .length = 12 },
+		.body = "000000000000000000000000",
+		.wire = "0c72962b1312b8f80101000000000001"
+			"00000028000000015566778811223344"
+			"00000000000000050000000000000006"
+			"0540000000000000000000010000000c"
+			"00000000000000070000000000000000"
+			"0000000000000000",
+	}, {
 		.name = "ACK",
 		.frame = { .type = ACP_FRAME_ACK, .job = 1, .node = 1, .epoch_src = 0x55667788,
 			   .epoch_dst = 0x11223344, .ack = 3 },
