@@ -26,12 +26,27 @@ udevadm settle
 if su -s /bin/sh nobody -c 'exec 3</dev/acp' 2>/dev/null; then fail "anybody may open /dev/acp"; fi
 within 30 systemctl is-active acp.service
 
+say "settings"
+[ "$(sysctl -n net.acp.user_ranks)" != 128 ]
+echo 'user_ranks 128' >>/etc/acp.conf
+acp conf check
+systemctl reload acp.service
+[ "$(sysctl -n net.acp.user_ranks)" = 128 ] || fail "reloading did not apply them"
+echo 'user_ranks many' >>/etc/acp.conf
+if systemctl reload acp.service; then fail "nobody is told of a wrong line"; fi
+sed -i '/many/d' /etc/acp.conf
+
 say "loaded anew: the settings are applied again"
 modprobe -r acp
 within 30 sh -c '! systemctl is-active acp.service'
 modprobe acp
 within 30 systemctl is-active acp.service
 [ "$(stat -c '%U:%G %a' /dev/acp)" = 'root:acp 660' ] || fail "/dev/acp is $(stat -c '%U:%G %a' /dev/acp)"
+[ "$(sysctl -n net.acp.user_ranks)" = 128 ] || fail "the settings were not applied"
+
+say "acp check"
+acp check || fail "as root"
+su ann -c 'acp check' || fail "as a user"
 
 say "two networks"
 for n in 1 2; do
@@ -54,6 +69,8 @@ su ann -c "cd; umask 077; head -c16 /dev/urandom | od -An -tx1 | tr -d ' \n' >ke
 ip netns exec n1 su ann -c 'sh start 0 1' &
 ip netns exec n2 su ann -c 'sh start 2 3'
 wait
+say "acprun, Python"
+su - ann -c "acprun -np 2 python3 /usr/share/doc/python3-pyacp/examples/pi.py" || fail "pi.py"
 
 [ -z "$(systemctl --failed --no-legend)" ] || fail "units have failed"
 say "all done"
