@@ -10,7 +10,8 @@
 #	make figures [FIGURES="basic sweep"]	measures all figures of README.md anew	(installs packages)
 #	make coverage		lines and branches of the protocol that unit tests and fuzzers reach
 #	make soak [MINUTES=10] [SEED=N] [LIFE=N] [KERNEL=debug]	everything at once, at random
-#	make install [PREFIX=/usr/local] [DESTDIR=]	library, headers, tools, manual pages, udev rule
+#	make deb		Debian packages, in build/deb/		(installs packages)
+#	make install [PREFIX=/usr/local] [DESTDIR=]	library, headers, tools, manual pages, system files
 #	make modules_install [DESTDIR=]			the module, under /lib/modules
 #	make clean
 #
@@ -19,6 +20,10 @@
 
 KERNEL ?= $(shell uname -r)
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+UDEVDIR ?= $(PREFIX)/lib/udev
+DOCDIR ?= $(PREFIX)/share/doc/acp
 export PREFIX DESTDIR
 
 PARTS := lib tools examples
@@ -48,7 +53,7 @@ demo:
 	@scripts/demo
 
 test:
-	scripts/packages build guest check debug launch
+	scripts/packages build guest check debug launch deb root
 	$(MAKE) $(JOBS) $(PARTS) $(SUITES)
 	selftests/run $(only) $(kernels)
 
@@ -80,21 +85,31 @@ soak:
 	$(MAKE) $(JOBS) selftests/soak
 	scripts/soak '$(KERNEL)' '$(MINUTES)' '$(SEED)' '$(LIFE)'
 
+deb:
+	scripts/packages build deb
+	scripts/deb
+
 install: lib tools
 	$(MAKE) -C lib install
 	$(MAKE) -C tools install
-	install -D -m 644 scripts/90-acp.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/90-acp.rules
-	install -D -m 644 scripts/acp-limits.conf $(DESTDIR)$(PREFIX)/share/doc/acp/acp-limits.conf
+	install -D -m 644 scripts/90-acp.rules $(DESTDIR)$(UDEVDIR)/rules.d/90-acp.rules
+	install -D -m 644 scripts/acp.service $(DESTDIR)$(UNITDIR)/acp.service
+	install -D -m 644 scripts/acp.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/acp.conf
+	install -D -m 644 scripts/acp-limits.conf $(DESTDIR)$(DOCDIR)/acp-limits.conf
+	install -D -m 644 scripts/acp-modprobe.conf $(DESTDIR)$(DOCDIR)/acp-modprobe.conf
+	if [ ! -e "$(DESTDIR)$(SYSCONFDIR)/acp.conf" ]; then \
+		install -D -m 644 scripts/acp.conf "$(DESTDIR)$(SYSCONFDIR)/acp.conf"; fi
 	if [ -z "$(DESTDIR)" ]; then ldconfig; fi
 
 # Debian's headers lack the System.map without which the kernel's build leaves depmod to us.
 modules_install: module
 	set -e; found="$$(scripts/kernel '$(KERNEL)')"; set -- $$found; \
 	MAKEFLAGS= make -C "$$2" M="$(CURDIR)/build/$$1/src" INSTALL_MOD_PATH="$(DESTDIR)" modules_install; \
+	install -D -m 644 scripts/acp.modules-load $(DESTDIR)$(PREFIX)/lib/modules-load.d/acp.conf; \
 	if [ -z "$(DESTDIR)" ]; then depmod "$$1"; fi
 
 clean:
 	for part in $(PARTS) $(SUITES); do $(MAKE) -C $$part clean || exit 1; done
 	rm -rf build
 
-.PHONY: all module $(PARTS) $(SUITES) demo test check fuzz figures coverage soak install modules_install clean
+.PHONY: all module $(PARTS) $(SUITES) demo test check fuzz figures coverage soak deb install modules_install clean

@@ -3,7 +3,8 @@
 
 A guest's root is this machine's / (9p, read-only) under a tmpfs overlay, so everything installed
 here runs there and nothing it does is seen here. /tmp and /run are the guest's own; the checkout
-and the directories asked for are mounted at their usual paths.
+and the directories asked for are mounted at their usual paths. A guest whose root is another
+directory sees that only, and may be started by the init that is in it (systemd).
 """
 import ctypes
 import functools
@@ -38,7 +39,17 @@ for d in proc sys dev; do $B mount --move /$d /new/$d; done
 for d in tmp run; do $B mount -t tmpfs -o mode=1777 $d /new/$d; done
 $B sh /vm/mounts
 $B cp -a /vm /new/run/vm; $B cp /bin/busybox /new/run/vm/busybox
-exec $B switch_root /new /run/vm/main
+[ -z "$VM_INIT" ] || { $B mkdir -p /new/run/systemd; $B mv /new/run/vm/system /new/run/systemd/system; }
+exec $B switch_root /new ${VM_INIT:-/run/vm/main}
+"""
+
+# What systemd runs when all else has been started.
+UNIT = """[Unit]
+DefaultDependencies=no
+After=multi-user.target
+[Service]
+Type=oneshot
+ExecStart=/run/vm/main
 """
 
 # Second stage, in the real root: set the machine up, run the command, report, power off.
@@ -47,11 +58,13 @@ MAIN = r"""#!/bin/sh
 . /run/vm/env
 export VM_ME VM_N HOME=/root TERM=dumb PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 B=/run/vm/busybox
+if [ -z "$VM_INIT" ]; then
 mkdir -p /dev/pts /dev/shm
 $B mount -t devpts devpts /dev/pts
 $B mount -t tmpfs -o mode=1777 shm /dev/shm
 $B mount -t debugfs debug /sys/kernel/debug 2>/dev/null
 $B mount -t cgroup2 cgroup /sys/fs/cgroup 2>/dev/null
+fi
 $B hostname g$VM_ME
 $B ip link set lo up
 j=0
@@ -93,9 +106,10 @@ def cache_dir():
     return path
 
 
-def resolve_kernel(name):
-    """(release, build directory, image) of a kernel named as for scripts/kernel."""
-    run = subprocess.run([os.path.join(TOP, "scripts/kernel"), name], stdout=subprocess.PIPE, text=True)
+def resolve_kernel(name, root="/"):
+    """(release, build directory, image) of a kernel named as for scripts/kernel, that is installed in a root."""
+    run = subprocess.run([os.path.join(TOP, "scripts/kernel"), name], stdout=subprocess.PIPE, text=True,
+                         env={**os.environ, "ACP_ROOT": root.rstrip("/")})
     if run.returncode:
         raise SystemExit(125)
     return run.stdout.splitlines()[-1].split()
@@ -133,11 +147,11 @@ def elf_image(image):
     return path
 
 
-def _module_files(release, names):
+def _module_files(release, names, root):
     """Files to insmod, in order, for modules named as for modprobe; built-in ones need none."""
     files = []
     for name in names:
-        run = subprocess.run(["modprobe", "-S", release, "--show-depends", name], text=True,
+        run = subprocess.run(["modprobe", "-d", root, "-S", release, "--show-depends", name], text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if run.returncode:
             raise SystemExit(f"vm: module {name} of {release}: {run.stderr.strip()}")
@@ -172,13 +186,13 @@ def _cpio(tree):
     return run.stdout + b"\0" * (-len(run.stdout) % 4)
 
 
-def base_archive(work, release, own_modules, modules):
-    """The part of the initramfs that all guests share. own_modules: it has files in /lib/modules."""
+def base_archive(work, release, own_modules, modules, root="/"):
+    """The part of the initramfs that all guests share. own_modules: it has files in /lib/modules of the root."""
     tree = os.path.join(work, "base")
     for d in ("bin", "dev", "proc", "sys", "lower", "upper", "new", "vm/ko"):
         os.makedirs(os.path.join(tree, d))
     shutil.copy(shutil.which("busybox") or "/bin/busybox", f"{tree}/bin/busybox")
-    files = _module_files(release, BOOT_MODULES + modules) if own_modules else []
+    files = _module_files(release, BOOT_MODULES + modules, root) if own_modules else []
     names = [_copy_module(f, f"{tree}/vm/ko") for f in files]
     _write(f"{tree}/vm/modules", "\n".join(names) + "\n")
     _write(f"{tree}/init", INIT, 0o755)
@@ -198,14 +212,25 @@ def _mounts(see, share):
     return "B=/bin/busybox\nP=trans=virtio,version=9p2000.L,msize=%d\n" % MSIZE + "\n".join(lines) + "\n"
 
 
+def _write_units(directory):
+    """The command, as what systemd starts last."""
+    os.makedirs(f"{directory}/multi-user.target.wants")
+    _write(f"{directory}/vm.service", UNIT)
+    os.symlink("../vm.service", f"{directory}/multi-user.target.wants/vm.service")
+
+
 def write_initrd(work, base, me, opts):
     """The initramfs of guest me (1..n): the common archive and its own one behind it."""
     tree = os.path.join(work, f"tree{me}")
     os.makedirs(f"{tree}/vm")
-    env = {"VM_ME": me, "VM_N": len(opts.commands), "VM_TOP": TOP, "VM_MSIZE": MSIZE, "VM_LEAKS": int(opts.kmemleak)}
+    whole = opts.root == "/"
+    env = {"VM_ME": me, "VM_N": len(opts.commands), "VM_TOP": TOP if whole else "/root", "VM_MSIZE": MSIZE,
+           "VM_LEAKS": int(opts.kmemleak), "VM_INIT": opts.init}
+    if opts.init:
+        _write_units(f"{tree}/vm/system")
     _write(f"{tree}/vm/env", "".join(f"{k}={shlex.quote(str(v))}\n" for k, v in env.items()))
     _write(f"{tree}/vm/command", opts.commands[me - 1] + "\n")
-    _write(f"{tree}/vm/mounts", _mounts([TOP] + opts.see, opts.share))
+    _write(f"{tree}/vm/mounts", _mounts([TOP] * whole + opts.see, opts.share))
     path = os.path.join(work, f"g{me}.initrd")
     with open(path, "wb") as f:
         f.write(base)
@@ -275,7 +300,7 @@ def qemu_command(work, out, kernel, initrd, me, opts):
             "-kernel", kernel, "-initrd", initrd, "-append", f"{append} {opts.append}".strip(),
             "-serial", f"file:{out}/g{me}.console", "-serial", "stdio",
             "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
-            "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-fsdev", f"local,id=root,path={opts.root},security_model=none,readonly=on,multidevs=remap",
             "-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
     for i, d in enumerate(opts.share):
         args += ["-fsdev", f"local,id=share{i},path={d},security_model=none",

@@ -210,7 +210,7 @@ class Machines(list):
         opts = argparse.Namespace(
             commands=[command] * len(self), kmemleak=False, see=[], share=[self.share], smp="1", icount=False,
             mem=self.memory, append="", reboot=False, monitor=True, nics=self.cards, net="mcast",
-            mcast=self.net[0], port=self.net[1])
+            mcast=self.net[0], port=self.net[1], root="/", init="")
         initrd = guest.write_initrd(self.work, self.base, me, opts)
         return guest.qemu_command(self.work, directory, self.kernel, initrd, me, opts)
 
