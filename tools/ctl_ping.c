@@ -358,11 +358,13 @@ int ctl_ping(struct ctl *c)
 		[ARGUMENTS] = { .name = NULL },
 	};
 	struct ping p = { .a = list };
-	char node[24];
 	struct ctl_nl nl;
-	int status;
+	char node[24];
+	uint32_t job;
+	int status, generation;
 
-	if (ctl_arguments_and(&c->words, list, &p.target) || parse_target(&p))
+	if (ctl_arguments_and(&c->words, list, &p.target) || parse_target(&p) ||
+	    (list[JOB].given && ctl_parse_job(list[JOB].text, &job, &generation)))
 		return CTL_USAGE;
 	if (p.target == NULL) {
 		snprintf(node, sizeof(node), "%u", p.number);

@@ -334,7 +334,8 @@ static void take_all(struct ctl_filter *f, const struct ctl_datagram *d, struct 
 			continue;
 		if (is(kind, "chain")) {
 			take_chain(f, o);
-		} else if (json_object_object_get_ex(o, "expr", &all)) {
+		} else if (json_object_object_get_ex(o, "expr", &all) &&
+			   json_object_is_type(all, json_type_array)) {
 			table_name(o, table);
 			if (skip_foreign && is_foreign(all))
 				forget_table(f, table);

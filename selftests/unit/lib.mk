@@ -103,3 +103,9 @@ $(MIDDLE_TSAN): %_tsan: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
 
 $(MIDDLE_LONG): %_long: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+
+# What the command acp makes of packet filters; of its words and files see "command".
+TESTS += test_ctl_rules
+CTL := $(TOP)/tools
+test_ctl_rules: test_ctl_rules.c $(wildcard $(CTL)/ctl_rules*.c) $(CTL)/ctl_words.c $(wildcard $(CTL)/*.h)
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS) -ljson-c -lm
