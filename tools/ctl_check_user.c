@@ -105,6 +105,19 @@ void ctl_check_device(struct ctl_findings *f)
 #define NEEDED		(64ULL << 10)	/* starter memory and heap of the size that is preset */
 #define WANTED		(64 * MIB)	/* more than the 8 MiB that systems begin with */
 
+/* 1: the numbers of users are those of the machine; 0: they are not; -1: they mean nothing yet. */
+static int is_first_userns(void)
+{
+	unsigned long inside, outside, count;
+	char line[100];
+
+	if (!ctl_read_line("/proc/self/uid_map", line, sizeof(line)) ||
+	    sscanf(line, "%lu %lu %lu", &inside, &outside, &count) != 3)
+		return -1;
+	return inside == 0 && outside == 0 && count >= UINT32_MAX;
+}
+
+/* What a user namespace gives of capabilities does not count for memory. */
 static bool may_lock_all(void)
 {
 	unsigned long long effective = 0;
@@ -116,7 +129,7 @@ static bool may_lock_all(void)
 			break;
 	if (file != NULL)
 		fclose(file);
-	return effective >> CAP_IPC_LOCK & 1;
+	return is_first_userns() == 1 && (effective >> CAP_IPC_LOCK & 1);
 }
 
 void ctl_check_memlock(struct ctl_findings *f)
@@ -156,16 +169,14 @@ void ctl_check_memlock(struct ctl_findings *f)
 
 void ctl_check_userns(struct ctl_findings *f)
 {
-	unsigned long inside = 1, outside = 1, count = 0;
-	char line[100];
+	int first = is_first_userns();
 
-	if (!ctl_read_line("/proc/self/uid_map", line, sizeof(line)) ||
-	    sscanf(line, "%lu %lu %lu", &inside, &outside, &count) != 3) {
+	if (first < 0) {
 		ctl_found(f, CTL_SKIPPED, "userns", NULL,
 			  "/proc/self/uid_map is empty: user numbers mean nothing here yet");
 		return;
 	}
-	if (inside == 0 && outside == 0 && count >= UINT32_MAX)
+	if (first)
 		ctl_found(f, CTL_GOOD, "userns", NULL, "not in a user namespace of its own");
 	else
 		ctl_found(f, CTL_WARN, "userns",
