@@ -270,6 +270,7 @@ static u32 ifindex_of(struct net *net, const u8 *addr, bool six)
 	u32 index = 0;
 	__be32 four;
 
+	/* A walk that finds none does not end with NULL. */
 	rcu_read_lock();
 	if (six) {
 #if IS_ENABLED(CONFIG_IPV6)
@@ -277,15 +278,16 @@ static u32 ifindex_of(struct net *net, const u8 *addr, bool six)
 
 		memcpy(&in6, addr, sizeof(in6));
 		for_each_netdev_rcu(net, dev)
-			if (ipv6_chk_addr(net, &in6, dev, 0))
+			if (ipv6_chk_addr(net, &in6, dev, 0)) {
+				index = dev->ifindex;
 				break;
+			}
 #endif
 	} else {
 		memcpy(&four, addr, sizeof(four));
 		dev = __ip_dev_find(net, four, false);
+		index = dev ? dev->ifindex : 0;
 	}
-	if (dev)
-		index = dev->ifindex;
 	rcu_read_unlock();
 	return index;
 }

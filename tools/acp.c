@@ -29,7 +29,8 @@ static const struct object {
 } objects[] = {
 	{ "node", {
 		{ "show", ctl_node_show, "" },
-		{ "set", ctl_node_set, "[enable on|off] [timeout-min TIME] [timeout-max TIME]" } } },
+		{ "set", ctl_node_set,
+		  "[enable on|off] [timeout-min TIME] [timeout-max TIME]" } } },
 	{ "limit", {
 		{ "show", ctl_limit_show, "[NAME]" },
 		{ "set", ctl_limit_set, "NAME VALUE" } } },
@@ -57,6 +58,14 @@ static const struct object {
 
 #define OBJECTS	(sizeof(objects) / sizeof(objects[0]))
 
+static const char notes[] =
+	"Words may be shortened; without COMMAND, show is meant.  JOB is ID or\n"
+	"ID/GENERATION, TIME seconds or with unit: 200ms.\n"
+	"  -j, --json       JSON          -p, --pretty    JSON, indented\n"
+	"  -n, --netns NAME there, as ip-netns(8) has named it\n"
+	"  -h, --help       this text     -V, --version   version\n"
+	"Exit status: 0 done, 1 refused or failed, 2 wrong usage.  Manual: acp(8).\n";
+
 static void print_verbs(FILE *to, const struct object *o)
 {
 	int i;
@@ -76,12 +85,7 @@ static int print_usage(FILE *to, const struct object *only)
 		if (only == NULL || only == &objects[i])
 			print_verbs(to, &objects[i]);
 	if (only == NULL)
-		fputs("Words may be shortened; without COMMAND, show is meant.  JOB is ID or\n"
-		      "ID/GENERATION, TIME seconds or with unit: 200ms.\n"
-		      "  -j, --json       JSON          -p, --pretty    JSON, indented\n"
-		      "  -n, --netns NAME there, as ip-netns(8) has named it\n"
-		      "  -h, --help       this text     -V, --version   version\n"
-		      "Exit status: 0 done, 1 refused or failed, 2 wrong usage.  Manual: acp(8).\n", to);
+		fputs(notes, to);
 	return fflush(to) ? CTL_FAILED : CTL_OK;
 }
 
@@ -97,6 +101,16 @@ static int pick_object(const char *word)
 	return ctl_pick(word, names, "object");
 }
 
+/* Nothing follows, or what follows is no verb, and show takes arguments. */
+static bool show_is_meant(const struct ctl *c, const struct object *o, const char *const names[])
+{
+	if (strcmp(o->verb[0].name, "show") != 0)
+		return false;
+	if (c->words.left == 0)
+		return true;
+	return o->verb[0].usage[0] != '\0' && ctl_find(*c->words.next, names) == -1;
+}
+
 static int run_verb(struct ctl *c, const struct object *o)
 {
 	const char *names[VERBS_MOST + 2] = { NULL };
@@ -104,10 +118,10 @@ static int run_verb(struct ctl *c, const struct object *o)
 
 	if (o->verb[0].name == NULL)
 		return o->verb[0].run(c);
-	if (c->words.left == 0 && strcmp(o->verb[0].name, "show") == 0)
-		return o->verb[0].run(c);
 	for (n = 0; n < VERBS_MOST && o->verb[n].run != NULL; n++)
 		names[n] = o->verb[n].name;
+	if (show_is_meant(c, o, names))
+		return o->verb[0].run(c);
 	if (c->words.left == 0) {
 		ctl_error("%s what? See acp %s help", o->name, o->name);
 		return CTL_USAGE;

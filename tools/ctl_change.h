@@ -17,7 +17,7 @@ int ctl_change_node(struct ctl_nl *nl, enum acp_nl_attr attr, uint32_t value);
 int ctl_change_color(struct ctl_nl *nl, enum acp_nl_cmd command, uint32_t color,
 		     const void *address, int length);
 
-/* The value of a limit as typed: user_memory may be bytes with suffix K, M or G, or KiB. 0 or -1. */
+/* The value of a limit as typed: user_memory in KiB, or bytes with suffix K, M or G. 0 or -1. */
 int ctl_limit_value(const char *name, const char *word, uint64_t *value);
 
 /* 4, 16, or -1 and a complaint. */

@@ -147,11 +147,14 @@ static void check_unloaded(struct ctl_findings *f)
 
 	if (file != NULL && file[0] != '\0')
 		ctl_found(f, CTL_BAD, "module",
-			  "As root: modprobe acp. At each boot: echo acp >/etc/modules-load.d/acp.conf. If modprobe refuses it, dmesg says why.",
+			  "As root: modprobe acp. At each boot: echo acp "
+			  ">/etc/modules-load.d/acp.conf. If modprobe refuses it, dmesg says why.",
 			  "it is not loaded; %s is there", file);
 	else if (uname(&u) == 0)
 		ctl_found(f, CTL_BAD, "module",
-			  "Build and install it for this kernel: the package acp-dkms does that, or make modules_install in the sources, with the headers of this kernel.",
+			  "Build and install it for this kernel: the package acp-dkms does that, "
+			  "or make modules_install in the sources, with the headers of this "
+			  "kernel.",
 			  "it is not loaded, and none is installed for kernel %s", u.release);
 	free(file);
 }
@@ -198,7 +201,8 @@ static bool signatures_enforced(const char **by)
 void ctl_check_signature(struct ctl_findings *f)
 {
 	const char *by, *remedy =
-		"Sign it with a key that the firmware knows (mokutil --import, then sign-file or the signing of DKMS), or switch secure boot off.";
+		"Sign it with a key that the firmware knows (mokutil --import, then sign-file or "
+		"the signing of DKMS), or switch secure boot off.";
 	bool enforced = signatures_enforced(&by);
 	char taint[100] = "";
 	char *signer;
@@ -229,7 +233,9 @@ void ctl_check_signature(struct ctl_findings *f)
 
 void ctl_check_clock(struct ctl_findings *f)
 {
-	static const char *const slow[] = { "hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit" };
+	static const char *const slow[] = {
+		"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit",
+	};
 	char name[100];
 	size_t i;
 
@@ -242,7 +248,8 @@ void ctl_check_clock(struct ctl_findings *f)
 		if (strcmp(name, slow[i]) != 0)
 			continue;
 		ctl_found(f, CTL_WARN, "clock",
-			  "See dmesg for why the faster one (tsc) was given up; on a virtual machine choose its host's clock (kvm-clock, hyperv).",
+			  "See dmesg for why the faster one (tsc) was given up; on a virtual "
+			  "machine choose its host's clock (kvm-clock, hyperv).",
 			  "clock source %s: reading it takes microseconds, for each frame", name);
 		return;
 	}

@@ -76,7 +76,8 @@ static void check_nodes(struct ctl_findings *f, const struct ifaddrs *all)
 		return;
 	if (!names_us(all, nodes))
 		ctl_found(f, CTL_BAD, "addresses",
-			  "Write the addresses of the nodes into ACP_NODES as ip address show has them there.",
+			  "Write the addresses of the nodes into ACP_NODES as ip address show has "
+			  "them there.",
 			  "ACP_NODES names no address of this machine");
 }
 
@@ -138,8 +139,10 @@ static void take_color(void *arg, const struct ctl_reply *r)
 		return;
 	c->lost++;
 	ctl_found(c->f, CTL_BAD, "colors",
-		  "As root: acp color add COLOR ADDRESS with an address that ip address show has, or acp color del COLOR.",
-		  "color %u is %s, which is no address of this machine: jobs that use it cannot begin",
+		  "As root: acp color add COLOR ADDRESS with an address that ip address show has, "
+		  "or acp color del COLOR.",
+		  "color %u is %s, which is no address of this machine: jobs that use it cannot "
+		  "begin",
 		  ctl_reply_u32(r, ACP_NL_A_COLOR), ctl_address_text(a, text));
 }
 
@@ -191,7 +194,8 @@ static bool seen_before(const struct ifaddrs *all, const struct ifaddrs *until)
 
 static bool check_card(struct ctl_findings *f, const char *name)
 {
-	static const char remedy[] = "As root: ip link set CARD mtu 1500, or more where cards and switches of all nodes can do it.";
+	static const char remedy[] = "As root: ip link set CARD mtu 1500, or more where cards and "
+	"switches of all nodes can do it.";
 	int mtu = mtu_of(name);
 
 	if (mtu < 0 || mtu >= MTU_ETHERNET)
@@ -202,7 +206,8 @@ static bool check_card(struct ctl_findings *f, const char *name)
 			  mtu, MTU_LEAST, MTU_IPV6);
 	else
 		ctl_found(f, CTL_WARN, "mtu", remedy,
-			  "%s carries only %d bytes in a packet%s: transfers take more frames", name,
+			  "%s carries only %d bytes in a packet%s: transfers take more "
+			  "frames", name,
 			  mtu, mtu < MTU_IPV6 ? ", which rules out IPv6" : "");
 	return false;
 }
@@ -250,7 +255,9 @@ static void judge(struct ctl_findings *f, const struct rules *r, int family)
 	char remedy[300], *culprit;
 
 	snprintf(remedy, sizeof(remedy),
-		 "Let UDP port %u pass from the other nodes, before other rules: nft insert rule inet filter input udp dport %u accept, or iptables -I INPUT -p udp --dport %u -j ACCEPT; then make that permanent.",
+		 "Let UDP port %u pass from the other nodes, before other rules: nft insert rule "
+		 "inet filter input udp dport %u accept, or iptables -I INPUT -p udp --dport %u "
+		 "-j ACCEPT; then make that permanent.",
 		 f->port, f->port, f->port);
 	if (r->nft != NULL && ctl_rules_nft(&filter, &d, r->nft, saved != NULL))
 		ctl_found(f, CTL_SKIPPED, "firewall", NULL, "what nft prints cannot be understood");
@@ -258,14 +265,16 @@ static void judge(struct ctl_findings *f, const struct rules *r, int family)
 		ctl_rules_iptables(&filter, &d, saved);
 	pass = ctl_rules_pass(&filter, &culprit);
 	if (pass == CTL_NO)
-		ctl_found(f, CTL_BAD, "firewall", remedy, "IPv%d: UDP port %u is blocked by %s", family,
-			  f->port, culprit);
+		ctl_found(f, CTL_BAD, "firewall", remedy,
+			  "IPv%d: UDP port %u is blocked by %s", family, f->port, culprit);
 	else if (pass == CTL_MAYBE)
 		ctl_found(f, CTL_WARN, "firewall", remedy,
-			  "IPv%d: UDP port %u may be blocked, depending on addresses and cards, by %s",
+			  "IPv%d: UDP port %u may be blocked, depending on addresses and cards, "
+			  "by %s",
 			  family, f->port, culprit);
 	else
-		ctl_found(f, CTL_GOOD, "firewall", NULL, "IPv%d: UDP port %u passes", family, f->port);
+		ctl_found(f, CTL_GOOD, "firewall", NULL, "IPv%d: UDP port %u passes", family,
+			  f->port);
 	free(culprit);
 	ctl_rules_free(&filter);
 }
@@ -295,7 +304,8 @@ void ctl_check_firewall(struct ctl_findings *f)
 	if (r.nft == NULL && r.iptables == NULL && r.ip6tables == NULL) {
 		ctl_found(f, CTL_SKIPPED, "firewall",
 			  "Install nftables or iptables, or see to it that UDP port passes.",
-			  "a packet filter is loaded, but neither nft nor iptables-save tells its rules");
+			  "a packet filter is loaded, but neither nft nor iptables-save tells its "
+			  "rules");
 	} else {
 		judge(f, &r, 4);
 		judge(f, &r, 6);

@@ -23,7 +23,8 @@ void ctl_check_netlink(struct ctl_findings *f)
 		return;
 	if (f->nl == NULL) {
 		ctl_found(f, CTL_BAD, "netlink",
-			  "Module and command are of different versions: install both from one source, then modprobe -r acp && modprobe acp.",
+			  "Module and command are of different versions: install both from one "
+			  "source, then modprobe -r acp && modprobe acp.",
 			  "the module is loaded, but has no netlink family acp");
 		return;
 	}
@@ -33,7 +34,8 @@ void ctl_check_netlink(struct ctl_findings *f)
 			  f->nl->sentence[0] ? f->nl->sentence : strerror(-err));
 	else if (abi != ACP_ABI_VERSION)
 		ctl_found(f, CTL_BAD, "netlink",
-			  "Install module, library and command from one source, then modprobe -r acp && modprobe acp.",
+			  "Install module, library and command from one source, then modprobe -r "
+			  "acp && modprobe acp.",
 			  "the module's interface has version %u, this command is for %u", abi,
 			  ACP_ABI_VERSION);
 	else
@@ -91,7 +93,8 @@ static void take_limit(void *arg, const struct ctl_reply *r)
 	if (strcmp(name, "enable") == 0)
 		return;
 	snprintf(remedy, sizeof(remedy),
-		 "As root: acp limit set %s VALUE; the machine's own is a parameter of the module (/etc/modprobe.d).",
+		 "As root: acp limit set %s VALUE; the machine's own is a parameter of the module "
+		 "(/etc/modprobe.d).",
 		 name);
 	if (limit == 0 && strcmp(name, "job_peers") == 0) {
 		ctl_found(l->f, CTL_WARN, "limits", remedy,
@@ -132,13 +135,15 @@ static const struct {
 	const char *what, *remedy;
 } troubles[] = {
 	{ "drop_bad_mac", "frames with a wrong tag came: another key",
-	  "Give all ranks of a job the same key (ACP_KEYFILE), and no two jobs one id (ACP_JOB) on the same nodes." },
+	  "Give all ranks of a job the same key (ACP_KEYFILE), and no two jobs one id (ACP_JOB) "
+	  "on the same nodes." },
 	{ "drop_bad_aead", "frames came that cannot be decrypted: another key, or damage",
 	  "Give all ranks of a job the same key and the same ACP_PRIVACY." },
 	{ "drop_bad_crc", "payloads came damaged",
 	  "Look for a bad cable, card or switch: ip -s link; ethtool -S." },
 	{ "drop_bad_source", "frames came from other addresses than their nodes have",
-	  "Address translation is between the nodes, or ACP_NODES names other addresses than the node sends from: see ip route get." },
+	  "Address translation is between the nodes, or ACP_NODES names other addresses than the "
+	  "node sends from: see ip route get." },
 	{ "drop_mismatch", "nodes run different set-ups of one job",
 	  "Give all ranks the same ACP_NPROCS, ACP_NODES, ACP_PLACEMENT and ACP_INTEGRITY." },
 	{ "drop_bad_version", "frames of another version of the protocol came",

@@ -51,7 +51,9 @@ static void note_refused(struct ctl_findings *f, const struct stat *s)
 			 g != NULL ? g->gr_name : "GROUP", user_name());
 	else
 		snprintf(remedy, sizeof(remedy),
-			 "As root, make a group for it and install the udev rule 90-acp.rules: groupadd --system acp; usermod -a -G acp %s; udevadm control --reload; udevadm trigger /dev/acp.",
+			 "As root, make a group for it and install the udev rule 90-acp.rules: "
+			 "groupadd --system acp; usermod -a -G acp %s; udevadm control --reload; "
+			 "udevadm trigger /dev/acp.",
 			 user_name());
 	ctl_found(f, CTL_BAD, "device", remedy,
 		  "%s may not open " ACP_DEVICE ": mode %04o, user %u, group %s", user_name(),
@@ -66,14 +68,16 @@ void ctl_check_device(struct ctl_findings *f)
 
 	if (stat(ACP_DEVICE, &s) != 0) {
 		ctl_found(f, CTL_BAD, "device", f->loaded ?
-			  "In a container, give it the device (--device " ACP_DEVICE "); else see whether udev runs: udevadm trigger /sys/class/misc/acp." :
+			  "In a container, give it the device (--device " ACP_DEVICE "); else see "
+			  "whether udev runs: udevadm trigger /sys/class/misc/acp." :
 			  "It comes with the module.",
 			  "there is no " ACP_DEVICE);
 		return;
 	}
 	if (!is_device(&s)) {
 		ctl_found(f, CTL_BAD, "device",
-			  "As root: rm " ACP_DEVICE " && udevadm trigger --action=add /sys/class/misc/acp.",
+			  "As root: rm " ACP_DEVICE " && udevadm trigger --action=add "
+			  "/sys/class/misc/acp.",
 			  ACP_DEVICE " is not the module's device");
 		return;
 	}
@@ -85,7 +89,8 @@ void ctl_check_device(struct ctl_findings *f)
 		note_refused(f, &s);
 	} else if (errno == EPERM) {
 		ctl_found(f, CTL_BAD, "device",
-			  "In a container, give it the device (--device " ACP_DEVICE "), or mount /dev without nodev.",
+			  "In a container, give it the device (--device " ACP_DEVICE "), or mount "
+			  "/dev without nodev.",
 			  ACP_DEVICE " is there, but this container may not use devices");
 	} else {
 		ctl_found(f, CTL_BAD, "device", f->loaded ? "dmesg may say why." :
@@ -100,6 +105,19 @@ void ctl_check_device(struct ctl_findings *f)
 #define NEEDED		(64ULL << 10)	/* starter memory and heap of the size that is preset */
 #define WANTED		(64 * MIB)	/* more than the 8 MiB that systems begin with */
 
+/* 1: the numbers of users are those of the machine; 0: they are not; -1: they mean nothing yet. */
+static int is_first_userns(void)
+{
+	unsigned long inside, outside, count;
+	char line[100];
+
+	if (!ctl_read_line("/proc/self/uid_map", line, sizeof(line)) ||
+	    sscanf(line, "%lu %lu %lu", &inside, &outside, &count) != 3)
+		return -1;
+	return inside == 0 && outside == 0 && count >= UINT32_MAX;
+}
+
+/* What a user namespace gives of capabilities does not count for memory. */
 static bool may_lock_all(void)
 {
 	unsigned long long effective = 0;
@@ -111,13 +129,15 @@ static bool may_lock_all(void)
 			break;
 	if (file != NULL)
 		fclose(file);
-	return effective >> CAP_IPC_LOCK & 1;
+	return is_first_userns() == 1 && (effective >> CAP_IPC_LOCK & 1);
 }
 
 void ctl_check_memlock(struct ctl_findings *f)
 {
 	static const char remedy[] =
-		"Raise it: @acp hard memlock unlimited and the same with soft, in /etc/security/limits.d/acp.conf (a sample is installed), then log in again; for services LimitMEMLOCK=infinity in their unit.";
+		"Raise it: @acp hard memlock unlimited and the same with soft, in "
+		"/etc/security/limits.d/acp.conf (a sample is installed), then log in again; for "
+		"services LimitMEMLOCK=infinity in their unit.";
 	unsigned long long now;
 	struct rlimit r;
 
@@ -137,29 +157,31 @@ void ctl_check_memlock(struct ctl_findings *f)
 			  now >> 10, NEEDED >> 10);
 	else if (now < WANTED)
 		ctl_found(f, CTL_WARN, "memlock", remedy,
-			  "%llu KiB of memory can be locked: ranks can register no more than that, heap included",
+			  "%llu KiB of memory can be locked: ranks can register no more than "
+			  "that, heap included",
 			  now >> 10);
 	else
-		ctl_found(f, CTL_GOOD, "memlock", NULL, "%llu MiB of memory can be locked", now / MIB);
+		ctl_found(f, CTL_GOOD, "memlock", NULL, "%llu MiB of memory can be locked",
+			  now / MIB);
 }
 
 /* ---- User namespace ---- */
 
 void ctl_check_userns(struct ctl_findings *f)
 {
-	unsigned long inside = 1, outside = 1, count = 0;
-	char line[100];
+	int first = is_first_userns();
 
-	if (!ctl_read_line("/proc/self/uid_map", line, sizeof(line)) ||
-	    sscanf(line, "%lu %lu %lu", &inside, &outside, &count) != 3) {
+	if (first < 0) {
 		ctl_found(f, CTL_SKIPPED, "userns", NULL,
 			  "/proc/self/uid_map is empty: user numbers mean nothing here yet");
 		return;
 	}
-	if (inside == 0 && outside == 0 && count >= UINT32_MAX)
+	if (first)
 		ctl_found(f, CTL_GOOD, "userns", NULL, "not in a user namespace of its own");
 	else
 		ctl_found(f, CTL_WARN, "userns",
-			  "If a limit is reached here, look at that user's others, and have the device given into the container with a group that is mapped.",
-			  "in a user namespace: ranks and memory count for the user who made it, and " ACP_DEVICE " may belong to nobody here");
+			  "If a limit is reached here, look at that user's others, and have the "
+			  "device given into the container with a group that is mapped.",
+			  "in a user namespace: ranks and memory count for the user who made it, "
+			  "and " ACP_DEVICE " may belong to nobody here");
 }

@@ -110,9 +110,8 @@ static void take_color(struct conf *conf, const char *word, const char *address)
 	s = add(conf, COLOR);
 	if (s == NULL)
 		return;
-	s->length = 4;
-	if (ctl_number(word, "color", 0, ACP_COLORS_MAX - 1, false, &s->value) ||
-	    (s->length = ctl_address(address, s->address)) < 0)
+	s->length = ctl_address(address, s->address);
+	if (s->length < 0 || ctl_number(word, "color", 0, ACP_COLORS_MAX - 1, false, &s->value))
 		conf->wrong = true;
 	else if (twice(conf, s))
 		wrong(conf, "this color has an address already:", word);

@@ -9,35 +9,77 @@
 
 #include "acp_abi.h"
 
-#define NAMES(what, ...)							\
-	static const char *const what##_words[] = { __VA_ARGS__ };		\
+#define NAMES(what)								\
 	const struct ctl_names ctl_##what = {					\
-		what##_words, sizeof(what##_words) / sizeof(what##_words[0])	\
+		what, sizeof(what) / sizeof((what)[0])				\
 	}
 
-NAMES(families, [AF_INET] = "ipv4", [AF_INET6] = "ipv6");
-NAMES(integrities, [ACP_INTEGRITY_UDP] = "udp", [ACP_INTEGRITY_CRC32C] = "crc32c",
-      [ACP_INTEGRITY_AEAD] = "aead");
-NAMES(job_states, [ACP_NL_JOB_RUNNING] = "running", [ACP_NL_JOB_LINGERING] = "lingering",
-      [ACP_NL_JOB_ABORTED] = "aborted");
-NAMES(rank_states, [ACP_RANK_UNKNOWN] = "unknown", [ACP_RANK_UP] = "up", [ACP_RANK_DOWN] = "down",
-      [ACP_RANK_BACK] = "back");
-NAMES(statuses, [ACP_ST_OK] = "ok", [ACP_ST_OP] = "op", [ACP_ST_GA] = "ga", [ACP_ST_STAG] = "stag",
-      [ACP_ST_RANGE] = "range", [ACP_ST_ACCESS] = "access", [ACP_ST_ALIGN] = "align",
-      [ACP_ST_RANK] = "rank", [ACP_ST_NOMEM] = "nomem", [ACP_ST_TIMEOUT] = "timeout",
-      [ACP_ST_PEER] = "peer", [ACP_ST_ROUTE] = "route", [ACP_ST_ORDER] = "order",
-      [ACP_ST_ABORT] = "abort");
-NAMES(kinds, [ACP_NL_REGION_STARTER] = "starter", [ACP_NL_REGION_HEAP] = "heap",
-      [ACP_NL_REGION_LIBRARY] = "library", [ACP_NL_REGION_USER] = "user");
-NAMES(flow_states, [ACP_NL_FLOW_CLOSED] = "closed", [ACP_NL_FLOW_OPENING] = "opening",
-      [ACP_NL_FLOW_OPEN] = "open");
-NAMES(flow_fates, [ACP_NL_FATE_NONE] = "none", [ACP_NL_FATE_LOST] = "lost",
-      [ACP_NL_FATE_BACK] = "back");
-NAMES(events, [ACP_NL_EVENT_JOB_BEGUN] = "job-begun", [ACP_NL_EVENT_JOB_ENDED] = "job-ended",
-      [ACP_NL_EVENT_JOB_ABORTED] = "job-aborted", [ACP_NL_EVENT_RANK_JOINED] = "rank-joined",
-      [ACP_NL_EVENT_RANK_LEFT] = "rank-left", [ACP_NL_EVENT_NODE_LOST] = "node-lost",
-      [ACP_NL_EVENT_NODE_BACK] = "node-back", [ACP_NL_EVENT_LIMIT_REACHED] = "limit-reached",
-      [ACP_NL_EVENT_SETTING] = "setting");
+static const char *const families[] = {
+	[AF_INET] = "ipv4", [AF_INET6] = "ipv6",
+};
+
+NAMES(families);
+
+static const char *const integrities[] = {
+	[ACP_INTEGRITY_UDP] = "udp", [ACP_INTEGRITY_CRC32C] = "crc32c",
+	[ACP_INTEGRITY_AEAD] = "aead",
+};
+
+NAMES(integrities);
+
+static const char *const job_states[] = {
+	[ACP_NL_JOB_RUNNING] = "running", [ACP_NL_JOB_LINGERING] = "lingering",
+	[ACP_NL_JOB_ABORTED] = "aborted",
+};
+
+NAMES(job_states);
+
+static const char *const rank_states[] = {
+	[ACP_RANK_UNKNOWN] = "unknown", [ACP_RANK_UP] = "up", [ACP_RANK_DOWN] = "down",
+	[ACP_RANK_BACK] = "back",
+};
+
+NAMES(rank_states);
+
+static const char *const statuses[] = {
+	[ACP_ST_OK] = "ok", [ACP_ST_OP] = "op", [ACP_ST_GA] = "ga", [ACP_ST_STAG] = "stag",
+	[ACP_ST_RANGE] = "range", [ACP_ST_ACCESS] = "access", [ACP_ST_ALIGN] = "align",
+	[ACP_ST_RANK] = "rank", [ACP_ST_NOMEM] = "nomem", [ACP_ST_TIMEOUT] = "timeout",
+	[ACP_ST_PEER] = "peer", [ACP_ST_ROUTE] = "route", [ACP_ST_ORDER] = "order",
+	[ACP_ST_ABORT] = "abort",
+};
+
+NAMES(statuses);
+
+static const char *const kinds[] = {
+	[ACP_NL_REGION_STARTER] = "starter", [ACP_NL_REGION_HEAP] = "heap",
+	[ACP_NL_REGION_LIBRARY] = "library", [ACP_NL_REGION_USER] = "user",
+};
+
+NAMES(kinds);
+
+static const char *const flow_states[] = {
+	[ACP_NL_FLOW_CLOSED] = "closed", [ACP_NL_FLOW_OPENING] = "opening",
+	[ACP_NL_FLOW_OPEN] = "open",
+};
+
+NAMES(flow_states);
+
+static const char *const flow_fates[] = {
+	[ACP_NL_FATE_NONE] = "none", [ACP_NL_FATE_LOST] = "lost", [ACP_NL_FATE_BACK] = "back",
+};
+
+NAMES(flow_fates);
+
+static const char *const events[] = {
+	[ACP_NL_EVENT_JOB_BEGUN] = "job-begun", [ACP_NL_EVENT_JOB_ENDED] = "job-ended",
+	[ACP_NL_EVENT_JOB_ABORTED] = "job-aborted", [ACP_NL_EVENT_RANK_JOINED] = "rank-joined",
+	[ACP_NL_EVENT_RANK_LEFT] = "rank-left", [ACP_NL_EVENT_NODE_LOST] = "node-lost",
+	[ACP_NL_EVENT_NODE_BACK] = "node-back", [ACP_NL_EVENT_LIMIT_REACHED] = "limit-reached",
+	[ACP_NL_EVENT_SETTING] = "setting",
+};
+
+NAMES(events);
 
 const char *ctl_name(const struct ctl_names *names, uint32_t number)
 {

@@ -41,5 +41,4 @@ void ctl_field_record(struct ctl_out *o, const struct ctl_field *fields, const s
 /* The same without beginning a record. */
 void ctl_field_values(struct ctl_out *o, const struct ctl_field *fields, const struct ctl_reply *r);
 
-
 #endif /* CTL_FIELD_H */

@@ -13,7 +13,6 @@ static const struct ctl_field fields[] = {
 	{ CTL_F_U32, ACP_NL_A_JOB, "job", CTL_PLAIN, NULL },
 	{ CTL_F_U32, ACP_NL_A_GENERATION, "generation", CTL_PLAIN, NULL },
 	{ CTL_F_U32, ACP_NL_A_RANK, "rank", CTL_PLAIN, NULL },
-	{ CTL_F_U32, ACP_NL_A_PID, "pid", CTL_PLAIN, NULL },
 	{ CTL_F_U32, ACP_NL_A_NODE, "node", CTL_PLAIN, NULL },
 	{ CTL_F_U32, ACP_NL_A_COLOR, "color", CTL_PLAIN, NULL },
 	{ CTL_F_ADDRESS, ACP_NL_A_ADDRESS, "address", CTL_PLAIN, NULL },

@@ -83,7 +83,7 @@ const char *ctl_address_text(const struct nlattr *attr, char text[CTL_ADDRESS_TE
 	int length = nla_len(attr);
 
 	if ((length != 4 && length != 16) ||
-	    inet_ntop(length == 4 ? AF_INET : AF_INET6, nla_data(attr), text, CTL_ADDRESS_TEXT) == NULL)
+	    !inet_ntop(length == 4 ? AF_INET : AF_INET6, nla_data(attr), text, CTL_ADDRESS_TEXT))
 		strcpy(text, "?");
 	return text;
 }

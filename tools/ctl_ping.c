@@ -86,9 +86,10 @@ static void note_json(struct ping *p, const struct ctl_reply *r, int error)
 	add(o, "seq", json_object_new_uint64(p->sent));
 	if (r != NULL && r->a[ACP_NL_A_NODE] != NULL)
 		add(o, "node", json_object_new_uint64(ctl_reply_u32(r, ACP_NL_A_NODE)));
-	if (r != NULL && r->a[ACP_NL_A_ADDRESS] != NULL)
-		add(o, "address", json_object_new_string(
-			    ctl_address_text(r->a[ACP_NL_A_ADDRESS], text)));
+	if (r != NULL && r->a[ACP_NL_A_ADDRESS] != NULL) {
+		ctl_address_text(r->a[ACP_NL_A_ADDRESS], text);
+		add(o, "address", json_object_new_string(text));
+	}
 	if (error) {
 		add(o, "error", json_object_new_string(strerrorname_np(error) ? : "?"));
 	} else {
@@ -345,7 +346,8 @@ int ctl_ping(struct ctl *c)
 {
 	struct ctl_argument list[ARGUMENTS + 1] = {
 		[JOB] = { .name = "job", .kind = CTL_ARG_TEXT },
-		[COUNT] = { .name = "count", .kind = CTL_ARG_NUMBER, .least = 1, .most = 1ULL << 40 },
+		[COUNT] = { .name = "count", .kind = CTL_ARG_NUMBER, .least = 1,
+			    .most = 1ULL << 40 },
 		[INTERVAL] = { .name = "interval", .kind = CTL_ARG_TIME, .most = 3600 * S,
 			       .number = S },
 		[SIZE] = { .name = "size", .kind = CTL_ARG_SIZE, .most = ACP_NL_PING_SIZE_MAX,

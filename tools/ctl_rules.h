@@ -16,7 +16,9 @@
 /* In this order: "and" of conditions is the least. */
 enum ctl_sure { CTL_NO, CTL_MAYBE, CTL_YES };
 
-enum ctl_act { CTL_ACT_NONE, CTL_ACT_ACCEPT, CTL_ACT_DROP, CTL_ACT_RETURN, CTL_ACT_JUMP, CTL_ACT_GOTO };
+enum ctl_act {
+	CTL_ACT_NONE, CTL_ACT_ACCEPT, CTL_ACT_DROP, CTL_ACT_RETURN, CTL_ACT_JUMP, CTL_ACT_GOTO
+};
 
 struct ctl_rule {
 	enum ctl_sure match;

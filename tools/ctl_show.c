@@ -8,14 +8,11 @@
 #include "ctl_field.h"
 #include "ctl_job.h"
 
-#define JOB_FIELDS								\
-	{ CTL_F_U32, ACP_NL_A_JOB, "job", CTL_PLAIN, NULL },			\
-	{ CTL_F_U32, ACP_NL_A_GENERATION, "generation", CTL_PLAIN, NULL }
 #define U32(attr, name)		{ CTL_F_U32, ACP_NL_A_##attr, name, CTL_PLAIN, NULL }
 #define U64(attr, name)		{ CTL_F_U64, ACP_NL_A_##attr, name, CTL_PLAIN, NULL }
 #define U32_IN(attr, name, unit) { CTL_F_U32, ACP_NL_A_##attr, name, unit, NULL }
 #define U64_IN(attr, name, unit) { CTL_F_U64, ACP_NL_A_##attr, name, unit, NULL }
-#define WORDS(attr, name, words) { CTL_F_ENUM, ACP_NL_A_##attr, name, CTL_PLAIN, &words }
+#define WORDS(attr, name, names) { CTL_F_ENUM, ACP_NL_A_##attr, name, CTL_PLAIN, names }
 #define OF(kind, attr, name)	{ CTL_F_##kind, ACP_NL_A_##attr, name, CTL_PLAIN, NULL }
 #define FOLD			{ CTL_F_FOLD, ACP_NL_A_PAD, NULL, CTL_PLAIN, NULL }
 #define END			{ CTL_F_END, ACP_NL_A_PAD, NULL, CTL_PLAIN, NULL }
@@ -39,19 +36,20 @@ static const struct ctl_field color_fields[] = {
 };
 
 static const struct ctl_field job_fields[] = {
-	JOB_FIELDS, U32(UID, "uid"), WORDS(JOB_STATE, "state", ctl_job_states),
+	U32(JOB, "job"), U32(GENERATION, "generation"), U32(UID, "uid"),
+	WORDS(JOB_STATE, "state", &ctl_job_states),
 	U32(NPROCS, "nprocs"), U32(NODES, "nodes"), U32(ME, "me"), U32(COLORS, "colors"), FOLD,
 	U32(RANKS, "ranks"), U32(PLACED, "placed"), U64(BARRIERS, "barriers"),
 	OF(FLAG, BROKEN, "broken"), OF(FLAG, ABORTED, "aborted"), U32(STRANGER, "stranger"),
 	U32(FLOWS, "flows"), U64_IN(MEMORY, "memory", CTL_BYTES), U64_IN(AGE, "age", CTL_MS), FOLD,
-	WORDS(FAMILY, "family", ctl_families), U32(PORT, "port"),
-	WORDS(INTEGRITY, "integrity", ctl_integrities), U32_IN(TIMEOUT, "timeout", CTL_MS),
+	WORDS(FAMILY, "family", &ctl_families), U32(PORT, "port"),
+	WORDS(INTEGRITY, "integrity", &ctl_integrities), U32_IN(TIMEOUT, "timeout", CTL_MS),
 	U32_IN(OPEN_TIMEOUT, "open_timeout", CTL_MS), END
 };
 
 static const struct ctl_field rank_fields[] = {
-	U32(RANK, "rank"), JOB_FIELDS, U32(NODE, "node"),
-	WORDS(RANK_STATE, "state", ctl_rank_states), WORDS(STATUS, "status", ctl_statuses),
+	U32(RANK, "rank"), U32(JOB, "job"), U32(GENERATION, "generation"), U32(NODE, "node"),
+	WORDS(RANK_STATE, "state", &ctl_rank_states), WORDS(STATUS, "status", &ctl_statuses),
 	U32(PID, "pid"), U32(UID, "uid"), OF(FLAG, FINISHED, "finished"),
 	OF(ADDRESSES, ADDRESS, "addresses"), FOLD,
 	U64(TAKEN, "taken"), U64(COMPLETED, "completed"), U64(FAILED, "failed"),
@@ -61,7 +59,8 @@ static const struct ctl_field rank_fields[] = {
 };
 
 static const struct ctl_field region_fields[] = {
-	U32(STAG, "stag"), U32(RANK, "rank"), JOB_FIELDS, WORDS(KIND, "kind", ctl_kinds),
+	U32(STAG, "stag"), U32(RANK, "rank"), U32(JOB, "job"), U32(GENERATION, "generation"),
+	WORDS(KIND, "kind", &ctl_kinds),
 	U64_IN(LENGTH, "length", CTL_BYTES), OF(ACCESS, ACCESS, "access"), U32(COLOR, "color"),
 	OF(FLAG, REVOKED, "revoked"), FOLD,
 	U64_IN(KEY, "key", CTL_HEX), U64_IN(START, "start", CTL_HEX), U64(PAGES, "pages"),
@@ -69,9 +68,10 @@ static const struct ctl_field region_fields[] = {
 };
 
 static const struct ctl_field flow_fields[] = {
-	U32(NODE, "node"), U32(COLOR, "color"), JOB_FIELDS, OF(ADDRESS, ADDRESS, "address"),
-	WORDS(FLOW_STATE, "state", ctl_flow_states), WORDS(FLOW_FATE, "fate", ctl_flow_fates),
-	WORDS(STATUS, "status", ctl_statuses), FOLD,
+	U32(NODE, "node"), U32(COLOR, "color"), U32(JOB, "job"), U32(GENERATION, "generation"),
+	OF(ADDRESS, ADDRESS, "address"),
+	WORDS(FLOW_STATE, "state", &ctl_flow_states), WORDS(FLOW_FATE, "fate", &ctl_flow_fates),
+	WORDS(STATUS, "status", &ctl_statuses), FOLD,
 	U64_IN(SRTT, "srtt", CTL_NS), U64_IN(RTTVAR, "rttvar", CTL_NS),
 	U64_IN(RTT_LEAST, "rtt_least", CTL_NS), U64_IN(RTO, "rto", CTL_NS), U32(WINDOW, "window"),
 	U32(IN_FLIGHT, "in_flight"), U32(WAITING, "waiting"), U32_IN(MTU, "mtu", CTL_BYTES),
@@ -103,7 +103,7 @@ static void take_record(void *arg, const struct ctl_reply *r)
 
 /* Put what was given; arguments are numbers but for "job", which was looked at. */
 static void put_arguments(struct nl_msg *m, const struct ctl_argument *list,
-			 const enum acp_nl_attr *attrs)
+			  const enum acp_nl_attr *attrs)
 {
 	int i;
 

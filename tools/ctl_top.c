@@ -148,8 +148,8 @@ static void put_text(struct top *t, const struct ctl_sample *s, double seconds)
 		half = t->room > s->flows.count + 4 ? t->room - s->flows.count - 4 : half;
 	if (localtime_r(&now, &tm) != NULL)
 		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
-	snprintf(text, sizeof(text), "acp top, %s: %zu ranks, %zu flows; rates over %.1f s%s", clock,
-		 s->ranks.count, s->flows.count, seconds, t->keys ? "; q ends" : "");
+	snprintf(text, sizeof(text), "acp top, %s: %zu ranks, %zu flows; rates over %.1f s%s",
+		 clock, s->ranks.count, s->flows.count, seconds, t->keys ? "; q ends" : "");
 	if (t->live)
 		fputs("\033[H", stdout);
 	line(t, text);

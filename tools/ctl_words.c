@@ -80,8 +80,7 @@ static void complain(const char *word, const char *const names[], const char *wh
 	fputc('\n', stderr);
 }
 
-/* -1: none; -2: several. */
-static int look_up(const char *word, const char *const names[])
+int ctl_find(const char *word, const char *const names[])
 {
 	size_t length = strlen(word);
 	int found = -1, i;
@@ -98,7 +97,7 @@ static int look_up(const char *word, const char *const names[])
 
 int ctl_pick(const char *word, const char *const names[], const char *what)
 {
-	int found = look_up(word, names);
+	int found = ctl_find(word, names);
 
 	if (found >= 0)
 		return found;
@@ -260,7 +259,7 @@ int ctl_arguments_and(struct ctl_words *w, struct ctl_argument *list, const char
 	for (i = 0; list[i].name != NULL && i < ARGUMENTS_MOST; i++)
 		names[i] = list[i].name;
 	while ((word = ctl_words_take(w)) != NULL) {
-		found = look_up(word, names);
+		found = ctl_find(word, names);
 		if (found == -1 && bare != NULL && *bare == NULL) {
 			*bare = word;
 			continue;

@@ -16,7 +16,7 @@
 /* Exit statuses, as acp(8) has them. */
 enum ctl_exit {
 	CTL_OK		= 0,
-	CTL_FAILED	= 1,	/* the kernel refused, nobody answered, something is not as it should be */
+	CTL_FAILED	= 1,	/* the kernel refused, nobody answered, a check failed */
 	CTL_USAGE	= 2,	/* the command line, or a line of a configuration file */
 };
 
@@ -42,6 +42,9 @@ int ctl_words_end(const struct ctl_words *w);
 
 /* Which of names (its end: NULL) a word is or abbreviates; what: "object", for the complaint. */
 int ctl_pick(const char *word, const char *const names[], const char *what);
+
+/* The same, silently: -1 for none, -2 for several. */
+int ctl_find(const char *word, const char *const names[]);
 
 /*
  * A number from least to most, decimal or 0x, with suffix K, M or G (powers of

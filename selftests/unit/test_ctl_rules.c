@@ -33,7 +33,10 @@ static enum ctl_sure passes(const char *nft, const char *saved, int family)
 #define RULE(chain, expr)							\
 	",{\"rule\":{\"family\":\"inet\",\"table\":\"t\",\"chain\":\"" chain "\",\"expr\":[" expr "]}}"
 #define NFT(list)	"{\"nftables\":[{\"metainfo\":{\"version\":\"1\"}}," list "]}"
-#define MATCH(op, left, right)	"{\"match\":{\"op\":\"" op "\",\"left\":{" left "},\"right\":" right "}},"
+#define MATCH(op, left, right)							\
+	"{\"match\":{\"op\":\"" op "\",\"left\":{" left "},\"right\":" right "}},"
+#define JUMP		"{\"jump\":{\"target\":\"sub\"}}"
+#define TEN		"{\"prefix\":{\"addr\":\"10.0.0.0\",\"len\":8}}"
 #define DPORT	"\"payload\":{\"protocol\":\"udp\",\"field\":\"dport\"}"
 #define TCP	"\"payload\":{\"protocol\":\"tcp\",\"field\":\"dport\"}"
 #define SADDR	"\"payload\":{\"protocol\":\"ip\",\"field\":\"saddr\"}"
@@ -49,7 +52,8 @@ static enum ctl_sure with(const char *policy, const char *rules)
 	char text[4000];
 
 	snprintf(text, sizeof(text),
-		 "{\"nftables\":[{\"chain\":{\"family\":\"inet\",\"table\":\"t\",\"name\":\"in\",\"type\":\"filter\",\"hook\":\"input\",\"prio\":0,\"policy\":\"%s\"}},"
+		 "{\"nftables\":[{\"chain\":{\"family\":\"inet\",\"table\":\"t\",\"name\":\"in\","
+		 "\"type\":\"filter\",\"hook\":\"input\",\"prio\":0,\"policy\":\"%s\"}},"
 		 SUB("sub") "%s]}", policy, rules);
 	return passes(text, NULL, 4);
 }
@@ -73,48 +77,70 @@ TEST(nft__ports)
 	CHECK_EQ(with("accept", RULE("in", MATCH("==", DPORT, "16707") COUNT DROP)), CTL_NO);
 	CHECK_EQ(with("accept", RULE("in", MATCH("!=", DPORT, "22") DROP)), CTL_NO);
 	CHECK_EQ(with("accept", RULE("in", MATCH("!=", TCP, "22") DROP)), CTL_YES);
-	CHECK_EQ(with("drop", RULE("in", MATCH("==", DPORT, "{\"set\":[53,16707]}") ACCEPT)), CTL_YES);
-	CHECK_EQ(with("drop", RULE("in", MATCH("==", DPORT, "{\"set\":[53,{\"range\":[16000,17000]}]}") ACCEPT)),
+	CHECK_EQ(with("drop",
+		      RULE("in", MATCH("==", DPORT, "{\"set\":[53,16707]}") ACCEPT)), CTL_YES);
+	CHECK_EQ(with("drop",
+		      RULE("in", MATCH("==", DPORT, "{\"set\":[53,{\"range\":[16000,17000]}]}")
+			   ACCEPT)),
 		 CTL_YES);
-	CHECK_EQ(with("drop", RULE("in", MATCH("==", DPORT, "{\"range\":[1,1024]}") ACCEPT)), CTL_NO);
+	CHECK_EQ(with("drop",
+		      RULE("in", MATCH("==", DPORT, "{\"range\":[1,1024]}") ACCEPT)), CTL_NO);
 	CHECK_EQ(with("drop", RULE("in", MATCH("==", DPORT, "\"@ports\"") ACCEPT)), CTL_MAYBE);
 	CHECK_EQ(with("drop", RULE("in", MATCH("==", PROTO, "\"udp\"") ACCEPT)), CTL_YES);
-	CHECK_EQ(with("drop", RULE("in", MATCH("==", PROTO, "{\"set\":[\"tcp\",\"icmp\"]}") ACCEPT)), CTL_NO);
+	CHECK_EQ(with("drop",
+		      RULE("in", MATCH("==", PROTO, "{\"set\":[\"tcp\",\"icmp\"]}") ACCEPT)),
+			   CTL_NO);
 }
 
 /* A first datagram belongs to no connection, and comes by a card that is not lo. */
 TEST(nft__what_a_first_datagram_is)
 {
-	CHECK_EQ(with("drop", RULE("in", MATCH("in", STATE, "[\"established\",\"related\"]") ACCEPT)), CTL_NO);
-	CHECK_EQ(with("drop", RULE("in", MATCH("in", STATE, "[\"new\",\"related\"]") ACCEPT)), CTL_YES);
+	CHECK_EQ(with("drop",
+		      RULE("in", MATCH("in", STATE, "[\"established\",\"related\"]") ACCEPT)),
+			   CTL_NO);
+	CHECK_EQ(with("drop",
+		      RULE("in", MATCH("in", STATE, "[\"new\",\"related\"]") ACCEPT)), CTL_YES);
 	CHECK_EQ(with("drop", RULE("in", MATCH("==", CARD, "\"lo\"") ACCEPT)), CTL_NO);
 	CHECK_EQ(with("drop", RULE("in", MATCH("==", CARD, "\"eth0\"") ACCEPT)), CTL_MAYBE);
 	CHECK_EQ(with("accept", RULE("in", MATCH("!=", CARD, "\"lo\"") DROP)), CTL_NO);
-	CHECK_EQ(with("drop", RULE("in", MATCH("==", SADDR, "{\"prefix\":{\"addr\":\"10.0.0.0\",\"len\":8}}") ACCEPT)),
+	CHECK_EQ(with("drop",
+		      RULE("in", MATCH("==", SADDR, TEN) ACCEPT)),
 		 CTL_MAYBE);
-	CHECK_EQ(with("accept", RULE("in", "{\"limit\":{\"rate\":1,\"per\":\"second\"}}," DROP)), CTL_MAYBE);
+	CHECK_EQ(with("accept",
+		      RULE("in", "{\"limit\":{\"rate\":1,\"per\":\"second\"}}," DROP)), CTL_MAYBE);
 }
 
 TEST(nft__jumps)
 {
-	CHECK_EQ(with("drop", RULE("in", "{\"jump\":{\"target\":\"sub\"}}") RULE("sub", MATCH("==", DPORT, "16707") ACCEPT)),
+	CHECK_EQ(with("drop",
+		      RULE("in", JUMP) RULE("sub", MATCH("==", DPORT, "16707")
+								 ACCEPT)),
 		 CTL_YES);
-	CHECK_EQ(with("accept", RULE("in", "{\"jump\":{\"target\":\"sub\"}}") RULE("sub", MATCH("==", DPORT, "1") DROP)),
+	CHECK_EQ(with("accept",
+		      RULE("in", JUMP) RULE("sub", MATCH("==", DPORT, "1") DROP)),
 		 CTL_YES);
-	CHECK_EQ(with("accept", RULE("in", "{\"jump\":{\"target\":\"sub\"}}") RULE("sub", "{\"return\":null}")
+	CHECK_EQ(with("accept",
+		      RULE("in", JUMP) RULE("sub", "{\"return\":null}")
 		      RULE("sub", DROP) RULE("in", DROP)), CTL_NO);
 	/* Who was sent away by goto does not come back. */
-	CHECK_EQ(with("accept", RULE("in", "{\"goto\":{\"target\":\"sub\"}}") RULE("in", DROP)), CTL_YES);
+	CHECK_EQ(with("accept",
+		      RULE("in", "{\"goto\":{\"target\":\"sub\"}}") RULE("in", DROP)), CTL_YES);
 	CHECK_EQ(with("accept", RULE("in", "{\"jump\":{\"target\":\"in\"}}")), CTL_MAYBE);
 }
 
 TEST(nft__verdict_maps)
 {
+#define ESTABLISHED	"[\"established\"," ACCEPT "],[\"invalid\"," DROP "]"
 #define VMAP(key, list)	"{\"vmap\":{\"key\":{" key "},\"data\":{\"set\":[" list "]}}}"
-	CHECK_EQ(with("drop", RULE("in", VMAP(STATE, "[\"established\"," ACCEPT "],[\"invalid\"," DROP "]"))), CTL_NO);
-	CHECK_EQ(with("accept", RULE("in", VMAP(STATE, "[\"established\"," ACCEPT "],[\"invalid\"," DROP "]"))), CTL_YES);
-	CHECK_EQ(with("drop", RULE("in", VMAP(DPORT, "[53," DROP "],[16707," ACCEPT "]"))), CTL_YES);
-	CHECK_EQ(with("accept", RULE("in", "{\"vmap\":{\"key\":{" DPORT "},\"data\":\"@verdicts\"}}")), CTL_MAYBE);
+	CHECK_EQ(with("drop",
+		      RULE("in", VMAP(STATE, ESTABLISHED))), CTL_NO);
+	CHECK_EQ(with("accept",
+		      RULE("in", VMAP(STATE, ESTABLISHED))), CTL_YES);
+	CHECK_EQ(with("drop",
+		      RULE("in", VMAP(DPORT, "[53," DROP "],[16707," ACCEPT "]"))), CTL_YES);
+	CHECK_EQ(with("accept",
+		      RULE("in", "{\"vmap\":{\"key\":{" DPORT "},\"data\":\"@verdicts\"}}")),
+			   CTL_MAYBE);
 }
 
 /* All hooks must let it pass, whatever their tables are. */
@@ -137,10 +163,13 @@ TEST(nft__nonsense)
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		CHECK_EQ(ctl_rules_nft(&f, &d, texts[i], false), -1);
-	CHECK_EQ(ctl_rules_nft(&f, &d, "{\"nftables\":[3,null,{\"rule\":4},{\"chain\":[]},"
+	CHECK_EQ(ctl_rules_nft(&f, &d,
+			       "{\"nftables\":[3,null,{\"rule\":4},{\"chain\":[]},"
 			       "{\"rule\":{\"family\":\"ip\",\"table\":\"t\",\"chain\":\"c\",\"expr\":7}},"
-			       "{\"rule\":{\"family\":\"ip\",\"table\":\"t\",\"chain\":\"c\",\"expr\":[1,{\"match\":2},"
-			       "{\"vmap\":[]},{\"jump\":3},{\"match\":{\"op\":4,\"left\":5,\"right\":[{}]}}]}}]}",
+			       "{\"rule\":{\"family\":\"ip\",\"table\":\"t\",\"chain\":\"c\",\"expr\":["
+			       "1,{\"match\":2},"
+			       "{\"vmap\":[]},{\"jump\":3},"
+			       "{\"match\":{\"op\":4,\"left\":5,\"right\":[{}]}}]}}]}",
 			       false), 0);
 	ctl_rules_free(&f);
 }
@@ -160,27 +189,45 @@ TEST(iptables__rules)
 	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]"), CTL_YES);
 	CHECK_EQ(saved(":INPUT DROP [0:0]"), CTL_NO);
 	CHECK_EQ(saved(":FORWARD DROP [0:0]"), CTL_YES);
-	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n-A INPUT -p udp -m udp --dport 16707 -j DROP"), CTL_NO);
-	CHECK_EQ(saved(":OUTPUT ACCEPT [0:0]\n-A OUTPUT -p udp -m udp --dport 16000:17000 -j REJECT --reject-with icmp-port-unreachable"),
+	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n"
+		       "-A INPUT -p udp -m udp --dport 16707 -j DROP"), CTL_NO);
+	CHECK_EQ(saved(":OUTPUT ACCEPT [0:0]\n"
+		       "-A OUTPUT -p udp -m udp --dport 16000:17000 -j REJECT --reject-with "
+		       "icmp-port-unreachable"),
 		 CTL_NO);
-	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n-A INPUT -p tcp -m tcp --dport 16707 -j DROP"), CTL_YES);
+	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n"
+		       "-A INPUT -p tcp -m tcp --dport 16707 -j DROP"), CTL_YES);
 	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n-A INPUT -p udp -m udp ! --dport 53 -j DROP"), CTL_NO);
-	CHECK_EQ(saved(":INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\n-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"),
+	CHECK_EQ(saved(":INPUT DROP [0:0]\n"
+		       "-A INPUT -i lo -j ACCEPT\n"
+		       "-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"),
 		 CTL_NO);
-	CHECK_EQ(saved(":INPUT DROP [0:0]\n-A INPUT -m state --state NEW -m udp -p udp --dport 16707 -j ACCEPT"),
+	CHECK_EQ(saved(":INPUT DROP [0:0]\n"
+		       "-A INPUT -m state --state NEW -m udp -p udp --dport 16707 -j ACCEPT"),
 		 CTL_YES);
 	CHECK_EQ(saved(":INPUT DROP [0:0]\n-A INPUT -s 10.0.0.0/8 -j ACCEPT"), CTL_MAYBE);
-	CHECK_EQ(saved(":INPUT DROP [0:0]\n-A INPUT -p udp -m multiport --dports 53,16000:17000 -j ACCEPT"),
+	CHECK_EQ(saved(":INPUT DROP [0:0]\n"
+		       "-A INPUT -p udp -m multiport --dports 53,16000:17000 -j ACCEPT"),
 		 CTL_YES);
-	CHECK_EQ(saved(":INPUT DROP [0:0]\n-A INPUT -m comment --comment \"a -j DROP \\\" b\" -p udp -j ACCEPT"),
+	CHECK_EQ(saved(":INPUT DROP [0:0]\n"
+		       "-A INPUT -m comment --comment \"a -j DROP \\\" b\" -p udp -j ACCEPT"),
 		 CTL_YES);
-	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n-A INPUT -j LOG --log-prefix x\n-A INPUT -p udp -j DROP"), CTL_NO);
+	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n"
+		       "-A INPUT -j LOG --log-prefix x\n"
+		       "-A INPUT -p udp -j DROP"), CTL_NO);
 }
 
 TEST(iptables__chains)
 {
-	CHECK_EQ(saved(":INPUT DROP [0:0]\n:mine - [0:0]\n-A INPUT -j mine\n-A mine -p udp -j ACCEPT"), CTL_YES);
-	CHECK_EQ(saved(":INPUT DROP [0:0]\n:mine - [0:0]\n-A INPUT -g mine\n-A INPUT -j ACCEPT\n-A mine -p tcp -j ACCEPT"),
+	CHECK_EQ(saved(":INPUT DROP [0:0]\n"
+		       ":mine - [0:0]\n"
+		       "-A INPUT -j mine\n"
+		       "-A mine -p udp -j ACCEPT"), CTL_YES);
+	CHECK_EQ(saved(":INPUT DROP [0:0]\n"
+		       ":mine - [0:0]\n"
+		       "-A INPUT -g mine\n"
+		       "-A INPUT -j ACCEPT\n"
+		       "-A mine -p tcp -j ACCEPT"),
 		 CTL_NO);
 	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n:mine - [0:0]\n-A mine -j DROP"), CTL_YES);
 }
@@ -189,17 +236,29 @@ TEST(iptables__chains)
 TEST(iptables__beside_nft)
 {
 	static const char nft[] =
-		"{\"nftables\":[{\"chain\":{\"family\":\"ip\",\"table\":\"filter\",\"name\":\"INPUT\",\"type\":\"filter\",\"hook\":\"input\",\"prio\":0,\"policy\":\"drop\"}},"
-		"{\"rule\":{\"family\":\"ip\",\"table\":\"filter\",\"chain\":\"INPUT\",\"expr\":[{\"xt\":null}," ACCEPT "]}}]}";
+		"{\"nftables\":[{\"chain\":{\"family\":\"ip\",\"table\":\"filter\",\"name\":\"INPUT\","
+		"\"type\":\"filter\",\"hook\":\"input\",\"prio\":0,\"policy\":\"drop\"}},"
+		"{\"rule\":{\"family\":\"ip\",\"table\":\"filter\","
+		"\"chain\":\"INPUT\",\"expr\":[{\"xt\":null}," ACCEPT "]}}]}";
 
-	CHECK_EQ(passes(nft, "*filter\n:INPUT DROP [0:0]\n-A INPUT -p udp -m udp --dport 16707 -j ACCEPT\nCOMMIT\n", 4),
+	CHECK_EQ(passes(nft, "*filter\n:INPUT DROP [0:0]\n"
+			"-A INPUT -p udp -m udp --dport 16707 -j ACCEPT\nCOMMIT\n", 4),
 		 CTL_YES);
 	CHECK_EQ(passes(nft, NULL, 4), CTL_MAYBE);
 }
 
 TEST(iptables__nonsense)
 {
-	CHECK_EQ(saved("-A\n-A \n:\n-A X\n-A INPUT -p\n-A INPUT -j\n-A INPUT ! !\n*\n-A INPUT --dport x -j DROP\n\""),
+	CHECK_EQ(saved("-A\n"
+		       "-A\t\n"
+		       ":\n"
+		       "-A X\n"
+		       "-A INPUT -p\n"
+		       "-A INPUT -j\n"
+		       "-A INPUT ! !\n"
+		       "*\n"
+		       "-A INPUT --dport x -j DROP\n"
+		       "\""),
 		 CTL_YES);
 }
 
