@@ -105,7 +105,7 @@ int64_t acp_query_segbuf_head(acp_segbuf_t segbuf);	/* or -1 */
 int64_t acp_query_segbuf_tail(acp_segbuf_t segbuf);	/* or -1 */
 int64_t acp_query_segbuf_sent(acp_segbuf_t segbuf);	/* source; or -1 */
 int acp_disconnect_segbuf(acp_segbuf_t segbuf);	/* 0 or -1 */
-int acp_free_segbuf(volatile acp_segbuf_t segbuf);	/* 0 or -1; waits */
+int acp_free_segbuf(acp_segbuf_t segbuf);	/* 0 or -1; waits */
 
 /* ---- Workspaces: a range of bytes spread over ranks ---- */
 
