@@ -505,7 +505,7 @@ static void let_go(struct segbufitem *s)
 	libacp_meet_progress();
 }
 
-int acp_free_segbuf(volatile acp_segbuf_t segbuf)
+int acp_free_segbuf(acp_segbuf_t segbuf)
 {
 	struct libacp_patience patience = { 0 };
 	struct segbufitem *s = segbuf;

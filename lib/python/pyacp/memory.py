@@ -50,11 +50,12 @@ class Registration:
     the end."""
 
     def __init__(self, buffer, color, access):
+        color = signed(color, "color")
         self.buffer = buffer
         self._held = PyBuffer()
         _get_buffer(buffer, self._held, SIMPLE if access & READ_ONLY else WRITABLE)
         self.nbytes = self._held.len
-        self.key = lib.acpx_register_memory(self._held.buf, self.nbytes, signed(color, "color"), access)
+        self.key = lib.acpx_register_memory(self._held.buf, self.nbytes, color, access)
         if not self.key:
             error = failed("register")
             _release_buffer(self._held)

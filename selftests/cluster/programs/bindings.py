@@ -107,10 +107,11 @@ def failures_are_exceptions(me, right):
     for _ in range(200):            # more than are kept at a time
         acp.copy(here + 520, there + acp.starter_size() + 2 ** 20, 8)
     error = raised(acp.AccessError, acp.complete)
-    assert len(error.failures) == 200 and {s for _, s in error.failures} == {4}, error.failures
-    waits = acp.copy(here + 520, there + 512, 8, acp.copy(here, there + 2 ** 30, 8))
-    raised(acp.AccessError, acp.complete, waits)
-    assert acp.status(waits) == 12 and acp.inquire(waits)
+    assert len(error.failures) == 200 and {s for _, s in error.failures} == {4}, str(error)
+    failing = acp.copy(here + 520, there + 2 ** 30, 8)
+    behind = acp.copy(here + 520, there + 512, 8)
+    error = raised(acp.AccessError, acp.complete, behind)
+    assert error.failures == [(failing, 4)] and acp.inquire(behind) and acp.status(behind) == 0, str(error)
 
 
 def others_run_while_one_waits(me, right):
