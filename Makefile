@@ -68,7 +68,7 @@ fuzz:
 	selftests/fuzz/core --minutes $(MINUTES)
 	scripts/fuzz-syscalls debug $(MINUTES) $(SEED)
 
-# An hour and more: scripts/figures --help names the parts.
+# A quarter of an hour and more: scripts/figures --help names the parts.
 figures:
 	scripts/packages build guest bench
 	$(MAKE) $(JOBS) lib tools selftests/unit
