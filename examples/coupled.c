@@ -9,7 +9,7 @@
  * stamp behind it. The other one waits for the stamp alone: neither has to
  * receive anything.
  *
- *	macpcc -O2 -o coupled coupled.c
+ *	macpcc -O2 coupled.c -o coupled
  *	macprun -np 2 -launch mpirun ./coupled ocean 2 : -np 3 -launch mpirun ./coupled air 2
  *
  * Each is given its name and how many ranks the first program has. The names

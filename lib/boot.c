@@ -9,8 +9,10 @@
  * the variable; nothing that stays in memory grows with the number of ranks.
  */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot.h"
 #include "libacp.h"
@@ -137,12 +139,24 @@ static int choose_key(struct libacp_boot *boot, const struct libacp_values *valu
 	return 0;
 }
 
+/* This machine, as other programs of the job know it, perhaps from an engine. */
+static char *own_node(void)
+{
+	char name[HOST_NAME_MAX + 1] = "", *names = name;
+
+	gethostname(name, sizeof(name) - 1);
+	return libacp_names_resolve("%", &names, 1, 0);
+}
+
 /* What the settings say, and nobody else. */
 static int plan_alone(struct libacp_plan *plan, const struct libacp_values *values)
 {
 	const char *nodes = values->text[SET_NODES], *placement = values->text[SET_PLACEMENT];
 
-	plan->nodes = libacp_nodes_line(nodes ? nodes : "127.0.0.1");
+	if (!nodes && values->text[SET_MULTIRUN])
+		plan->nodes = own_node();
+	else
+		plan->nodes = libacp_nodes_line(nodes ? nodes : "127.0.0.1");
 	plan->placement = strdup(placement ? placement : "block");
 	return plan->nodes && plan->placement ? 0 : -1;
 }
@@ -239,8 +253,8 @@ static int set_part(struct libacp_plan *plan, const struct libacp_boot *boot,
 	}
 	if (plan->first < plan->total && plan->count <= plan->total - plan->first)
 		return 0;
-	libacp_error("%u ranks from ACP_OFFSETRANK=%u on are more than ACP_MULTIRUN=%u", plan->count,
-		     plan->first, plan->total);
+	libacp_error("%u ranks from ACP_OFFSETRANK=%u on are more than ACP_MULTIRUN=%u",
+		     plan->count, plan->first, plan->total);
 	return -1;
 }
 

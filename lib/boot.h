@@ -46,7 +46,7 @@ bool libacp_read_number(const char **text, uint64_t max, uint64_t *number);
 
 /* ---- key.c ---- */
 
-/* Is it a regular file of this user (or root) that nobody else may read?  -1: no, and said so. */
+/* 0 if it is a regular file of this user or root, closed to others; else -1, and said so. */
 int libacp_check_private(int fd, const char *setting, const char *path);
 
 /* 32 hexadecimal digits, and white space after them. */
@@ -65,7 +65,7 @@ char *libacp_node_text(const struct libacp_boot *boot, uint32_t node);
 
 /* ---- placement.c ---- */
 
-/* nodes[rank], as ACP_PLACEMENT has it; the caller frees it.  NULL after a line on standard error. */
+/* nodes[rank] as ACP_PLACEMENT has it, to be freed.  NULL after a line on standard error. */
 char *libacp_placement_text(const uint32_t *nodes, uint32_t nprocs);
 
 /* ---- plan.c ---- */
@@ -127,7 +127,7 @@ int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms);
 /* A number made of the engine's name of the job and of a key: of the job, hopefully. */
 uint32_t libacp_pmix_job(const uint8_t key[16]);
 
-/* From now on: a rank that the engine sees fail calls failed, in another thread.  NULL: no more. */
+/* When the engine sees a rank fail, call failed, in another thread.  NULL: no more. */
 void libacp_pmix_watch(void (*failed)(void));
 
 /* End all ranks, as far as the engine is there.  Returns. */
@@ -137,7 +137,8 @@ void libacp_pmix_abort(const char *text);
 
 /*
  * Join the programs of a job: nodes, placement, key and number of the plan of
- * this program become those of the job.  leader: tell the others.  Waits for the others up to timeout_ms.  0 or -1.
+ * this program become those of the job.  leader: tell the others.  Waits for
+ * the others up to timeout_ms.  0 or -1.
  */
 int libacp_parts_join(struct libacp_plan *plan, const char *path, bool leader,
 		      uint32_t timeout_ms);

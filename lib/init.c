@@ -282,8 +282,10 @@ static bool several_cpus(void)
  */
 static void engine_saw_failure(void)
 {
-	if (__atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) == ACPX_ERRORS_ABORT)
-		ioctl(libacp.fd, ACP_IOC_ABORT);
+	if (__atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) != ACPX_ERRORS_ABORT)
+		return;
+	libacp_error("the engine that started the job says that a rank or a node failed");
+	ioctl(libacp.fd, ACP_IOC_ABORT);
 }
 
 static void leave(void)

@@ -69,7 +69,8 @@ static int read_key(int fd, const char *path, uint8_t key[16])
 	if (libacp_check_private(fd, "ACP_KEYFILE", path) < 0)
 		return -1;
 	length = read(fd, text, sizeof(text));
-	good = length >= 0 && (size_t)length < sizeof(text) && libacp_parse_key(text, (size_t)length, key);
+	good = length >= 0 && (size_t)length < sizeof(text) &&
+	       libacp_parse_key(text, (size_t)length, key);
 	explicit_bzero(text, sizeof(text));
 	if (!good)
 		libacp_error("ACP_KEYFILE: %s: want 32 hexadecimal digits", path);

@@ -30,7 +30,8 @@ static int place_blocks(struct libacp_boot *boot, const char *text)
 
 	if (*text == ':') {
 		text++;
-		if (!libacp_read_number(&text, ACP_RANKS_MAX, &block) || block == 0 || *text != '\0') {
+		if (!libacp_read_number(&text, ACP_RANKS_MAX, &block) || block == 0 ||
+		    *text != '\0') {
 			libacp_error("ACP_PLACEMENT: want block:N with N ranks on a node");
 			return -1;
 		}

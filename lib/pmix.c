@@ -30,52 +30,86 @@ bool libacp_pmix_there(void)
 	return getenv(NAMESPACE) != NULL;
 }
 
-#if __has_include(<pmix.h>)
+#if __has_include("pmix.h")
 #include <pmix.h>
 
-/* The functions of libpmix that are used, and their types. */
-#define FUNCTIONS(F) \
-	F(PMIx_Init) F(PMIx_Finalize) F(PMIx_Abort) F(PMIx_Put) F(PMIx_Commit) F(PMIx_Get) \
-	F(PMIx_Fence_nb) F(PMIx_Resolve_nodes) F(PMIx_Resolve_peers) \
-	F(PMIx_Register_event_handler) F(PMIx_Deregister_event_handler) F(PMIx_Error_string)
+/* The functions of libpmix that are used. */
+static struct {
+	__typeof__(&PMIx_Init) init;
+	__typeof__(&PMIx_Finalize) finalize;
+	__typeof__(&PMIx_Abort) abort;
+	__typeof__(&PMIx_Put) put;
+	__typeof__(&PMIx_Commit) commit;
+	__typeof__(&PMIx_Get) get;
+	__typeof__(&PMIx_Fence_nb) fence;
+	__typeof__(&PMIx_Resolve_nodes) nodes;
+	__typeof__(&PMIx_Resolve_peers) peers;
+	__typeof__(&PMIx_Register_event_handler) listen;
+	__typeof__(&PMIx_Deregister_event_handler) unlisten;
+	__typeof__(&PMIx_Error_string) error;
+} pmix;
 
-#define FUNCTION_POINTER(name) __typeof__(&name) name;
+static const struct {
+	const char *name;
+	void *where;
+} functions[] = {
+	{ "PMIx_Init", &pmix.init },
+	{ "PMIx_Finalize", &pmix.finalize },
+	{ "PMIx_Abort", &pmix.abort },
+	{ "PMIx_Put", &pmix.put },
+	{ "PMIx_Commit", &pmix.commit },
+	{ "PMIx_Get", &pmix.get },
+	{ "PMIx_Fence_nb", &pmix.fence },
+	{ "PMIx_Resolve_nodes", &pmix.nodes },
+	{ "PMIx_Resolve_peers", &pmix.peers },
+	{ "PMIx_Register_event_handler", &pmix.listen },
+	{ "PMIx_Deregister_event_handler", &pmix.unlisten },
+	{ "PMIx_Error_string", &pmix.error },
+};
 
-static struct { FUNCTIONS(FUNCTION_POINTER) } pmix;
 static pmix_proc_t self;
 static uint32_t openings;	/* so far: names what is shared by the latest */
 
 /* ---- Loading ---- */
 
-#define FIND(name) \
-	if (result == 0 && !(pmix.name = (__typeof__(pmix.name))dlsym(library, #name))) { \
-		libacp_error("no " #name " in " SONAME ", which is too old"); \
-		result = -1; \
+static int find_functions(void *library)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		void *found = dlsym(library, functions[i].name);
+
+		if (!found) {
+			libacp_error("no %s in " SONAME ", which is too old", functions[i].name);
+			return -1;
+		}
+		memcpy(functions[i].where, &found, sizeof(found));
 	}
+	return 0;
+}
 
 /* Once; it stays, since threads of its own may be in it. */
 static int load(void)
 {
 	static bool loaded;
 	void *library;
-	int result = 0;
 
 	if (loaded)
 		return 0;
 	library = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
-		libacp_error("the engine that started this process speaks PMIx (" NAMESPACE
-			     " is set), but " SONAME " is missing (Debian: libpmix2): %s", dlerror());
+		libacp_error("an engine that speaks PMIx started this process (" NAMESPACE
+			     " is set), but " SONAME " is missing (Debian: libpmix2): %s",
+			     dlerror());
 		return -1;
 	}
-	FUNCTIONS(FIND)
-	loaded = result == 0;
-	return result;
+	loaded = find_functions(library) == 0;
+	return loaded ? 0 : -1;
 }
 
 static int failed_to(const char *what, pmix_status_t status)
 {
-	libacp_error("PMIx: cannot %s: %s", what, pmix.PMIx_Error_string(status));
+	libacp_error("PMIx: cannot %s: %s", what, pmix.error(status));
 	return -1;
 }
 
@@ -95,7 +129,7 @@ static int get_size(uint32_t *nprocs)
 	pmix_proc_t all;
 
 	name_proc(&all, PMIX_RANK_WILDCARD);
-	status = pmix.PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value);
+	status = pmix.get(&all, PMIX_JOB_SIZE, NULL, 0, &value);
 	if (status != PMIX_SUCCESS)
 		return failed_to("get the number of ranks", status);
 	*nprocs = value->type == PMIX_UINT32 ? value->data.uint32 : 0;
@@ -112,7 +146,7 @@ int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
 
 	if (load() < 0)
 		return -1;
-	status = pmix.PMIx_Init(&self, NULL, 0);
+	status = pmix.init(&self, NULL, 0);
 	if (status != PMIX_SUCCESS)
 		return failed_to("meet the engine that started this process", status);
 	openings++;
@@ -126,7 +160,7 @@ int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
 
 void libacp_pmix_close(void)
 {
-	pmix.PMIx_Finalize(NULL, 0);
+	pmix.finalize(NULL, 0);
 }
 
 /* FNV-1a, of the namespace and then of the key. */
@@ -168,7 +202,7 @@ static int64_t place_node(const char *name, uint32_t node, uint32_t *nodes, uint
 	pmix_status_t status;
 	bool good = true;
 
-	status = pmix.PMIx_Resolve_peers(name, self.nspace, &procs, &count);
+	status = pmix.peers(name, self.nspace, &procs, &count);
 	if (status == PMIX_ERR_NOT_FOUND)
 		return 0;
 	if (status != PMIX_SUCCESS)
@@ -210,7 +244,7 @@ static bool place_all(uint32_t nprocs, char **names, uint32_t *count, uint32_t *
 int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **nodes)
 {
 	char *text = NULL;
-	pmix_status_t status = pmix.PMIx_Resolve_nodes(self.nspace, &text);
+	pmix_status_t status = pmix.nodes(self.nspace, &text);
 
 	*names = NULL;
 	*nodes = NULL;
@@ -284,7 +318,7 @@ static int meet(uint32_t timeout_ms)
 	fence.number++;
 	fence.done = false;
 	pthread_mutex_unlock(&fence.lock);
-	status = pmix.PMIx_Fence_nb(NULL, 0, &collect, 1, fence_ended, (void *)fence.number);
+	status = pmix.fence(NULL, 0, &collect, 1, fence_ended, (void *)fence.number);
 	if (status == PMIX_OPERATION_SUCCEEDED)
 		return 0;
 	if (status != PMIX_SUCCESS)
@@ -305,9 +339,9 @@ static int put(const char *key, char *text)
 	memset(&value, 0, sizeof(value));
 	value.type = PMIX_STRING;
 	value.data.string = text;
-	status = pmix.PMIx_Put(PMIX_GLOBAL, key, &value);
+	status = pmix.put(PMIX_GLOBAL, key, &value);
 	if (status == PMIX_SUCCESS)
-		status = pmix.PMIx_Commit();
+		status = pmix.commit();
 	return status == PMIX_SUCCESS ? 0 : failed_to("tell the other ranks", status);
 }
 
@@ -319,7 +353,7 @@ static char *get(const char *key)
 	char *text = NULL;
 
 	name_proc(&first, 0);
-	status = pmix.PMIx_Get(&first, key, NULL, 0, &value);
+	status = pmix.get(&first, key, NULL, 0, &value);
 	if (status == PMIX_SUCCESS && value->type == PMIX_STRING)
 		text = value->data.string;
 	if (status == PMIX_SUCCESS)
@@ -362,8 +396,13 @@ static void event(size_t id, pmix_status_t status, const pmix_proc_t *source, pm
 		  size_t ninfo, pmix_info_t *results, size_t nresults,
 		  pmix_event_notification_cbfunc_fn_t done, void *data)
 {
-	(void)id, (void)status, (void)source, (void)info, (void)ninfo;
-	(void)results, (void)nresults;
+	(void)id;
+	(void)status;
+	(void)source;
+	(void)info;
+	(void)ninfo;
+	(void)results;
+	(void)nresults;
 	pthread_mutex_lock(&watch.lock);
 	if (watch.failed)
 		watch.failed();
@@ -383,7 +422,7 @@ static void registered(pmix_status_t status, size_t id, void *data)
 	pthread_mutex_unlock(&watch.lock);
 }
 
-/* Without an answer, or if the engine knows no events, nobody is told; the job runs all the same. */
+/* If the engine knows no events nobody is told of them; the job runs all the same. */
 static void start_watching(void)
 {
 	static pmix_status_t codes[] = {
@@ -394,7 +433,7 @@ static void start_watching(void)
 	pmix_status_t status;
 
 	watch.answered = false;
-	status = pmix.PMIx_Register_event_handler(codes, sizeof(codes) / sizeof(codes[0]), NULL, 0,
+	status = pmix.listen(codes, sizeof(codes) / sizeof(codes[0]), NULL, 0,
 						  event, registered, NULL);
 	pthread_mutex_lock(&watch.lock);
 	while (status == PMIX_SUCCESS && !watch.answered)
@@ -411,21 +450,22 @@ void libacp_pmix_watch(void (*failed)(void))
 		start_watching();
 	} else if (watch.good) {
 		watch.good = false;
-		pmix.PMIx_Deregister_event_handler(watch.id, NULL, NULL);
+		pmix.unlisten(watch.id, NULL, NULL);
 	}
 }
 
 void libacp_pmix_abort(const char *text)
 {
-	pmix.PMIx_Abort(255, text, NULL, 0);
+	pmix.abort(255, text, NULL, 0);
 }
 
 #else /* without the header of PMIx */
 
 int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
 {
-	(void)rank, (void)nprocs;
-	libacp_error("the engine that started this process speaks PMIx (" NAMESPACE
+	(void)rank;
+	(void)nprocs;
+	libacp_error("an engine that speaks PMIx started this process (" NAMESPACE
 		     " is set), but libacp was built without pmix.h (Debian: libpmix-dev): build it with that, or set ACP_RANK");
 	return -1;
 }
@@ -436,13 +476,18 @@ void libacp_pmix_close(void)
 
 int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **nodes)
 {
-	(void)nprocs, (void)names, (void)count, (void)nodes;
+	(void)nprocs;
+	(void)names;
+	(void)count;
+	(void)nodes;
 	return -1;
 }
 
 int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms)
 {
-	(void)rank, (void)text, (void)timeout_ms;
+	(void)rank;
+	(void)text;
+	(void)timeout_ms;
 	return -1;
 }
 

@@ -3,7 +3,7 @@
  * launched - what ranks see that an engine has started
  *
  *	launched		who am I; the same after a reset, and in a second job of the process
- *	launched die RANK	that rank ends with status 3 before it is one, the others wait for it
+ *	launched die RANK	that rank ends with status 3 before it is one
  *	launched late RANK	likewise, when it is one
  *	launched abort RANK	that rank calls acp_abort, the others are in a barrier
  */
