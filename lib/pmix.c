@@ -35,18 +35,20 @@ bool libacp_pmix_there(void)
 
 /* The functions of libpmix that are used. */
 static struct {
-	__typeof__(&PMIx_Init) init;
-	__typeof__(&PMIx_Finalize) finalize;
-	__typeof__(&PMIx_Abort) abort;
-	__typeof__(&PMIx_Put) put;
-	__typeof__(&PMIx_Commit) commit;
-	__typeof__(&PMIx_Get) get;
-	__typeof__(&PMIx_Fence_nb) fence;
-	__typeof__(&PMIx_Resolve_nodes) nodes;
-	__typeof__(&PMIx_Resolve_peers) peers;
-	__typeof__(&PMIx_Register_event_handler) listen;
-	__typeof__(&PMIx_Deregister_event_handler) unlisten;
-	__typeof__(&PMIx_Error_string) error;
+	__typeof__(PMIx_Init) *init;
+	__typeof__(PMIx_Finalize) *finalize;
+	__typeof__(PMIx_Abort) *abort;
+	__typeof__(PMIx_Put) *put;
+	__typeof__(PMIx_Commit) *commit;
+	__typeof__(PMIx_Get) *get;
+	__typeof__(PMIx_Fence_nb) *fence;
+	__typeof__(PMIx_Resolve_nodes) *nodes;
+	__typeof__(PMIx_Resolve_peers) *peers;
+	pmix_status_t (*listen)(pmix_status_t codes[], size_t ncodes, pmix_info_t info[],
+				size_t ninfo, pmix_notification_fn_t event,
+				pmix_hdlr_reg_cbfunc_t done, void *data);
+	pmix_status_t (*unlisten)(size_t id, pmix_op_cbfunc_t done, void *data);
+	__typeof__(PMIx_Error_string) *error;
 } pmix;
 
 static const struct {
