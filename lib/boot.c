@@ -88,6 +88,16 @@ static void apply_numbers(struct libacp_boot *boot, const struct libacp_values *
 	boot->init_timeout_ms = (uint32_t)number[SET_INIT_TIMEOUT];
 }
 
+/* Slurm tells a process what it needs if it was asked to; else each is a job of one rank. */
+static void warn_of_lonely_ranks(void)
+{
+	const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+
+	if (tasks && strcmp(tasks, "1") != 0)
+		libacp_error("warning: each of the %s processes of this step of Slurm's is a job of its own: srun --mpi=pmix makes them one",
+			     tasks);
+}
+
 /* Rank and number of ranks, by the engine unless ACP_RANK is set. */
 static int find_rank(struct libacp_boot *boot, const struct libacp_values *values)
 {
@@ -101,6 +111,8 @@ static int find_rank(struct libacp_boot *boot, const struct libacp_values *value
 			     (unsigned long long)values->number[SET_NPROCS], boot->nprocs);
 		return -1;
 	}
+	if (boot->nprocs == 1 && !values->text[SET_RANK])
+		warn_of_lonely_ranks();
 	if (boot->nprocs == 1 || values->text[SET_RANK])
 		return 0;
 	libacp_error("ACP_NPROCS=%u, but ACP_RANK is not set", boot->nprocs);

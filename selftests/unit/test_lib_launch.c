@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: MIT
+/*
+ * How a process becomes a rank that an engine has started, or that belongs to
+ * one of several programs. The engine, and libpmix with it, is played here.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <pmix.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "boot.h"
+#include "libacp.h"
+#include "test.h"
+
+#define NSPACE	"engine.17"
+#define RANKS	6
+
+/* ---- The engine ---- */
+
+static struct {
+	uint32_t rank, size;
+	const char *nodes;		/* names */
+	const char *peers[4];		/* of each node: digits, a rank each */
+	bool missing;			/* no libpmix */
+	bool silent;			/* nobody else comes to the fence */
+	char *plan;			/* what rank 0 has put, or has been put for us */
+	unsigned int inits, fences, aborts, handlers;
+	pmix_notification_fn_t handler;
+} engine;
+
+static char last_error[700];
+static unsigned int errors, failures;
+
+/* In place of those in init.c and gma.c. */
+void libacp_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(last_error, sizeof(last_error), format, args);
+	va_end(args);
+	errors++;
+}
+
+uint64_t libacp_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void libacp_sleep(uint64_t ns)
+{
+	const struct timespec pause = { 0, (long)ns };
+
+	nanosleep(&pause, NULL);
+}
+
+static pmix_status_t play_init(pmix_proc_t *proc, pmix_info_t info[], size_t ninfo)
+{
+	(void)info;
+	(void)ninfo;
+	strcpy(proc->nspace, NSPACE);
+	proc->rank = engine.rank;
+	engine.inits++;
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t play_finalize(const pmix_info_t info[], size_t ninfo)
+{
+	(void)info;
+	(void)ninfo;
+	engine.inits--;
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t play_abort(int status, const char text[], pmix_proc_t procs[], size_t count)
+{
+	(void)status;
+	(void)text;
+	(void)procs;
+	(void)count;
+	engine.aborts++;
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t play_put(pmix_scope_t scope, const char key[], pmix_value_t *value)
+{
+	(void)scope;
+	(void)key;
+	free(engine.plan);
+	engine.plan = strdup(value->data.string);
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t play_commit(void)
+{
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t play_get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[],
+			      size_t ninfo, pmix_value_t **value)
+{
+	(void)info;
+	(void)ninfo;
+	*value = calloc(1, sizeof(**value));
+	if (strcmp(key, PMIX_JOB_SIZE) == 0 && proc->rank == PMIX_RANK_WILDCARD) {
+		(*value)->type = PMIX_UINT32;
+		(*value)->data.uint32 = engine.size;
+		return PMIX_SUCCESS;
+	}
+	if (proc->rank == 0 && engine.plan) {
+		(*value)->type = PMIX_STRING;
+		(*value)->data.string = strdup(engine.plan);
+		return PMIX_SUCCESS;
+	}
+	free(*value);
+	return PMIX_ERR_NOT_FOUND;
+}
+
+static pmix_status_t play_fence(const pmix_proc_t procs[], size_t count, const pmix_info_t info[],
+				size_t ninfo, pmix_op_cbfunc_t done, void *data)
+{
+	(void)procs;
+	(void)count;
+	(void)info;
+	(void)ninfo;
+	engine.fences++;
+	if (!engine.silent)
+		done(PMIX_SUCCESS, data);
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t play_nodes(const pmix_nspace_t nspace, char **list)
+{
+	(void)nspace;
+	*list = strdup(engine.nodes);
+	return PMIX_SUCCESS;
+}
+
+/* Which of the names it is. */
+static unsigned int index_of(const char *name)
+{
+	const char *p = strstr(engine.nodes, name);
+	unsigned int number = 0;
+
+	while (p && p-- > engine.nodes)
+		number += *p == ',';
+	return number;
+}
+
+static pmix_status_t play_peers(const char *name, const pmix_nspace_t nspace, pmix_proc_t **procs,
+				size_t *count)
+{
+	const char *peers = engine.peers[index_of(name)];
+	size_t i;
+
+	(void)nspace;
+	*count = strlen(peers);
+	*procs = *count ? calloc(*count, sizeof(**procs)) : NULL;
+	for (i = 0; i < *count; i++)
+		(*procs)[i].rank = (pmix_rank_t)(peers[i] - '0');
+	return *count ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
+}
+
+static pmix_status_t play_register(pmix_status_t codes[], size_t count, pmix_info_t info[],
+				   size_t ninfo, pmix_notification_fn_t handler,
+				   pmix_hdlr_reg_cbfunc_t done, void *data)
+{
+	(void)codes;
+	(void)count;
+	(void)info;
+	(void)ninfo;
+	engine.handler = handler;
+	engine.handlers++;
+	done(PMIX_SUCCESS, 5, data);
+	return PMIX_SUCCESS;
+}
+
+static pmix_status_t play_deregister(size_t id, pmix_op_cbfunc_t done, void *data)
+{
+	(void)done;
+	(void)data;
+	engine.handlers -= id == 5;
+	return PMIX_SUCCESS;
+}
+
+static const char *play_error(pmix_status_t status)
+{
+	(void)status;
+	return "played";
+}
+
+void *__wrap_dlopen(const char *name, int flags)
+{
+	(void)flags;
+	return engine.missing || strcmp(name, "libpmix.so.2") != 0 ? NULL : &engine;
+}
+
+char *__wrap_dlerror(void)
+{
+	return "no such file";
+}
+
+void *__wrap_dlsym(void *library, const char *name)
+{
+	static const struct {
+		const char *name;
+		void *function;
+	} played[] = {
+		{ "PMIx_Init", play_init }, { "PMIx_Finalize", play_finalize },
+		{ "PMIx_Abort", play_abort }, { "PMIx_Put", play_put },
+		{ "PMIx_Commit", play_commit }, { "PMIx_Get", play_get },
+		{ "PMIx_Fence_nb", play_fence }, { "PMIx_Resolve_nodes", play_nodes },
+		{ "PMIx_Resolve_peers", play_peers }, { "PMIx_Error_string", play_error },
+		{ "PMIx_Register_event_handler", play_register },
+		{ "PMIx_Deregister_event_handler", play_deregister },
+	};
+	size_t i;
+
+	for (i = 0; library && i < sizeof(played) / sizeof(played[0]); i++)
+		if (strcmp(played[i].name, name) == 0)
+			return played[i].function;
+	return NULL;
+}
+
+/* Nothing set but what says that there is an engine; it has three nodes, the middle one idle. */
+static void start_engine(uint32_t rank)
+{
+	static const char *const variables[] = {
+		"ACP_RANK", "ACP_NPROCS", "ACP_NODES", "ACP_PLACEMENT", "ACP_JOB", "ACP_KEYFILE",
+		"ACP_MULTIRUN", "ACP_PORTFILE", "ACP_OFFSETRANK", "ACP_INIT_TIMEOUT",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		unsetenv(variables[i]);
+	setenv("PMIX_NAMESPACE", NSPACE, 1);
+	free(engine.plan);
+	memset(&engine, 0, sizeof(engine));
+	engine.rank = rank;
+	engine.size = RANKS;
+	engine.nodes = "10.7.0.1,10.7.0.5,10.7.0.2";
+	engine.peers[0] = "024";
+	engine.peers[1] = "";
+	engine.peers[2] = "135";
+	errors = 0;
+	last_error[0] = '\0';
+}
+
+/* Refused, with one line that has the word in it, and nothing left behind. */
+static bool refused(const char *word)
+{
+	struct libacp_boot boot;
+	int result = libacp_boot_load(&boot, NULL, NULL);
+
+	libacp_boot_free(&boot);
+	return result == -1 && errors == 1 && strstr(last_error, word) && engine.inits == 0;
+}
+
+static bool has_address(const struct libacp_boot *boot, uint32_t node, const char *text)
+{
+	char *found = libacp_node_text(boot, node);
+	bool same = found && strcmp(found, text) == 0;
+
+	free(found);
+	return same;
+}
+
+/* ---- Started by an engine ---- */
+
+TEST(engine__first_rank_finds_all_and_tells_the_others)
+{
+	struct libacp_boot first, other;
+	char *plan;
+
+	start_engine(0);
+	CHECK(libacp_boot_load(&first, NULL, NULL) == 0 && engine.inits == 1);
+	CHECK(first.rank == 0 && first.nprocs == RANKS && first.engine);
+	CHECK(first.nodes == 2 && first.colors == 1 && first.rank_run_count == 1);
+	CHECK(has_address(&first, 0, "10.7.0.1") && has_address(&first, 1, "10.7.0.2"));
+	CHECK(libacp_boot_node_of(&first, 4) == 0 && libacp_boot_node_of(&first, 5) == 1);
+	plan = strdup(engine.plan);
+
+	start_engine(5);
+	engine.nodes = "nobody.invalid";	/* who does not ask does not see it */
+	engine.plan = plan;
+	CHECK(libacp_boot_load(&other, NULL, NULL) == 0 && errors == 0);
+	CHECK(other.rank == 5 && other.nprocs == RANKS && other.nodes == 2);
+	CHECK(has_address(&other, 1, "10.7.0.2") && libacp_boot_node_of(&other, 3) == 1);
+	CHECK(other.job == first.job && memcmp(other.key, first.key, 16) == 0);
+	libacp_boot_free(&first);
+	engine.inits++;
+	libacp_boot_free(&other);
+	CHECK(engine.inits == 0);
+}
+
+TEST(engine__each_job_has_a_key_and_number_of_its_own)
+{
+	static const uint8_t none[16];
+	struct libacp_boot one, two;
+
+	start_engine(0);
+	CHECK(libacp_boot_load(&one, NULL, NULL) == 0);
+	CHECK(libacp_boot_load(&two, NULL, NULL) == 0);
+	CHECK(memcmp(one.key, none, 16) != 0 && memcmp(one.key, two.key, 16) != 0);
+	CHECK(one.job != two.job);
+	libacp_boot_free(&one);
+	CHECK(memcmp(one.key, none, 16) == 0);
+	libacp_boot_free(&two);
+}
+
+TEST(engine__settings_override_it)
+{
+	struct libacp_boot boot;
+
+	start_engine(0);
+	setenv("ACP_NODES", "10.9.%,10.8.0.%", 1);	/* no address, such a name */
+	CHECK(refused("ACP_NODES"));
+
+	start_engine(0);
+	engine.nodes = "1,7,2";
+	setenv("ACP_NODES", "10.9.0.%,10.8.0.%", 1);
+	setenv("ACP_JOB", "77", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 0);
+	CHECK(boot.colors == 2 && has_address(&boot, 1, "10.9.0.2,10.8.0.2") && boot.job == 77);
+	libacp_boot_free(&boot);
+
+	start_engine(0);
+	setenv("ACP_NODES", "fd07::4;fd07::9", 1);
+	setenv("ACP_PLACEMENT", "block", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0);
+	CHECK(has_address(&boot, 1, "fd07::9") && libacp_boot_node_of(&boot, 1) == 0);
+	libacp_boot_free(&boot);
+
+	start_engine(3);
+	setenv("ACP_RANK", "1", 1);
+	setenv("ACP_NPROCS", "2", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && engine.fences == 0);
+	CHECK(boot.rank == 1 && boot.nprocs == 2 && !boot.engine);
+	libacp_boot_free(&boot);
+
+	start_engine(3);
+	setenv("ACP_NPROCS", "4", 1);
+	CHECK(refused("ACP_NPROCS"));
+}
+
+TEST(engine__slurm_that_was_not_asked_for_pmix)
+{
+	struct libacp_boot boot;
+
+	start_engine(0);
+	unsetenv("PMIX_NAMESPACE");
+	setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && boot.nprocs == 1);
+	CHECK(errors == 1 && strstr(last_error, "--mpi=pmix"));
+	libacp_boot_free(&boot);
+	setenv("ACP_RANK", "0", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 1);
+	libacp_boot_free(&boot);
+	unsetenv("SLURM_STEP_NUM_TASKS");
+}
+
+TEST(engine__one_node_needs_no_name)
+{
+	struct libacp_boot boot;
+
+	start_engine(0);
+	engine.nodes = "nobody.invalid";
+	engine.peers[0] = "012345";
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 0);
+	CHECK(has_address(&boot, 0, "127.0.0.1"));
+	libacp_boot_free(&boot);
+}
+
+TEST(engine__maps_that_make_no_sense_are_refused)
+{
+	static const char *const wrong[][2] = {
+		{ "024", "13" }, { "024", "1350" }, { "024", "139" }, { "", "" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		start_engine(0);
+		engine.peers[0] = wrong[i][0];
+		engine.peers[2] = wrong[i][1];
+		CHECK(refused("PMIx"));
+		CHECK(engine.fences == 1 && strcmp(engine.plan, "") == 0);	/* nobody waits */
+	}
+	start_engine(RANKS);
+	CHECK(refused("PMIx"));
+	start_engine(0);
+	engine.size = 0;
+	CHECK(refused("PMIx"));
+}
+
+TEST(engine__loopback_of_another_node_is_refused)
+{
+	start_engine(0);
+	engine.nodes = "10.7.0.1,10.7.0.5,127.0.1.1";
+	CHECK(refused("loopback"));
+}
+
+TEST(engine__who_waits_for_others_does_not_wait_for_ever)
+{
+	start_engine(2);
+	engine.silent = true;
+	setenv("ACP_INIT_TIMEOUT", "30", 1);
+	CHECK(refused("ACP_INIT_TIMEOUT"));
+}
+
+/* Whatever part of a plan arrives: none of them is taken for one, and nothing bad happens. */
+TEST(engine__plans_that_are_cut_or_changed_are_refused)
+{
+	struct libacp_boot boot;
+	size_t length, i;
+	char *plan;
+
+	start_engine(0);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0);
+	libacp_boot_free(&boot);
+	plan = strdup(engine.plan);
+	length = strlen(plan);
+	for (i = 0; i < length; i++) {
+		start_engine(1);
+		engine.plan = strndup(plan, i);
+		CHECK(refused("rank 0"));
+		start_engine(1);
+		engine.plan = strdup(plan);
+		engine.plan[i] = '!';
+		CHECK(libacp_boot_load(&boot, NULL, NULL) == -1 && errors == 1);
+		libacp_boot_free(&boot);
+	}
+	free(plan);
+}
+
+static void count_failure(void)
+{
+	failures++;
+}
+
+static void count_done(pmix_status_t status, pmix_info_t *results, size_t count,
+		       pmix_op_cbfunc_t done, void *thisdata, void *data)
+{
+	(void)status;
+	(void)results;
+	(void)count;
+	(void)done;
+	(void)thisdata;
+	++*(unsigned int *)data;
+}
+
+TEST(engine__failures_are_heard_of_while_somebody_listens)
+{
+	struct libacp_boot boot;
+	unsigned int done = 0;
+
+	start_engine(0);
+	failures = 0;
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0);
+	libacp_pmix_watch(count_failure);
+	CHECK(engine.handlers == 1);
+	engine.handler(5, PMIX_ERR_PROC_ABORTED, NULL, NULL, 0, NULL, 0, count_done, &done);
+	CHECK(failures == 1 && done == 1);
+	libacp_pmix_watch(NULL);
+	CHECK(engine.handlers == 0);
+	engine.handler(5, PMIX_ERR_PROC_ABORTED, NULL, NULL, 0, NULL, 0, count_done, &done);
+	CHECK(failures == 1 && done == 2);
+	libacp_pmix_abort("over");
+	CHECK(engine.aborts == 1);
+	libacp_boot_free(&boot);
+}
+
+/* ---- Several programs ---- */
+
+static char directory[40], port[64];
+
+/* A fresh directory for the files of a test. */
+static bool make_directory(void)
+{
+	strcpy(directory, "/tmp/test_lib_launch.XXXXXX");
+	if (!mkdtemp(directory))
+		return false;
+	snprintf(port, sizeof(port), "%s/port", directory);
+	return true;
+}
+
+static void be_part(uint32_t first, const char *nprocs, const char *nodes)
+{
+	char number[12];
+
+	start_engine(0);
+	unsetenv("PMIX_NAMESPACE");
+	snprintf(number, sizeof(number), "%u", first);
+	setenv("ACP_RANK", "0", 1);
+	setenv("ACP_NPROCS", nprocs, 1);
+	setenv("ACP_NODES", nodes, 1);
+	setenv("ACP_MULTIRUN", "5", 1);
+	setenv("ACP_OFFSETRANK", number, 1);
+	setenv("ACP_PORTFILE", port, 1);
+	setenv("ACP_INIT_TIMEOUT", "20000", 1);
+}
+
+/* Ranks 2, 3 and 4, on two nodes; the first of these is the last one of the others. */
+static int second_program(int end)
+{
+	struct libacp_boot boot;
+	int status = 1;
+	char byte;
+
+	be_part(2, "3", "10.7.0.2 10.7.0.3");
+	usleep(50000);
+	if (libacp_boot_load(&boot, NULL, NULL) == 0 && boot.rank == 2 && boot.nprocs == 5 &&
+	    boot.nodes == 3 && has_address(&boot, 2, "10.7.0.3") &&
+	    libacp_boot_node_of(&boot, 3) == 1 && libacp_boot_node_of(&boot, 4) == 2)
+		status = boot.key[0];
+	if (read(end, &byte, 1) != 1)		/* a real one meets the others here */
+		status = 1;
+	libacp_boot_free(&boot);
+	return status;
+}
+
+TEST(parts__programs_put_their_nodes_together)
+{
+	struct libacp_boot boot;
+	struct stat st;
+	char name[80];
+	int status, ends[2];
+	pid_t pid;
+
+	CHECK(make_directory() && pipe(ends) == 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(second_program(ends[0]));
+	be_part(0, "2", "10.7.0.1;10.7.0.2");
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 0);
+	CHECK(boot.rank == 0 && boot.nprocs == 5 && boot.nodes == 3);
+	CHECK(libacp_boot_node_of(&boot, 1) == 1 && libacp_boot_node_of(&boot, 2) == 1);
+	snprintf(name, sizeof(name), "%s.0", port);
+	CHECK(stat(name, &st) == 0 && (st.st_mode & 0777) == 0600);
+	CHECK(write(ends[1], "", 1) == 1 && close(ends[0]) == 0 && close(ends[1]) == 0);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), boot.key[0]);
+	libacp_boot_free(&boot);
+	CHECK(rmdir(directory) == 0);		/* nothing is left in it */
+}
+
+TEST(parts__who_does_not_fit_is_refused)
+{
+	char name[80];
+	FILE *file;
+
+	CHECK(make_directory());
+	be_part(3, "3", "10.7.0.1");
+	CHECK(refused("ACP_MULTIRUN"));
+	be_part(0, "2", "10.7.0.1");
+	unsetenv("ACP_PORTFILE");
+	CHECK(refused("ACP_PORTFILE"));
+	be_part(0, "2", "10.7.0.1");
+	setenv("ACP_INIT_TIMEOUT", "50", 1);
+	CHECK(refused("rank 2"));
+
+	/* Files that anybody may read, or that say something else, or are of a former run. */
+	snprintf(name, sizeof(name), "%s.2", port);
+	file = fopen(name, "w");
+	fputs("acp-plan-1 2 3 6 1 -\n10.7.0.1\nblock\n", file);
+	fclose(file);
+	be_part(0, "2", "10.7.0.1");
+	chmod(name, 0644);
+	CHECK(refused("open to others"));
+	be_part(0, "2", "10.7.0.1");
+	chmod(name, 0600);
+	CHECK(refused("ACP_MULTIRUN"));
+	be_part(2, "3", "10.7.0.1");
+	CHECK(refused("former run"));
+	CHECK(unlink(name) == 0 && rmdir(directory) == 0);
+}
+
+TEST(parts__loopback_is_for_one_node)
+{
+	char name[80];
+	FILE *file;
+
+	CHECK(make_directory());
+	snprintf(name, sizeof(name), "%s.2", port);
+	file = fopen(name, "w");
+	fputs("acp-plan-1 2 3 5 1 -\n127.0.1.1\nblock\n", file);
+	fclose(file);
+	chmod(name, 0600);
+	be_part(0, "2", "10.7.0.1");
+	CHECK(refused("127.0.1.1"));
+	CHECK(unlink(name) == 0 && rmdir(directory) == 0);
+}
+
+/* ---- An engine that cannot be met ---- */
+
+TEST(engine__without_libpmix_it_says_so)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {		/* once it is loaded it stays, but not in another program */
+		execl("/proc/self/exe", "test_lib_launch", "--missing", NULL);
+		_exit(2);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "--missing") == 0) {
+		start_engine(0);
+		engine.missing = true;
+		return !refused("libpmix2");
+	}
+	return test_main(argc, argv);
+}
