@@ -64,6 +64,7 @@ void ctl_out_record(struct ctl_out *o)
 	ctl_out_end_record(o);
 	o->open = true;
 	o->fresh = true;
+	o->fold = false;
 	if (o->form == CTL_TEXT)
 		return;
 	o->now = json_object_new_object();
@@ -76,16 +77,24 @@ void ctl_out_fold(struct ctl_out *o)
 {
 	if (o->form != CTL_TEXT || o->fresh)
 		return;
-	fputs("\n   ", stdout);
+	o->fold = true;
+}
+
+/* Text: what is between the last value and the next one. */
+static void put_gap(struct ctl_out *o)
+{
+	if (o->fold)
+		fputs("\n    ", stdout);
+	else if (!o->fresh)
+		putchar(' ');
+	o->fold = false;
 	o->fresh = false;
 }
 
-/* Text: blank and name. */
+/* Text: gap and name. */
 static void put_name(struct ctl_out *o, const char *name)
 {
-	if (!o->fresh)
-		putchar(' ');
-	o->fresh = false;
+	put_gap(o);
 	while (*name != '\0') {
 		putchar(*name == '_' ? '-' : *name);
 		name++;
@@ -203,8 +212,8 @@ void ctl_out_word(struct ctl_out *o, const char *name, const char *value)
 		ctl_out_text(o, name, value);
 		return;
 	}
-	printf("%s%s", o->fresh ? "" : " ", clean(value, text));
-	o->fresh = false;
+	put_gap(o);
+	fputs(clean(value, text), stdout);
 }
 
 void ctl_out_flag(struct ctl_out *o, const char *name, bool value)

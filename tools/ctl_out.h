@@ -22,6 +22,7 @@ struct ctl_out {
 	bool stream;
 	bool open;			/* a record was begun */
 	bool fresh;			/* and its line is empty */
+	bool fold;			/* what follows comes in a further line */
 	struct json_object *all, *now;	/* NULL: text */
 };
 

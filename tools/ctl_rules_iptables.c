@@ -113,6 +113,8 @@ static enum ctl_sure condition(const struct ctl_datagram *d, char **words, int n
 		return port_among(value, d->port);
 	if (is(option, "--ctstate", "--state"))
 		return among(value, "NEW");
+	if (is(option, "--dst-type", "--dst-type"))
+		return is(value, "LOCAL", "UNICAST") ? CTL_YES : CTL_NO;
 	while (*i + 1 < n && words[*i + 1][0] != '-' && words[*i + 1][0] != '!')
 		++*i;
 	return CTL_MAYBE;

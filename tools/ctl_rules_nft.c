@@ -151,8 +151,10 @@ static enum ctl_sure compare(const struct ctl_datagram *d, struct json_object *l
 			return by_card(right);
 		k = meta(d, key);
 	} else if (json_object_object_get_ex(left, "ct", &inner)) {
-		if (is(string_of(inner, "key"), "state"))
+		key = string_of(inner, "key");
+		if (is(key, "state"))
 			k = (struct known){ .word = true, .text = "new" };
+		k.absent = is(key, "status");	/* nobody has translated its address */
 	}
 	if (k.absent)
 		return CTL_NO;

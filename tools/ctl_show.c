@@ -28,7 +28,7 @@ static const struct ctl_field node_fields[] = {
 static const struct ctl_field limit_fields[] = {
 	OF(STRING, NAME, "limit"), U64(VALUE, "value"), U64(MACHINE_VALUE, "machine"),
 	U64(USED, "used"), U64(LEAST, "least"), U64(MOST, "most"), FOLD,
-	OF(STRING, TEXT, "text"), END
+	OF(WORD, TEXT, "text"), END
 };
 
 static const struct ctl_field color_fields[] = {

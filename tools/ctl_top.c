@@ -53,14 +53,14 @@ static void open_terminal(struct top *t)
 		raw.c_lflag &= (tcflag_t)~(ICANON | ECHO);
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
-	fputs("\033[?1049h\033[?25l", stdout);	/* a screen of its own, no cursor */
+	fputs("\033[H\033[2J\033[?25l", stdout);	/* all of the screen, no cursor */
 }
 
 static void close_terminal(const struct top *t)
 {
 	if (!t->live)
 		return;
-	fputs("\033[?25h\033[?1049l", stdout);
+	fputs("\033[?25h\n", stdout);
 	fflush(stdout);
 	if (t->keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &t->before);

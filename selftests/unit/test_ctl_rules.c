@@ -232,6 +232,44 @@ TEST(iptables__chains)
 	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n:mine - [0:0]\n-A mine -j DROP"), CTL_YES);
 }
 
+/* As the front ends of Debian and Fedora write them, shortened: the port is not open. */
+TEST(iptables__ufw)
+{
+	static const char rules[] = ":INPUT DROP [0:0]\n:before - [0:0]\n:not-local - [0:0]\n"
+		":user - [0:0]\n-A INPUT -j before\n-A INPUT -j user\n"
+		"-A before -i lo -j ACCEPT\n"
+		"-A before -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
+		"-A before -m conntrack --ctstate INVALID -j DROP\n-A before -j not-local\n"
+		"-A before -d 224.0.0.251/32 -p udp -m udp --dport 5353 -j ACCEPT\n"
+		"-A not-local -m addrtype --dst-type LOCAL -j RETURN\n"
+		"-A not-local -m addrtype --dst-type MULTICAST -j RETURN\n"
+		"-A not-local -j DROP\n-A user -p tcp -m tcp --dport 22 -j ACCEPT\n";
+	char more[2000];
+
+	CHECK_EQ(saved(rules), CTL_NO);
+	snprintf(more, sizeof(more), "%s-A user -p udp -m udp --dport 16707 -j ACCEPT\n", rules);
+	CHECK_EQ(saved(more), CTL_YES);
+}
+
+TEST(nft__firewalld)
+{
+#define STATUS	"\"ct\":{\"key\":\"status\"}"
+#define KNOWN	"{\"set\":[\"established\",\"related\"]}"
+	static const char begin[] = RULE("in", MATCH("in", STATE, KNOWN) ACCEPT)
+		RULE("in", MATCH("in", STATUS, "\"dnat\"") ACCEPT)
+		RULE("in", MATCH("==", CARD, "\"lo\"") ACCEPT)
+		RULE("in", MATCH("==", CARD, "\"eth0\"") JUMP) RULE("in", JUMP);
+	static const char open[] = RULE("sub", MATCH("==", DPORT, "16707")
+					MATCH("in", STATE, "[\"new\"]") ACCEPT);
+	static const char close[] = RULE("in", "{\"reject\":{\"type\":\"icmpx\"}}");
+	char rules[3000];
+
+	snprintf(rules, sizeof(rules), "%s%s", begin, close);
+	CHECK_EQ(with("accept", rules), CTL_NO);
+	snprintf(rules, sizeof(rules), "%s%s%s", begin, open, close);
+	CHECK_EQ(with("accept", rules), CTL_YES);
+}
+
 /* Of a table that iptables has written with its own extensions, iptables tells. */
 TEST(iptables__beside_nft)
 {
