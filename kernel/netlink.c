@@ -224,6 +224,10 @@ static int limit_entries(struct sk_buff *skb, struct netlink_callback *cb)
 	struct acp_nl_cursor *c = acp_nl_cursor(cb);
 	void *head;
 
+	if (acp_nl_dump_attrs(cb)[ACP_NL_A_NAME]) {
+		NL_SET_ERR_MSG(cb->extack, "a dump is of all limits");
+		return -EINVAL;
+	}
 	for (; c->at + 1 < ACP_LIMIT_END; c->at++) {
 		head = acp_nl_dump_entry(skb, cb, ACP_NL_CMD_LIMIT_GET);
 		if (!head || put_limit(skb, acp_nl_dump_node(cb), c->at + 1)) {

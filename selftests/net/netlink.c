@@ -442,6 +442,9 @@ TEST(netlink_malformed_values)
 	CHECK_EQ(raw_dump(ACP_NL_CMD_JOB_GET, ACP_NL_A_GENERATION, 65536), -ERANGE);
 	CHECK_EQ(raw_dump(ACP_NL_CMD_JOB_GET, ACP_NL_A_RANK, 0), -EINVAL);
 	CHECK_EQ(raw_dump(ACP_NL_CMD_RANK_GET, ACP_NL_A_RANK, 0), -EINVAL);
+	ask_begin(&q, ACP_NL_CMD_LIMIT_GET, NLM_F_DUMP);
+	ask_text(&q, ACP_NL_A_NAME, "jobs");
+	CHECK_EQ(ask_dump(&q, NULL), -EINVAL);
 	CHECK_EQ(raw_dump(ACP_NL_CMD_FLOW_GET, ACP_NL_A_COLOR, 4), -ERANGE);
 	CHECK_EQ(raw_dump(ACP_NL_CMD_STAT_GET, ACP_NL_A_JOB, job() + 1), -ENOENT);
 	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 0, NULL), -EINVAL);
