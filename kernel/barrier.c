@@ -3,8 +3,8 @@
 #include <linux/slab.h>
 #include "barrier.h"
 #include "event.h"
-#include "netlink.h"
 #include "node.h"
+#include "notice.h"
 #include "queue.h"
 
 #define ABOVE	0	/* neighbours: the node above, then the children */

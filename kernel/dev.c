@@ -17,7 +17,7 @@
 #include "dev.h"
 #include "event.h"
 #include "job.h"
-#include "netlink.h"
+#include "notice.h"
 #include "poller.h"
 #include "queue.h"
 #include "region.h"

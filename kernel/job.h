@@ -170,6 +170,9 @@ int acp_job_match(const struct acp_job *job, const struct acp_job *other);
 
 void acp_job_put(struct acp_job *job);
 
+/* Something has come or gone that a dump tells of (node.c). */
+void acp_job_changed(struct acp_job *job);
+
 /* The run that a rank is in, its node (rank < nprocs); address of a node.  Any context. */
 const struct acp_rank_run *acp_job_run_of(const struct acp_job *job, u32 rank);
 

@@ -496,34 +496,37 @@ static struct netlink_range_validation job_ids = { .min = 1, .max = U32_MAX };
 static struct netlink_range_validation generations = { .max = U16_MAX };
 static struct netlink_range_validation ranks = { .max = ACP_RANKS_MAX - 1 };
 
-#define JOB							\
-	[ACP_NL_A_JOB] = NLA_POLICY_FULL_RANGE(NLA_U32, &job_ids),	\
-	[ACP_NL_A_GENERATION] = NLA_POLICY_FULL_RANGE(NLA_U32, &generations)
-#define RANK	[ACP_NL_A_RANK] = NLA_POLICY_FULL_RANGE(NLA_U32, &ranks)
-#define NODE	[ACP_NL_A_NODE] = NLA_POLICY_FULL_RANGE(NLA_U32, &ranks)
-#define COLOR	[ACP_NL_A_COLOR] = NLA_POLICY_MAX(NLA_U32, ACP_COLORS_MAX - 1)
-#define ADDRESS	[ACP_NL_A_ADDRESS] = NLA_POLICY_RANGE(NLA_BINARY, 4, 16)
-#define NAME	[ACP_NL_A_NAME] = { .type = NLA_NUL_STRING, .len = ACP_NL_NAME_MAX }
+#define SAY(name)		[ACP_NL_A_##name]
+#define SAY_JOB								\
+	SAY(JOB) = NLA_POLICY_FULL_RANGE(NLA_U32, &job_ids),		\
+	SAY(GENERATION) = NLA_POLICY_FULL_RANGE(NLA_U32, &generations)
+#define SAY_RANK	SAY(RANK) = NLA_POLICY_FULL_RANGE(NLA_U32, &ranks)
+#define SAY_NODE	SAY(NODE) = NLA_POLICY_FULL_RANGE(NLA_U32, &ranks)
+#define SAY_COLOR	SAY(COLOR) = NLA_POLICY_MAX(NLA_U32, ACP_COLORS_MAX - 1)
+#define SAY_ADDRESS	SAY(ADDRESS) = NLA_POLICY_RANGE(NLA_BINARY, 4, 16)
+#define SAY_NAME	SAY(NAME) = { .type = NLA_NUL_STRING, .len = ACP_NL_NAME_MAX }
 
 /* What is not in it is refused. */
-#define POLICY(name) static const struct nla_policy name[ACP_NL_REQUEST + 1]
+#define POLICY		static const struct nla_policy
+#define WIDTH		(ACP_NL_REQUEST + 1)
 
-POLICY(says_nothing) = {};
-POLICY(says_name) = { NAME };
-POLICY(says_limit) = { NAME, [ACP_NL_A_VALUE] = { .type = NLA_U64 } };
-POLICY(says_color) = { COLOR, ADDRESS };
-POLICY(says_job) = { JOB };
-POLICY(says_rank) = { JOB, RANK };
-POLICY(says_flow) = { JOB, NODE, COLOR };
-POLICY(says_node) = {
-	[ACP_NL_A_ENABLE] = NLA_POLICY_MAX(NLA_U32, 1),
-	[ACP_NL_A_TIMEOUT_MIN] = NLA_POLICY_FULL_RANGE(NLA_U32, &timeouts),
-	[ACP_NL_A_TIMEOUT_MAX] = NLA_POLICY_FULL_RANGE(NLA_U32, &timeouts),
+POLICY says_nothing[WIDTH] = {};
+POLICY says_name[WIDTH] = { SAY_NAME };
+POLICY says_limit[WIDTH] = { SAY_NAME, SAY(VALUE) = { .type = NLA_U64 } };
+POLICY says_color[WIDTH] = { SAY_COLOR, SAY_ADDRESS };
+POLICY says_job[WIDTH] = { SAY_JOB };
+POLICY says_rank[WIDTH] = { SAY_JOB, SAY_RANK };
+POLICY says_flow[WIDTH] = { SAY_JOB, SAY_NODE, SAY_COLOR };
+POLICY says_node[WIDTH] = {
+	SAY(ENABLE) = NLA_POLICY_MAX(NLA_U32, 1),
+	SAY(TIMEOUT_MIN) = NLA_POLICY_FULL_RANGE(NLA_U32, &timeouts),
+	SAY(TIMEOUT_MAX) = NLA_POLICY_FULL_RANGE(NLA_U32, &timeouts),
 };
-POLICY(says_ping) = {
-	JOB, RANK, NODE, COLOR, ADDRESS,
-	[ACP_NL_A_SIZE] = NLA_POLICY_MAX(NLA_U32, ACP_NL_PING_SIZE_MAX),
-	[ACP_NL_A_TIMEOUT] = NLA_POLICY_FULL_RANGE(NLA_U32, &ping_timeouts),
+
+POLICY says_ping[WIDTH] = {
+	SAY_JOB, SAY_RANK, SAY_NODE, SAY_COLOR, SAY_ADDRESS,
+	SAY(SIZE) = NLA_POLICY_MAX(NLA_U32, ACP_NL_PING_SIZE_MAX),
+	SAY(TIMEOUT) = NLA_POLICY_FULL_RANGE(NLA_U32, &ping_timeouts),
 };
 
 #define DUMP(name)								\

@@ -153,7 +153,9 @@ void acp_nl_tell_node(struct acp_peer *peer, u32 event)
 
 void acp_nl_tell_limit(struct acp_node *node, kuid_t uid, u32 limit)
 {
-	static DEFINE_RATELIMIT_STATE(rate, LIMIT_EVERY, LIMIT_BURST);
+	/* What it leaves out is not worth a line in the log. */
+	static struct ratelimit_state rate = RATELIMIT_STATE_INIT_FLAGS(rate, LIMIT_EVERY,
+			LIMIT_BURST, RATELIMIT_MSG_ON_RELEASE);
 	struct note n;
 
 	rcu_read_lock();
@@ -204,7 +206,7 @@ static int put_ping(struct sk_buff *skb, struct acp_job *job, const struct acp_p
 	       nla_put_u32(skb, ACP_NL_A_SIZE, ask->size) ?:
 	       (ask->has_rank ? nla_put_u32(skb, ACP_NL_A_RANK, ask->rank) : 0) ?:
 	       acp_nl_put_flag(skb, ACP_NL_A_OPENED, r->opened) ?:
-	       (r->error ? nla_put_u32(skb, ACP_NL_A_ERROR, r->error) :
+	       (r->error ? nla_put_u32(skb, ACP_NL_A_ERROR, -r->error) :
 		acp_nl_put_u64(skb, ACP_NL_A_RTT, r->rtt));
 }
 

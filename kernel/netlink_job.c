@@ -37,13 +37,14 @@ struct acp_job *acp_nl_find_job(struct acp_node *node, const struct acp_nl_reade
 
 	rcu_read_lock();
 	if (attrs[ACP_NL_A_GENERATION]) {
-		found = acp_job_find(node, id, nla_get_u32(attrs[ACP_NL_A_GENERATION]));
+		job = acp_job_find(node, id, nla_get_u32(attrs[ACP_NL_A_GENERATION]));
+		if (job && acp_nl_sees(reader, job))
+			found = job;
 	} else {
 		xa_for_each_range(&node->jobs, i, job, acp_job_index(id, 0), last)
-			found = job;
+			if (acp_nl_sees(reader, job))
+				found = job;
 	}
-	if (found && !acp_nl_sees(reader, found))
-		found = NULL;
 	found = hold(found);
 	rcu_read_unlock();
 	return found;
@@ -227,7 +228,7 @@ int acp_nl_job_abort(struct sk_buff *request, struct genl_info *info)
 
 	if (!job)
 		return err;
-	/* As long as nobody waits for a grace period, it has all its peers, or is known to be dead. */
+	/* Until a grace period is over it has all its peers, or is known to be dead. */
 	rcu_read_lock();
 	acp_barrier_abort(job, true);
 	rcu_read_unlock();

@@ -8,6 +8,7 @@
 #include <net/sock.h>
 #include "netlink.h"
 #include "node.h"
+#include "notice.h"
 
 extern struct genl_family acp_nl_family;
 

@@ -9,8 +9,8 @@
 #include "barrier.h"
 #include "core/flow.h"
 #include "demux.h"
-#include "netlink.h"
 #include "node.h"
+#include "notice.h"
 #include "poller.h"
 #include "queue.h"
 #include "region.h"
@@ -162,6 +162,11 @@ void acp_peer_destroy_all(struct acp_job *job)
 }
 
 /* ---- jobs ---- */
+
+void acp_job_changed(struct acp_job *job)
+{
+	acp_changed(job->node);
+}
 
 /* A job counts from when it is in the table until it is out of it.  Under node->lock. */
 static int count_job(struct acp_job *job)

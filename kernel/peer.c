@@ -17,8 +17,8 @@
 #include <linux/slab.h>
 #include <net/inet_ecn.h>
 #include "event.h"
-#include "netlink.h"
 #include "node.h"
+#include "notice.h"
 #include "region.h"
 #include "trace.h"
 #include "udp.h"

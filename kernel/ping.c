@@ -4,8 +4,8 @@
 #include <linux/slab.h>
 #include <linux/timer.h>
 #include "acp_nl.h"
-#include "netlink.h"
 #include "node.h"
+#include "notice.h"
 #include "ping.h"
 
 /*
@@ -79,7 +79,7 @@ static void timed_out(struct timer_list *t)
 {
 	struct ping *ping = from_timer(ping, t, timer);
 
-	end(ping, ETIMEDOUT);
+	end(ping, -ETIMEDOUT);
 	put(ping);
 }
 
@@ -193,13 +193,13 @@ static int error_of(u8 status)
 {
 	switch (status) {
 	case ACP_ST_TIMEOUT:
-		return EHOSTDOWN;
+		return -EHOSTDOWN;
 	case ACP_ST_ROUTE:
-		return ENETUNREACH;
+		return -ENETUNREACH;
 	case ACP_ST_PEER:
-		return ECONNRESET;
+		return -ECONNRESET;
 	default:
-		return ECANCELED;
+		return -ECANCELED;
 	}
 }
 
@@ -223,7 +223,7 @@ void acp_pings_end(struct acp_job *job)
 		refcount_inc(&ping->refs);
 		take(ping);
 		spin_unlock_bh(&p->lock);
-		finish(ping, ECANCELED);
+		finish(ping, -ECANCELED);
 		put(ping);
 		spin_lock_bh(&p->lock);
 	}

@@ -41,7 +41,7 @@ struct acp_ping_result {
 	struct acp_ping_ask ask;
 	bool opened;		/* the flow had to be opened first */
 	u64 rtt;		/* ns */
-	int error;		/* or why there is none: an errno, positive */
+	int error;		/* or why there is none: -errno */
 };
 
 void acp_pings_init(struct acp_pings *p);

@@ -10,7 +10,6 @@
 #include <linux/vmalloc.h>
 #include "job.h"
 #include "limits.h"
-#include "node.h"
 #include "region.h"
 
 #define PIN_BATCH 512
@@ -560,7 +559,7 @@ static int give_stag(struct acp_context *ctx, struct acp_region *r)
 	acp_near_set(&ctx->near_regions, r->stag, r);
 	WRITE_ONCE(ctx->region_pages, ctx->region_pages + r->npages);
 	WRITE_ONCE(ctx->n_regions, ctx->n_regions + 1);
-	acp_changed(ctx->job->node);
+	acp_job_changed(ctx->job);
 	return 0;
 }
 
@@ -595,7 +594,7 @@ static void remove(struct acp_context *ctx, struct acp_region *r)
 	acp_near_clear(&ctx->near_regions, r->stag, r);
 	WRITE_ONCE(ctx->region_pages, ctx->region_pages - r->npages);
 	WRITE_ONCE(ctx->n_regions, ctx->n_regions - r->registered);
-	acp_changed(ctx->job->node);
+	acp_job_changed(ctx->job);
 	acp_region_put(r);
 	wait_for_completion(&r->idle);
 	detach(r);

@@ -230,7 +230,7 @@ enum acp_nl_attr {
 	/* of a ping */
 	ACP_NL_A_RTT,		/* u64 ns */
 	ACP_NL_A_OPENED,	/* flag: the flow was not open, RTT contains that it opened */
-	ACP_NL_A_ERROR,		/* u32, errno: ETIMEDOUT in TIMEOUT, or why the flow failed */
+	ACP_NL_A_ERROR,		/* u32, errno: ETIMEDOUT, or why the flow failed */
 
 	/* of an event */
 	ACP_NL_A_EVENT,		/* u32, enum acp_nl_event */

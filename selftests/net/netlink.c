@@ -394,7 +394,7 @@ TEST(netlink_colors)
 
 /* ---- malformed requests ---- */
 
-/* Each attribute of requests, to each command, with too few and too many bytes, and unknown ones. */
+/* Each attribute of requests, to each command, of too few and too many bytes; unknown ones. */
 TEST(netlink_malformed_attributes)
 {
 	static const uint8_t junk[64];
