@@ -498,7 +498,7 @@ static struct netlink_range_validation job_ids = { .min = 1, .max = U32_MAX };
 static struct netlink_range_validation generations = { .max = U16_MAX };
 static struct netlink_range_validation ranks = { .max = ACP_RANKS_MAX - 1 };
 
-#define SAY(name)		[ACP_NL_A_##name]
+#define SAY(name)[ACP_NL_A_##name]
 #define SAY_JOB								\
 	SAY(JOB) = NLA_POLICY_FULL_RANGE(NLA_U32, &job_ids),		\
 	SAY(GENERATION) = NLA_POLICY_FULL_RANGE(NLA_U32, &generations)

@@ -113,12 +113,10 @@ static void put_copy(struct sk_buff *skb, const struct acp_msg *m, struct acp_re
 	u8 *p = skb_put(skb, size);
 
 	acp_msg_encode(p, m);
-	if (unlikely(m->type == ACP_MSG_PING)) {
-		memset(p + head, 0, size - head);
-		return;
-	}
 	if (inline_data)
 		memcpy(p + head, inline_data, m->length);
+	else if (m->type == ACP_MSG_PING)
+		memset(p + head, 0, m->length);
 	else if (m->length)
 		acp_region_read(r, offset, p + head, m->length);
 	if (m->length & 7)

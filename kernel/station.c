@@ -689,12 +689,19 @@ static bool message_ok(struct frame *f, const struct acp_msg *m)
 	return true;
 }
 
-/* The items that it may take to tell the origin of this command's end. */
+/* Does it make something be sent that counts as under way for the peer? */
+static bool is_work(const struct acp_msg *m)
+{
+	return m->type == ACP_MSG_CMD ||
+	       (m->type == ACP_MSG_PING && !(m->flags & ACP_MSG_ANSWER));
+}
+
+/* The items that it may take to tell the origin of the end of this DATA's command. */
 static int end_needs(struct frame *f, const struct acp_msg *m)
 {
 	u32 node;
 
-	if (m->type != ACP_MSG_DATA || !(m->flags & ACP_MSG_LAST))
+	if (!(m->flags & ACP_MSG_LAST))
 		return 0;
 	node = acp_job_node_of(f->job, m->origin);
 	if (node == f->job->me)
@@ -710,7 +717,6 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n;
-	bool works;
 	int needs = 0;
 
 	for (at = 0; at < length; at += n, m = &other) {
@@ -721,10 +727,12 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 			return -1;
 		if (!at)
 			f->first_size = n;
-		works = m->type == ACP_MSG_CMD ||
-			(m->type == ACP_MSG_PING && !(m->flags & ACP_MSG_ANSWER));
-		*cmds += works;
-		needs += works || end_needs(f, m);
+		if (m->type == ACP_MSG_DATA) {
+			needs += end_needs(f, m);
+		} else if (is_work(m)) {
+			++*cmds;
+			needs++;
+		}
 	}
 	/* It needs an answer only if it fails, without effect. */
 	f->lone_put &= f->count == 1;

@@ -212,11 +212,11 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 		return 0;
 	if (!well_formed(be64_to_cpu(h->word), m))
 		return 0;
-	if (m->type == ACP_MSG_PING && have < size)
-		return 0;	/* only DATA may have a payload that no tag covers */
 	if (m->type == ACP_MSG_DATA)
 		m->dst = be64_to_cpu(((const struct acp_msg_data *)p)->dst);
 	else if (m->type == ACP_MSG_CMD)
 		decode_cmd(m, p);
+	else if (have < size)
+		return 0;	/* a PING: only DATA may have a payload that no tag covers */
 	return size;
 }

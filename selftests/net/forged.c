@@ -498,6 +498,13 @@ TEST(N6_message_fields)
 		{ .type = ACP_MSG_BARRIER, .flags = 128, .origin = 1 },
 		{ .type = ACP_MSG_BARRIER, .status = 1, .origin = 1 },
 		{ .type = ACP_MSG_BARRIER, .origin = 2 },
+		{ .type = ACP_MSG_PING, .flags = 1, .origin = 1 },
+		{ .type = ACP_MSG_PING, .flags = 128, .origin = 1 },
+		{ .type = ACP_MSG_PING, .op = 1, .origin = 1 },
+		{ .type = ACP_MSG_PING, .status = 1, .origin = 1 },
+		{ .type = ACP_MSG_PING, .length = 129, .origin = 1 },
+		{ .type = ACP_MSG_PING, .origin = 0 },
+		{ .type = ACP_MSG_PING, .origin = 2 },
 	};
 	struct count c;
 	char body[500];
@@ -512,7 +519,7 @@ TEST(N6_message_fields)
 		bad_message(&bad[i], what);
 	}
 	for (type = 0; type < 256; type++) {
-		if (type >= ACP_MSG_DATA && type <= ACP_MSG_BARRIER)
+		if (type >= ACP_MSG_DATA && type <= ACP_MSG_PING)
 			continue;
 		c = count("drop_bad_msg");
 		size = put_message(body);
@@ -842,6 +849,89 @@ TEST(N9_answers_nobody_waits_for)
 	CHECK_EQ(victim.cq->failed, 0);
 	CHECK_EQ(second.cq->completed, 1);
 	goes_on();
+}
+
+/* The victim's next message that is a ping. */
+static struct acp_msg next_ping(void)
+{
+	static char body[INJECT_MOST];
+	uint64_t end = now_ns() + 10000 * MS;
+	struct acp_frame f;
+	struct acp_msg m;
+	u32 at, n;
+
+	while (now_ns() < end) {
+		if (!inject_receive(&x, &f, body, 100) || f.type != ACP_FRAME_DATA)
+			continue;
+		inject_ack(&x);
+		for (at = 0; at < f.length; at += n) {
+			n = acp_msg_decode(&m, body + at, f.length - at, f.length - at);
+			CHECK(n);
+			if (m.type == ACP_MSG_PING)
+				return m;
+		}
+	}
+	FAIL("no ping comes back");
+}
+
+TEST(N9_pings_come_back)
+{
+	struct acp_msg m = { .type = ACP_MSG_PING, .origin = 1 }, back;
+	char body[200];
+
+	begin();
+	for (m.length = 0; m.length <= ACP_PING_MOST; m.length += 8) {
+		m.ticket = 1000 + m.length;
+		inject_data(&x, body, inject_message(body, &m, NULL));
+		back = next_ping();
+		CHECK(back.flags == ACP_MSG_ANSWER && back.origin == 0);
+		CHECK(back.ticket == m.ticket && back.length == m.length);
+	}
+	goes_on();
+}
+
+/* Answers that nobody asked for, and pings of which a part is not covered by the tag. */
+TEST(N9_pings_out_of_turn)
+{
+	struct acp_msg m = { .type = ACP_MSG_PING, .flags = ACP_MSG_ANSWER, .origin = 1 };
+	struct acp_frame f;
+	struct count c;
+	char body[200];
+
+	begin();
+	c = count("drop_bad_msg");
+	for (m.ticket = 0; m.ticket < 20; m.ticket++)
+		inject_applied(&x, inject_data(&x, body, inject_message(body, &m, NULL)));
+	nodes_counted(&c, 0);
+	m.flags = 0;
+	m.length = ACP_PING_MOST;
+	f = inject_header(&x, ACP_FRAME_DATA);
+	f.flags = ACP_FRAME_BULK;
+	inject_frame(&x, &f, body, inject_message(body, &m, NULL));
+	inject_applied(&x, f.seq);
+	nodes_counted(&c, 1);
+	goes_on();
+}
+
+/* One that pings without listening holds no more of the victim's memory than commands would. */
+TEST(N9_pings_without_end)
+{
+	struct acp_msg m = { .type = ACP_MSG_PING, .origin = 1 };
+	struct count c;
+	char body[64 * 24];
+	uint32_t i, k;
+
+	begin();
+	c = count("drop_busy");
+	for (i = 0; i < 40; i++) {
+		for (k = 0; k < 64; k++)
+			inject_message(body + k * 24, &m, NULL);
+		inject_data(&x, body, 64 * 24);
+	}
+	for (i = 0; i < 5000 && nodes_counter(&n, 0, "drop_busy") == c.before; i++)
+		sleep_ms(1);
+	CHECK(nodes_counter(&n, 0, "drop_busy") > c.before);
+	untouched("pings");
 }
 
 TEST(N9_barriers_out_of_turn)
