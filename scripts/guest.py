@@ -293,6 +293,8 @@ def qemu_command(work, out, kernel, initrd, me, opts):
     # A guest that gets no processor while it measures the counter has a clock that is several times too fast.
     if not opts.icount:
         append += f" tsc_early_khz={tsc_khz()}"
+    if opts.init:
+        append += " net.ifnames=0"      # udev would rename the cards
     if opts.kmemleak:
         append += " kmemleak=on"
     args = ["qemu-system-x86_64", "-machine", "q35", *_cpu(opts), "-cpu", "max", "-m", opts.mem,

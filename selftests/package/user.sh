@@ -71,8 +71,9 @@ export ACP_NPROCS=4 ACP_NODES="192.0.2.1 192.0.2.2" ACP_KEYFILE=key
 for r in $*; do ACP_RANK=$r ./ring & done; wait
 END
 su ann -c "cd; umask 077; head -c16 /dev/urandom | od -An -tx1 | tr -d ' \n' >key"
-ip netns exec n1 su ann -c 'sh start 0 1' &
-ip netns exec n2 su ann -c 'sh start 2 3'
+chmod 644 /home/ann/start
+ip netns exec n1 su ann -c 'sh /home/ann/start 0 1' &
+ip netns exec n2 su ann -c 'sh /home/ann/start 2 3'
 wait
 say "acprun, Python"
 su - ann -c "acprun -np 2 python3 /usr/share/doc/python3-pyacp/examples/pi.py" || fail "pi.py"
