@@ -5,9 +5,8 @@
 #include <net/ip.h>
 #include "node.h"
 
-#ifdef CONFIG_TRACEPOINTS
 /* A datagram whose UDP header was pulled: the header of its frame, or NULL if it is too short. */
-static const struct acp_frame_hdr *header_in(const struct sk_buff *skb)
+static inline const struct acp_frame_hdr *header_in(const struct sk_buff *skb)
 {
 	const u8 *h = skb_transport_header(skb) + sizeof(struct udphdr);
 
@@ -17,7 +16,7 @@ static const struct acp_frame_hdr *header_in(const struct sk_buff *skb)
 }
 
 /* Where it comes from; IPv4 as IPv6 has it: ::ffff:192.0.2.1. */
-static void sender_of(const struct sk_buff *skb, u8 addr[16])
+static inline void sender_of(const struct sk_buff *skb, u8 addr[16])
 {
 	if (skb->protocol == htons(ETH_P_IP))
 		ipv6_addr_set_v4mapped(ip_hdr(skb)->saddr, (struct in6_addr *)addr);
@@ -25,12 +24,11 @@ static void sender_of(const struct sk_buff *skb, u8 addr[16])
 		memcpy(addr, &ipv6_hdr(skb)->saddr, 16);
 }
 
-static u32 size_of(const struct acp_frame *f)
+static inline u32 size_of(const struct acp_frame *f)
 {
 	return sizeof(struct acp_frame_hdr) + f->length +
 	       (f->flags & ACP_FRAME_AEAD ? ACP_FRAME_SEALED : 0);
 }
-#endif
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"

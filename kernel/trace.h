@@ -10,7 +10,8 @@
  *	acp_receive	a frame came that is authentic
  *	acp_ack		a frame of ours was acknowledged
  *	acp_peer_state	the flow to a peer begins to open, is open, was lost, began anew
- *	acp_drop	a frame was dropped; the reason is the name of its counter
+ *	acp_drop	a frame was dropped; the reason is the name of its counter (which also
+ *			counts messages of barriers that are dropped: those have no event)
  *
  * They only look: what happens is counted in stats.h.  One that is off costs an
  * instruction that does nothing.  Fields that have the same name mean the same:
@@ -23,8 +24,7 @@
  *	bytes		of a command: what it copies or operates on; of a frame: the body
  *	times		ns
  *
- * A command's messages are in the frames between its two events; which ones is
- * told by nothing but their order and tools/acp.lua.
+ * Which messages are in a frame is for captures to tell: tools/acp.lua.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM acp

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 
+#include "../dev/reload.h"
 #include "frame.h"
 #include "nodes.h"
 
@@ -258,6 +259,7 @@ TEST(loss_as_often_as_it_is_counted)
 
 	begin(ACP_INTEGRITY_UDP, false, 30000);
 	CHECK_EQ(put_there(8), ACP_ST_OK);
+	sleep_ms(300);
 	nodes_impair_all(&n, "loss 20%");
 	for (i = 0; i < 5; i++)
 		before[i] = nodes_counters(&n, counted[i][0]);
@@ -396,4 +398,23 @@ TEST(one_event_and_a_filter)
 	CHECK_EQ(count_of("acp_submit: bytes=16"), 1);
 	CHECK_EQ(count_of("acp_submit:"), 1);
 	CHECK_EQ(count_of("acp_xmit:"), 0);
+}
+
+/* Whoever listens does not keep the module, and hears of it again when it is back and asked for. */
+TEST(module_goes_while_events_are_on)
+{
+	begin(ACP_INTEGRITY_UDP, false, 0);
+	trace_on();
+	CHECK_EQ(put_there(8), ACP_ST_OK);
+	rank_close(&r[0]);
+	rank_close(&r[1]);
+	module_unload_soon();
+	CHECK(access(EVENTS, F_OK));
+	CHECK_EQ(module_load(""), 0);
+	CHECK(!access(EVENTS "/acp_submit/format", F_OK));
+	trace_on();
+	nodes_ranks(&n, r, 2);
+	CHECK_EQ(put_there(8), ACP_ST_OK);
+	trace_off();
+	CHECK_EQ(count_of("acp_complete: status=ok"), 1);
 }
