@@ -198,7 +198,8 @@ static void lives(const char *flags)
 	CHECK_EQ(rank_do_copy(&r[0], 0, heap_ga(&r[0], 0), 8), ACP_ST_GA);
 	trace_off();
 
-	at = must(text, "acp_peer_state: job=%u node=0 peer=1 color=0 state=opening status=ok", job);
+	at = must(text, "acp_peer_state: job=%u node=0 peer=1 color=0 state=opening status=ok",
+		  job);
 	at = must(at, "acp_xmit: job=%u node=0 peer=1 type=hello flags=ask%s seq=0", job, flags);
 	must(at, "acp_receive: job=%u node=1 peer=0 type=hello flags=ask%s seq=0", job, flags);
 	at = must(at, "acp_peer_state: job=%u node=0 peer=1 state=open status=ok", job);
