@@ -125,7 +125,7 @@ static int get_node(struct sk_buff *request, struct genl_info *info)
 	return reply(skb, head, put_node(skb, acp_node_of(genl_info_net(info))), info);
 }
 
-/* Bounds that make sense together.  Under the node's lock. */
+/* Bounds that make sense together.  Under the lock of settings. */
 static int set_timeouts(struct acp_settings *s, struct genl_info *info)
 {
 	u32 min = s->timeout_min, max = s->timeout_max;
@@ -159,11 +159,11 @@ static int set_node(struct sk_buff *request, struct genl_info *info)
 		GENL_SET_ERR_MSG(info, "nothing to set: enable, timeout_min or timeout_max");
 		return -EINVAL;
 	}
-	mutex_lock(&node->lock);
+	spin_lock(&node->settings.lock);
 	err = set_timeouts(&node->settings, info);
 	if (!err && enable)
 		WRITE_ONCE(node->limits.max[ACP_LIMIT_ENABLE], nla_get_u32(enable));
-	mutex_unlock(&node->lock);
+	spin_unlock(&node->settings.lock);
 	if (err)
 		return err;
 	tell_if_set(node, info, ACP_NL_A_ENABLE, "enable");
@@ -306,23 +306,21 @@ static int color_entries(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct acp_node *node = acp_nl_dump_node(cb);
 	struct acp_nl_cursor *c = acp_nl_cursor(cb);
+	u8 addr[16];
 	void *head;
 
-	mutex_lock(&node->lock);
 	for (; c->at < COLOR_ENTRIES; c->at++) {
 		u32 color = c->at / ACP_FAMILIES, six = c->at % ACP_FAMILIES;
 
-		if (!node->settings.colors[color][six].used)
+		if (!acp_settings_color(&node->settings, color, six, addr))
 			continue;
 		head = acp_nl_dump_entry(skb, cb, ACP_NL_CMD_COLOR_GET);
-		if (!head || put_color(skb, node, color, six,
-				       node->settings.colors[color][six].addr)) {
+		if (!head || put_color(skb, node, color, six, addr)) {
 			genlmsg_cancel(skb, head);
 			break;
 		}
 		genlmsg_end(skb, head);
 	}
-	mutex_unlock(&node->lock);
 	return skb->len;
 }
 
@@ -352,16 +350,16 @@ static int color_add(struct sk_buff *request, struct genl_info *info)
 		return -EINVAL;
 	color = nla_get_u32(info->attrs[ACP_NL_A_COLOR]);
 	addr = nla_data(info->attrs[ACP_NL_A_ADDRESS]);
-	mutex_lock(&node->lock);
+	spin_lock(&node->settings.lock);
 	memcpy(node->settings.colors[color][width == 16].addr, addr, width);
 	node->settings.colors[color][width == 16].used = true;
-	mutex_unlock(&node->lock);
+	spin_unlock(&node->settings.lock);
 	acp_changed(node);
 	acp_nl_tell_color(node, color, addr, width);
 	return 0;
 }
 
-/* Take the color's address of a family off the list, or only if it is this one. */
+/* Take a color's address of a family off the list, or only if it is this one.  Under the lock. */
 static bool drop_color(struct acp_node *node, u32 color, bool six, const u8 *only)
 {
 	if (!node->settings.colors[color][six].used ||
@@ -387,12 +385,12 @@ static int color_del(struct sk_buff *request, struct genl_info *info)
 			return -EINVAL;
 		only = nla_data(info->attrs[ACP_NL_A_ADDRESS]);
 	}
-	mutex_lock(&node->lock);
+	spin_lock(&node->settings.lock);
 	if (width != 16)
 		found |= drop_color(node, color, false, only);
 	if (width != 4)
 		found |= drop_color(node, color, true, only);
-	mutex_unlock(&node->lock);
+	spin_unlock(&node->settings.lock);
 	if (!found) {
 		GENL_SET_ERR_MSG(info, "the color has no such address");
 		return -ENOENT;

@@ -9,11 +9,12 @@
 
 void acp_settings_init(struct acp_settings *s)
 {
+	spin_lock_init(&s->lock);
 	s->timeout_min = ACP_NL_TIMEOUT_LEAST;
 	s->timeout_max = ACP_NL_TIMEOUT_MOST;
 }
 
-/* Without a list every address will do; with one only those in it. */
+/* Without a list every address will do; with one only those in it.  Under the lock. */
 static bool any_color(const struct acp_settings *s)
 {
 	u32 i;
@@ -41,12 +42,29 @@ static bool colors_allow(const struct acp_settings *s, const struct acp_job *job
 	return true;
 }
 
+bool acp_settings_color(struct acp_settings *s, u32 color, bool six, u8 addr[16])
+{
+	bool used;
+
+	spin_lock(&s->lock);
+	used = s->colors[color][six].used;
+	memcpy(addr, s->colors[color][six].addr, 16);
+	spin_unlock(&s->lock);
+	return used;
+}
+
 int acp_settings_apply(struct acp_job *job)
 {
-	const struct acp_settings *s = &job->node->settings;
-	u64 min = (u64)s->timeout_min * NSEC_PER_MSEC, max = (u64)s->timeout_max * NSEC_PER_MSEC;
+	struct acp_settings *s = &job->node->settings;
+	bool allowed;
+	u64 min, max;
 
-	if (!colors_allow(s, job))
+	spin_lock(&s->lock);
+	allowed = colors_allow(s, job);
+	min = (u64)s->timeout_min * NSEC_PER_MSEC;
+	max = (u64)s->timeout_max * NSEC_PER_MSEC;
+	spin_unlock(&s->lock);
+	if (!allowed)
 		return -EADDRNOTAVAIL;
 	job->limit = clamp(job->asked_limit, min, max);
 	job->open_limit = clamp(job->asked_open_limit, min, max);
