@@ -73,6 +73,11 @@ static void trace_on(void)
 {
 	trace_mount();
 	put("events/acp/enable", "0");
+	/*
+	 * No names of processes: for these the scheduler is patched at each switching on, and QEMU
+	 * 7.2 may go on with the breakpoint that stands there meanwhile, for ever, on both processors.
+	 */
+	put("options/record-cmd", "0");
 	put("tracing_on", "1");
 	put("buffer_size_kb", "8192");
 	put("trace", "");
