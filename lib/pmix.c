@@ -221,10 +221,14 @@ static int64_t place_node(const char *name, uint32_t node, uint32_t *nodes, uint
 	return -1;
 }
 
-/* Leave out nodes without ranks; false if there is something wrong. */
+/*
+ * Leave out nodes without ranks; false if there is something wrong.  The names
+ * are one piece of memory, which begins where names[0] does: they move up in it.
+ */
 static bool place_all(uint32_t nprocs, char **names, uint32_t *count, uint32_t *nodes)
 {
 	uint32_t total = 0, used = 0, i;
+	char *to = names[0];
 
 	memset(nodes, 0xff, nprocs * sizeof(*nodes));
 	for (i = 0; i < *count; i++) {
@@ -232,8 +236,12 @@ static bool place_all(uint32_t nprocs, char **names, uint32_t *count, uint32_t *
 
 		if (ranks < 0)
 			return false;
-		if (ranks)
-			names[used++] = names[i];
+		if (ranks) {
+			size_t size = strlen(names[i]) + 1;
+
+			names[used++] = memmove(to, names[i], size);
+			to += size;
+		}
 		total += (uint32_t)ranks;
 	}
 	*count = used;

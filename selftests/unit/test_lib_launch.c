@@ -369,6 +369,31 @@ TEST(engine__slurm_that_was_not_asked_for_pmix)
 	unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
+TEST(engine__idle_nodes_are_left_out_wherever_they_are)
+{
+	struct libacp_boot boot;
+
+	start_engine(0);
+	engine.peers[0] = "";
+	engine.peers[1] = "135";
+	engine.peers[2] = "024";
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 0 && boot.nodes == 2);
+	CHECK(has_address(&boot, 0, "10.7.0.5") && has_address(&boot, 1, "10.7.0.2"));
+	CHECK(libacp_boot_node_of(&boot, 1) == 0 && libacp_boot_node_of(&boot, 0) == 1);
+	libacp_boot_free(&boot);
+
+	start_engine(0);
+	engine.peers[0] = "";
+	engine.peers[1] = "";
+	engine.peers[2] = "012345";
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 0 && boot.nodes == 1);
+	libacp_boot_free(&boot);
+
+	start_engine(0);
+	engine.peers[0] = "";
+	CHECK(refused("PMIx"));
+}
+
 TEST(engine__one_node_needs_no_name)
 {
 	struct libacp_boot boot;
