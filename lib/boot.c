@@ -213,8 +213,8 @@ static int make_plan(struct libacp_plan *plan, const struct libacp_boot *boot,
 
 	if ((boot->engine || several) && !values->text[SET_KEYFILE] && libacp_plan_key(plan) < 0)
 		return -1;
-	if (boot->engine && !values->text[SET_JOB])
-		plan->job = libacp_pmix_job(plan->key);
+	if ((boot->engine || several) && !values->text[SET_JOB] && libacp_plan_job(plan) < 0)
+		return -1;
 	if ((boot->engine ? plan_by_engine : plan_alone)(plan, values) < 0)
 		return -1;
 	if (!several)

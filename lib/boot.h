@@ -84,10 +84,12 @@ struct libacp_plan {
 
 /* As a text; NULL without memory.  It has the key in it: wipe it. */
 char *libacp_plan_text(const struct libacp_plan *plan);
-/* From a text, which it takes apart; false if it is none. */
+/* From a text, which it wipes; false if it is none. */
 bool libacp_plan_parse(struct libacp_plan *plan, char *text);
 /* A key of 128 random bits.  0, or -1 after a line on standard error. */
 int libacp_plan_key(struct libacp_plan *plan);
+/* A random number of the job, which others hardly have as well.  As libacp_plan_key(). */
+int libacp_plan_job(struct libacp_plan *plan);
 /* Free the texts and wipe the key. */
 void libacp_plan_free(struct libacp_plan *plan);
 /* Wipe and free a text, which may be NULL. */
@@ -123,9 +125,6 @@ int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **
  * freed by them.  Waits for all ranks, up to timeout_ms.
  */
 int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms);
-
-/* A number made of the engine's name of the job and of a key: of the job, hopefully. */
-uint32_t libacp_pmix_job(const uint8_t key[16]);
 
 /* When the engine sees a rank fail, call failed, in another thread.  NULL: no more. */
 void libacp_pmix_watch(void (*failed)(void));

@@ -47,9 +47,14 @@ static int write_new(const char *name, const char *text)
 		return -1;
 	for (; done < length && wrote >= 0; done += (size_t)(wrote > 0 ? wrote : 0))
 		wrote = write(fd, text + done, length - done);
-	if (fsync(fd) < 0 || close(fd) < 0 || wrote < 0)
+	if (wrote < 0 || fsync(fd) < 0) {
+		int saved = errno;
+
+		close(fd);
+		errno = saved;
 		return -1;
-	return 0;
+	}
+	return close(fd);
 }
 
 /* Who sees it sees all of it: link() also refuses to replace one of another run. */

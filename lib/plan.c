@@ -58,12 +58,11 @@ static bool parse_head(struct libacp_plan *plan, char *line)
 	       plan->count <= plan->total - plan->first && plan->job;
 }
 
-bool libacp_plan_parse(struct libacp_plan *plan, char *text)
+static bool parse_lines(struct libacp_plan *plan, char *text)
 {
 	char *head = strsep(&text, "\n"), *nodes = strsep(&text, "\n");
 	char *placement = strsep(&text, "\n");
 
-	memset(plan, 0, sizeof(*plan));
 	if (!text || *text != '\0' || !parse_head(plan, head))
 		return false;
 	plan->nodes = strdup(nodes);
@@ -74,6 +73,18 @@ bool libacp_plan_parse(struct libacp_plan *plan, char *text)
 	return false;
 }
 
+/* In pieces it is no text any more that libacp_text_free() could wipe all of. */
+bool libacp_plan_parse(struct libacp_plan *plan, char *text)
+{
+	const size_t length = strlen(text);
+	bool good;
+
+	memset(plan, 0, sizeof(*plan));
+	good = parse_lines(plan, text);
+	explicit_bzero(text, length);
+	return good;
+}
+
 int libacp_plan_key(struct libacp_plan *plan)
 {
 	if (getrandom(plan->key, sizeof(plan->key), 0) != sizeof(plan->key)) {
@@ -81,6 +92,18 @@ int libacp_plan_key(struct libacp_plan *plan)
 		return -1;
 	}
 	plan->keyed = true;
+	return 0;
+}
+
+/* Not made from the key: it is in all frames of the job, for everybody to read. */
+int libacp_plan_job(struct libacp_plan *plan)
+{
+	do {
+		if (getrandom(&plan->job, sizeof(plan->job), 0) != sizeof(plan->job)) {
+			libacp_error("cannot make a number of the job: %s", strerror(errno));
+			return -1;
+		}
+	} while (!plan->job);
 	return 0;
 }
 

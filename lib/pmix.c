@@ -165,19 +165,6 @@ void libacp_pmix_close(void)
 	pmix.finalize(NULL, 0);
 }
 
-/* FNV-1a, of the namespace and then of the key. */
-uint32_t libacp_pmix_job(const uint8_t key[16])
-{
-	uint32_t hash = 2166136261u;
-	size_t i;
-
-	for (i = 0; self.nspace[i]; i++)
-		hash = (hash ^ (uint8_t)self.nspace[i]) * 16777619u;
-	for (i = 0; i < 16; i++)
-		hash = (hash ^ key[i]) * 16777619u;
-	return hash ? hash : 1;
-}
-
 /* ---- The map ---- */
 
 /* The names between commas of a text, which becomes names[0]. */
@@ -499,12 +486,6 @@ int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms)
 	(void)text;
 	(void)timeout_ms;
 	return -1;
-}
-
-uint32_t libacp_pmix_job(const uint8_t key[16])
-{
-	(void)key;
-	return 1;
 }
 
 void libacp_pmix_watch(void (*failed)(void))

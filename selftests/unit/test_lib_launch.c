@@ -467,6 +467,21 @@ TEST(engine__plans_that_are_cut_or_changed_are_refused)
 	free(plan);
 }
 
+TEST(plans__the_key_does_not_stay_in_the_text)
+{
+	char text[] = "acp-plan-1 0 1 1 7 00112233445566778899aabbccddeeff\n127.0.0.1\nblock\n";
+	struct libacp_plan plan;
+	size_t i;
+
+	CHECK(libacp_plan_parse(&plan, text) && plan.keyed && plan.key[15] == 0xff);
+	for (i = 0; i < sizeof(text); i++)
+		CHECK_EQ(text[i], 0);
+	libacp_plan_free(&plan);
+	strcpy(text, "acp-plan-1 0 1 1 7 00112233445566778899aabbccddeeff\n127.0.0.1\n");
+	CHECK(!libacp_plan_parse(&plan, text));
+	CHECK(text[0] == 0 && text[20] == 0);
+}
+
 static void count_failure(void)
 {
 	failures++;
@@ -574,6 +589,7 @@ TEST(parts__programs_put_their_nodes_together)
 	CHECK(write(ends[1], "", 1) == 1 && close(ends[0]) == 0 && close(ends[1]) == 0);
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	CHECK_EQ(WEXITSTATUS(status), boot.key[0]);
+	CHECK(boot.job > 1);			/* others that run here have another one */
 	libacp_boot_free(&boot);
 	CHECK(rmdir(directory) == 0);		/* nothing is left in it */
 }
