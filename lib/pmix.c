@@ -23,6 +23,7 @@
 #include "libacp.h"
 
 #define SONAME		"libpmix.so.2"
+#define WATCH_MS	5000			/* for the engine to say that it will tell */
 #define NAMESPACE	"PMIX_NAMESPACE"	/* the engine's name of the job */
 
 bool libacp_pmix_there(void)
@@ -280,11 +281,9 @@ static void fence_ended(pmix_status_t status, void *number)
 	pthread_mutex_unlock(&fence.lock);
 }
 
-/* Until the fence has ended; ETIMEDOUT if it does not. */
-static int await_fence(uint32_t timeout_ms)
+static struct timespec deadline(uint32_t timeout_ms)
 {
 	struct timespec until;
-	int error = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += timeout_ms / 1000;
@@ -293,6 +292,15 @@ static int await_fence(uint32_t timeout_ms)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
+	return until;
+}
+
+/* Until the fence has ended; ETIMEDOUT if it does not. */
+static int await_fence(uint32_t timeout_ms)
+{
+	const struct timespec until = deadline(timeout_ms);
+	int error = 0;
+
 	pthread_mutex_lock(&fence.lock);
 	while (!fence.done && error != ETIMEDOUT)
 		error = pthread_cond_clockwait(&fence.ended, &fence.lock, CLOCK_MONOTONIC, &until);
@@ -342,15 +350,24 @@ static int put(const char *key, char *text)
 	return status == PMIX_SUCCESS ? 0 : failed_to("tell the other ranks", status);
 }
 
-static char *get(const char *key)
+/*
+ * The fence has brought it.  If it has not, since rank 0 was here more often or
+ * less often than this rank, the engine would wait for it: not for ever.
+ */
+static char *get(const char *key, uint32_t timeout_ms)
 {
 	pmix_value_t *value = NULL;
 	pmix_status_t status;
 	pmix_proc_t first;
 	char *text = NULL;
+	pmix_info_t patience;
 
+	memset(&patience, 0, sizeof(patience));
+	strcpy(patience.key, PMIX_TIMEOUT);
+	patience.value.type = PMIX_INT;
+	patience.value.data.integer = (int)(timeout_ms / 1000) + 1;
 	name_proc(&first, 0);
-	status = pmix.get(&first, key, NULL, 0, &value);
+	status = pmix.get(&first, key, &patience, 1, &value);
 	if (status == PMIX_SUCCESS && value->type == PMIX_STRING)
 		text = value->data.string;
 	if (status == PMIX_SUCCESS)
@@ -372,7 +389,7 @@ int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms)
 	if (result == 0)
 		result = meet(timeout_ms);
 	if (result == 0 && rank != 0) {
-		*text = get(key);
+		*text = get(key, timeout_ms);
 		result = *text ? 0 : -1;
 	}
 	return result;
@@ -419,7 +436,10 @@ static void registered(pmix_status_t status, size_t id, void *data)
 	pthread_mutex_unlock(&watch.lock);
 }
 
-/* If the engine knows no events nobody is told of them; the job runs all the same. */
+/*
+ * If the engine knows no events, or does not answer, nobody is told of them;
+ * the job runs all the same.
+ */
 static void start_watching(void)
 {
 	static pmix_status_t codes[] = {
@@ -427,14 +447,19 @@ static void start_watching(void)
 		PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_EXIT_NONZERO_TERM, PMIX_ERR_JOB_ABORTED,
 		PMIX_ERR_LOST_CONNECTION, PMIX_EVENT_NODE_DOWN, PMIX_EVENT_NODE_OFFLINE,
 	};
+	const struct timespec until = deadline(WATCH_MS);
 	pmix_status_t status;
+	int error = 0;
 
+	pthread_mutex_lock(&watch.lock);
 	watch.answered = false;
+	pthread_mutex_unlock(&watch.lock);
 	status = pmix.listen(codes, sizeof(codes) / sizeof(codes[0]), NULL, 0,
 						  event, registered, NULL);
 	pthread_mutex_lock(&watch.lock);
-	while (status == PMIX_SUCCESS && !watch.answered)
-		pthread_cond_wait(&watch.registered, &watch.lock);
+	while (status == PMIX_SUCCESS && !watch.answered && error != ETIMEDOUT)
+		error = pthread_cond_clockwait(&watch.registered, &watch.lock, CLOCK_MONOTONIC,
+					       &until);
 	pthread_mutex_unlock(&watch.lock);
 }
 

@@ -109,14 +109,13 @@ static pmix_status_t play_commit(void)
 static pmix_status_t play_get(const pmix_proc_t *proc, const char key[], const pmix_info_t info[],
 			      size_t ninfo, pmix_value_t **value)
 {
-	(void)info;
-	(void)ninfo;
 	*value = calloc(1, sizeof(**value));
 	if (strcmp(key, PMIX_JOB_SIZE) == 0 && proc->rank == PMIX_RANK_WILDCARD) {
 		(*value)->type = PMIX_UINT32;
 		(*value)->data.uint32 = engine.size;
 		return PMIX_SUCCESS;
 	}
+	CHECK(ninfo == 1 && strcmp(info[0].key, PMIX_TIMEOUT) == 0);	/* a real one may wait */
 	if (proc->rank == 0 && engine.plan) {
 		(*value)->type = PMIX_STRING;
 		(*value)->data.string = strdup(engine.plan);
