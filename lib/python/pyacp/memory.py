@@ -4,6 +4,7 @@
 Nothing here waits for other ranks. Threads: all functions may be called by any of them.
 """
 import ctypes
+import errno
 import mmap
 import threading
 import weakref
@@ -13,7 +14,7 @@ from .binding import check, failed, lib, number, signed
 READ, WRITE, ATOMIC, READ_ONLY = 1, 2, 4, 8     # ACPX_ACCESS_*
 SIMPLE, WRITABLE = 0, 1                         # PyBUF_*: bytes in one piece
 
-MAP_FIXED_NOREPLACE = 0x100000
+MAP_NORESERVE, MAP_FIXED_NOREPLACE = 0x4000, 0x100000
 MAP_FAILED = ctypes.c_void_p(-1).value
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -189,8 +190,18 @@ def forget():
             registration._drop()
         left = [(address, size) for memory, address, size in _views if memory() is not None]
         _views.clear()
-    for page in sorted({page for address, size in left
-                        for page in range(address - address % mmap.PAGESIZE, address + size, mmap.PAGESIZE)}):
-        # One that is there is registered memory of this process, which nobody has taken away.
-        _libc.mmap(page, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE,
-                   mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)
+    for address, size in left:
+        _fill(address - address % mmap.PAGESIZE, -(-(address + size) // mmap.PAGESIZE) * mmap.PAGESIZE)
+
+
+def _fill(begin, end):
+    """Memory where there is none in a range of whole pages. What is there stays as it is: registered memory of this
+    process, which nobody has taken away, or of another view."""
+    parts = [(begin, end)]
+    while parts:
+        begin, end = parts.pop()
+        got = _libc.mmap(begin, end - begin, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS |
+                         MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0)
+        if got == MAP_FAILED and ctypes.get_errno() == errno.EEXIST and end - begin > mmap.PAGESIZE:
+            middle = begin + (end - begin) // 2 // mmap.PAGESIZE * mmap.PAGESIZE
+            parts += [(begin, middle), (middle, end)]
