@@ -270,18 +270,22 @@ static u32 ifindex_of(struct net *net, const u8 *addr, bool six)
 	u32 index = 0;
 	__be32 four;
 
-	/* A walk that finds none does not end with NULL. */
 	rcu_read_lock();
 	if (six) {
 #if IS_ENABLED(CONFIG_IPV6)
 		struct in6_addr in6;
 
 		memcpy(&in6, addr, sizeof(in6));
+		/* With IPv6 off from boot on there is no table of addresses to look in. */
+		if (!ipv6_mod_enabled())
+			goto out;
+		/* Strict: else a global address would be that of any interface. */
 		for_each_netdev_rcu(net, dev)
-			if (ipv6_chk_addr(net, &in6, dev, 0)) {
+			if (ipv6_chk_addr(net, &in6, dev, 1)) {
 				index = dev->ifindex;
 				break;
 			}
+out:
 #endif
 	} else {
 		memcpy(&four, addr, sizeof(four));
