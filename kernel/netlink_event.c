@@ -85,7 +85,7 @@ static bool begin(struct note *n, struct acp_node *node, kuid_t uid, u32 event)
 	n->head = n->skb ? genlmsg_put(n->skb, 0, 0, &acp_nl_family, 0, ACP_NL_CMD_EVENT) : NULL;
 	if (!n->head) {
 		nlmsg_free(n->skb);
-		genl_set_err(&acp_nl_family, node->net, 0, 0, ENOBUFS);
+		genl_set_err(&acp_nl_family, node->net, 0, 0, -ENOBUFS);
 		return false;
 	}
 	n->err = nla_put_u32(n->skb, ACP_NL_A_EVENT, event) ?:
