@@ -3,6 +3,7 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/inetdevice.h>
+#include <linux/ipv6.h>
 #include <linux/module.h>
 #include <linux/netlink.h>
 #include <net/addrconf.h>
@@ -263,31 +264,41 @@ static int limit_set(struct sk_buff *request, struct genl_info *info)
 
 #define COLOR_ENTRIES	(ACP_COLORS_MAX * ACP_FAMILIES)
 
+/* RCU. */
+static u32 ifindex_of_six(struct net *net, const u8 *addr)
+{
+	struct net_device *dev;
+	struct in6_addr in6;
+
+	/* With IPv6 off from boot on there is no table of addresses to look in. */
+	if (!ipv6_mod_enabled())
+		return 0;
+	memcpy(&in6, addr, sizeof(in6));
+	/* Strict: else a global address would be that of any interface. */
+	for_each_netdev_rcu(net, dev)
+		if (ipv6_chk_addr(net, &in6, dev, 1))
+			return dev->ifindex;
+	return 0;
+}
+
+/* RCU. */
+static u32 ifindex_of_four(struct net *net, const u8 *addr)
+{
+	struct net_device *dev;
+	__be32 four;
+
+	memcpy(&four, addr, sizeof(four));
+	dev = __ip_dev_find(net, four, false);
+	return dev ? dev->ifindex : 0;
+}
+
 /* The interface that has a local address, or 0. */
 static u32 ifindex_of(struct net *net, const u8 *addr, bool six)
 {
-	struct net_device *dev = NULL;
-	u32 index = 0;
-	__be32 four;
+	u32 index;
 
-	/* A walk that finds none does not end with NULL. */
 	rcu_read_lock();
-	if (six) {
-#if IS_ENABLED(CONFIG_IPV6)
-		struct in6_addr in6;
-
-		memcpy(&in6, addr, sizeof(in6));
-		for_each_netdev_rcu(net, dev)
-			if (ipv6_chk_addr(net, &in6, dev, 0)) {
-				index = dev->ifindex;
-				break;
-			}
-#endif
-	} else {
-		memcpy(&four, addr, sizeof(four));
-		dev = __ip_dev_find(net, four, false);
-		index = dev ? dev->ifindex : 0;
-	}
+	index = six ? ifindex_of_six(net, addr) : ifindex_of_four(net, addr);
 	rcu_read_unlock();
 	return index;
 }

@@ -85,7 +85,7 @@ static bool begin(struct note *n, struct acp_node *node, kuid_t uid, u32 event)
 	n->head = n->skb ? genlmsg_put(n->skb, 0, 0, &acp_nl_family, 0, ACP_NL_CMD_EVENT) : NULL;
 	if (!n->head) {
 		nlmsg_free(n->skb);
-		genl_set_err(&acp_nl_family, node->net, 0, 0, ENOBUFS);
+		genl_set_err(&acp_nl_family, node->net, 0, 0, -ENOBUFS);
 		return false;
 	}
 	n->err = nla_put_u32(n->skb, ACP_NL_A_EVENT, event) ?:
@@ -151,16 +151,20 @@ void acp_nl_tell_node(struct acp_peer *peer, u32 event)
 	rcu_read_unlock();
 }
 
+void acp_nl_tell_init(struct acp_node *node)
+{
+	ratelimit_state_init(&node->limit_notices, LIMIT_EVERY, LIMIT_BURST);
+	/* What is left out is not worth a line in the log. */
+	ratelimit_set_flags(&node->limit_notices, RATELIMIT_MSG_ON_RELEASE);
+}
+
 void acp_nl_tell_limit(struct acp_node *node, kuid_t uid, u32 limit)
 {
-	/* What it leaves out is not worth a line in the log. */
-	static struct ratelimit_state rate = RATELIMIT_STATE_INIT_FLAGS(rate, LIMIT_EVERY,
-			LIMIT_BURST, RATELIMIT_MSG_ON_RELEASE);
 	struct note n;
 
 	rcu_read_lock();
 	if (READ_ONCE(speaking) && genl_has_listeners(&acp_nl_family, node->net, 0) &&
-	    __ratelimit(&rate) && begin(&n, node, uid, ACP_NL_EVENT_LIMIT_REACHED)) {
+	    __ratelimit(&node->limit_notices) && begin(&n, node, uid, ACP_NL_EVENT_LIMIT_REACHED)) {
 		n.err = n.err ?: nla_put_string(n.skb, ACP_NL_A_NAME, acp_limits_name(limit));
 		end(&n);
 	}

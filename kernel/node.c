@@ -471,6 +471,7 @@ static int __net_init node_enter(struct net *net)
 		return -ENOMEM;
 	acp_poller_init(node);
 	acp_settings_init(&node->settings);
+	acp_nl_tell_init(node);
 	if (acp_limits_enter(node))
 		goto stats;
 	if (!proc_create_net_single("acp", 0444, net->proc_net, stats_show, NULL))

@@ -11,6 +11,7 @@
 #include <linux/interrupt.h>
 #include <linux/ktime.h>
 #include <linux/mutex.h>
+#include <linux/ratelimit.h>
 #include <net/net_namespace.h>
 #include "aead.h"
 #include "context.h"
@@ -43,6 +44,7 @@ struct acp_node {
 	struct acp_limits limits;
 	struct acp_settings settings;
 	atomic_t pings;		/* under way, of all jobs */
+	struct ratelimit_state limit_notices;	/* no namespace may silence another one's */
 	bool dying;
 };
 

@@ -16,6 +16,9 @@ struct acp_node;
 struct acp_peer;
 struct acp_ping_result;
 
+/* A namespace begins. */
+void acp_nl_tell_init(struct acp_node *node);
+
 /* Events, ACP_NL_EVENT_. */
 void acp_nl_tell_job(struct acp_job *job, u32 event);
 void acp_nl_tell_rank(struct acp_context *ctx, u32 event);

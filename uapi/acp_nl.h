@@ -74,7 +74,7 @@
  *	   RANK_JOINED, RANK_LEFT		JOB GENERATION UID RANK [FINISHED]
  *	   NODE_LOST				JOB GENERATION UID NODE COLOR ADDRESS STATUS
  *	   NODE_BACK				JOB GENERATION UID NODE COLOR ADDRESS
- *	   LIMIT_REACHED			UID NAME; at most 10 in 5 s
+ *	   LIMIT_REACHED			UID NAME; at most 10 in 5 s of a namespace
  *	   SETTING				NAME VALUE, or COLOR [ADDRESS]
  *	An admin hears of all; others of what has their user number in UID, and
  *	of settings.  On kernels that cannot tell listeners apart (before 6.8) only

@@ -9,6 +9,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/genetlink.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -390,6 +391,27 @@ TEST(netlink_colors)
 	CHECK_EQ(color(ACP_NL_CMD_COLOR_DEL, 0, "10.9.0.1"), 0);
 	CHECK_EQ(color(ACP_NL_CMD_COLOR_DEL, 0, NULL), -ENOENT);
 	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 4, "10.9.0.1"), -ERANGE);
+}
+
+static uint32_t indices[2];
+
+static void note_index(const struct answer *a)
+{
+	indices[answer_u32(a, ACP_NL_A_COLOR) & 1] = answer_u32(a, ACP_NL_A_IFINDEX);
+}
+
+/* An IPv6 address is that of the interface that has it, not of any in the namespace. */
+TEST(netlink_colors_name_the_interface_of_an_ipv6_address)
+{
+	nodes_open(&net, 1, 2, true);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 0, net.address[0]), 0);
+	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 1, net.address[1]), 0);
+	CHECK_EQ(dump_of(ACP_NL_CMD_COLOR_GET, 0, note_index), 2);
+	CHECK(if_nametoindex("eth0") && if_nametoindex("eth1"));
+	CHECK_EQ(indices[0], if_nametoindex("eth0"));
+	CHECK_EQ(indices[1], if_nametoindex("eth1"));
 }
 
 /* ---- malformed requests ---- */
