@@ -247,7 +247,7 @@ static void sum_up_text(struct ping *p)
 	printf("%s%s: %" PRIu64 " sent, %" PRIu64 " answered", p->a[NODE].given ? "node " :
 	       p->address_length > 0 ? "" : "rank ", p->target, p->sent, p->answered);
 	if (p->sent > 0)
-		printf(", %" PRIu64 "%% lost", (p->sent - p->answered) * 100 / p->sent);
+		printf(", %.4g%% lost", (double)(p->sent - p->answered) * 100 / (double)p->sent);
 	if (p->answered > 0)
 		printf("; min/median/max %s/%s/%s", ctl_time_text(p->least, least),
 		       ctl_time_text(median(p), middle), ctl_time_text(p->most, most));

@@ -30,12 +30,14 @@ struct top {
 	size_t room;			/* lines that are left */
 };
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, suspend;
 
 static void on_signal(int number)
 {
-	(void)number;
-	stop = 1;
+	if (number == SIGTSTP)
+		suspend = 1;
+	else
+		stop = 1;
 }
 
 /* ---- The terminal ---- */
@@ -53,17 +55,32 @@ static void open_terminal(struct top *t)
 		raw.c_lflag &= (tcflag_t)~(ICANON | ECHO);
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
-	fputs("\033[H\033[2J\033[?25l", stdout);	/* all of the screen, no cursor */
+	/* All of the screen, no cursor; long lines are cut, since one that wraps is two. */
+	fputs("\033[H\033[2J\033[?25l\033[?7l", stdout);
 }
 
 static void close_terminal(const struct top *t)
 {
 	if (!t->live)
 		return;
-	fputs("\033[?25h\n", stdout);
+	fputs("\033[?7h\033[?25h\n", stdout);
 	fflush(stdout);
 	if (t->keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &t->before);
+}
+
+/* Ctrl-Z: whoever has the terminal meanwhile finds it as it was. */
+static void pause_here(struct top *t)
+{
+	struct sigaction usual = { .sa_handler = SIG_DFL }, ours;
+
+	suspend = 0;
+	close_terminal(t);
+	/* Not SIGSTOP, which would stop it where no shell can make it go on. */
+	sigaction(SIGTSTP, &usual, &ours);
+	raise(SIGTSTP);
+	sigaction(SIGTSTP, &ours, NULL);
+	open_terminal(t);
 }
 
 static size_t terminal_lines(void)
@@ -243,17 +260,21 @@ static void put_json(struct ctl_out *o, const struct ctl_sample *s, double secon
 /* ---- The loop ---- */
 
 /* Wait; false: that was the end. */
-static bool rest(const struct top *t, uint64_t ns)
+static bool rest(struct top *t, uint64_t ns)
 {
-	struct pollfd p = { .fd = t->keys ? STDIN_FILENO : -1, .events = POLLIN };
+	struct pollfd p = { .events = POLLIN };
 	struct timespec start, now;
 	int64_t left = (int64_t)(ns / MS);
 	char key;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	while (!stop && left > 0) {
-		int n = poll(&p, 1, (int)left);
+		int n;
 
+		if (suspend)
+			pause_here(t);
+		p.fd = t->keys ? STDIN_FILENO : -1;
+		n = poll(&p, 1, (int)left);
 		if (n > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
 			return false;
 		clock_gettime(CLOCK_MONOTONIC, &now);
@@ -292,9 +313,22 @@ static int loop(struct ctl_nl *nl, struct top *t, const char *job, uint64_t inte
 	return err;
 }
 
+/* Whatever ends or stops the command, the terminal is put right first. */
+static void catch_signals(const struct top *t)
+{
+	static const int on_terminal[] = { SIGHUP, SIGQUIT, SIGTSTP };
+	struct sigaction action = { .sa_handler = on_signal }, before;
+	size_t i;
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	for (i = 0; t->live && i < sizeof(on_terminal) / sizeof(on_terminal[0]); i++)
+		if (sigaction(on_terminal[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(on_terminal[i], &action, NULL);
+}
+
 int ctl_top(struct ctl *c)
 {
-	struct sigaction action = { .sa_handler = on_signal };
 	struct ctl_argument list[] = {
 		{ .name = "job", .kind = CTL_ARG_TEXT },
 		{ .name = "interval", .kind = CTL_ARG_TIME, .least = 10 * MS, .most = 3600 * S,
@@ -315,8 +349,7 @@ int ctl_top(struct ctl *c)
 		return status;
 	t.live = c->form == CTL_TEXT && isatty(STDOUT_FILENO);
 	ctl_out_open(&t.out, c->form, true);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	catch_signals(&t);
 	open_terminal(&t);
 	err = loop(&nl, &t, list[0].text, list[1].number, list[2].number);
 	close_terminal(&t);

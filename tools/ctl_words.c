@@ -163,12 +163,10 @@ static bool parse_time(const char *word, double *ns)
 	char *end;
 	size_t i;
 
-	/* What strtod() takes besides: signs, blanks, hexadecimal, infinity. */
-	if (word[strspn(word, "0123456789.")] == 'x' || !strchr("0123456789.", word[0]))
-		return false;
+	/* No more than digits and a point: strtod() takes exponents, hexadecimal, infinity, ... */
 	errno = 0;
 	*ns = strtod(word, &end);
-	if (errno != 0 || end == word || memchr(word, 'e', (size_t)(end - word)) != NULL)
+	if (errno != 0 || end == word || end != word + strspn(word, "0123456789."))
 		return false;
 	for (i = 0; i < sizeof(time_units) / sizeof(time_units[0]); i++) {
 		if (strcmp(end, time_units[i].name) == 0) {
