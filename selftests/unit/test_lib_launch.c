@@ -17,6 +17,7 @@
 
 #include "boot.h"
 #include "libacp.h"
+#include "last_error.h"
 #include "test.h"
 
 #define NSPACE	"engine.17"
@@ -35,20 +36,9 @@ static struct {
 	pmix_notification_fn_t handler;
 } engine;
 
-static char last_error[700];
-static unsigned int errors, failures;
+static unsigned int failures;
 
-/* In place of those in init.c and gma.c. */
-void libacp_error(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(last_error, sizeof(last_error), format, args);
-	va_end(args);
-	errors++;
-}
-
+/* In place of that in gma.c. */
 uint64_t libacp_now(void)
 {
 	struct timespec now;
