@@ -74,8 +74,8 @@ static void trace_on(void)
 	trace_mount();
 	put("events/acp/enable", "0");
 	/*
-	 * No names of processes: for these the scheduler is patched at each switching on, and QEMU
-	 * 7.2 may go on with the breakpoint that stands there meanwhile, for ever, on both processors.
+	 * No names of processes: for these the scheduler is patched at each switching on, and
+	 * QEMU 7.2 may go on with the breakpoint that stands there meanwhile, for ever.
 	 */
 	put("options/record-cmd", "0");
 	put("tracing_on", "1");

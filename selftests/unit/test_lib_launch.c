@@ -7,7 +7,6 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <pmix.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
