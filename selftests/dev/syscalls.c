@@ -43,6 +43,7 @@ struct life {
 	} files[FILES];
 	uint64_t keys[KEYS];
 	pid_t threads[THREADS];
+	pthread_barrier_t begin;	/* a stack that is made later may come into a hole in the arena */
 };
 
 #define JOBS 3
@@ -629,6 +630,7 @@ static void *act(void *arg)
 	int i;
 
 	a->life->threads[a->number] = gettid();
+	pthread_barrier_wait(&a->life->begin);
 	if (a->life->faults)
 		fail_nth_open();
 	for (i = 0; i < STEPS; i++)
@@ -653,6 +655,7 @@ static void live(uint64_t seed, bool faults, uint32_t job)
 	sigaction(SIGUSR1, &usr, NULL);
 	signal(SIGCHLD, SIG_IGN);
 	l.arena = pages(ARENA, PROT_READ | PROT_WRITE);
+	CHECK_EQ(pthread_barrier_init(&l.begin, NULL, THREADS), 0);
 	for (i = 0; i < THREADS; i++) {
 		actors[i] = (struct actor){
 			.life = &l, .seed = seed * THREADS + (uint64_t)i, .number = i
