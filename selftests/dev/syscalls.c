@@ -43,7 +43,7 @@ struct life {
 	} files[FILES];
 	uint64_t keys[KEYS];
 	pid_t threads[THREADS];
-	pthread_barrier_t begin;	/* a stack that is made later may come into a hole in the arena */
+	pthread_barrier_t begin;	/* a later stack may lie in a hole of the arena */
 };
 
 #define JOBS 3
