@@ -48,9 +48,25 @@ void *acp_nl_dump_entry(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd
 	return head;
 }
 
-void *acp_nl_reply_entry(struct sk_buff *skb, struct genl_info *info)
+struct sk_buff *acp_nl_reply_new(struct genl_info *info, void **head)
 {
-	return genlmsg_put_reply(skb, info, &acp_nl_family, 0, info->genlhdr->cmd);
+	struct sk_buff *skb = nlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+
+	*head = skb ? genlmsg_put_reply(skb, info, &acp_nl_family, 0, info->genlhdr->cmd) : NULL;
+	if (*head)
+		return skb;
+	nlmsg_free(skb);
+	return NULL;
+}
+
+int acp_nl_reply(struct sk_buff *skb, void *head, int err, struct genl_info *info)
+{
+	if (err) {
+		nlmsg_free(skb);
+		return err;
+	}
+	genlmsg_end(skb, head);
+	return genlmsg_reply(skb, info);
 }
 
 static int dump_start(struct netlink_callback *cb)
@@ -66,17 +82,6 @@ static int dump_part(struct sk_buff *skb, struct netlink_callback *cb,
 {
 	cb->seq = (u32)sum_of(acp_nl_dump_node(cb), offsetof(struct acp_stats, changes)) << 1 | 1;
 	return dump(skb, cb);
-}
-
-/* Send what was filled in, or give it up. */
-static int reply(struct sk_buff *skb, void *head, int err, struct genl_info *info)
-{
-	if (err) {
-		nlmsg_free(skb);
-		return err;
-	}
-	genlmsg_end(skb, head);
-	return genlmsg_reply(skb, info);
 }
 
 /* ---- the node ---- */
@@ -116,14 +121,12 @@ static int put_node(struct sk_buff *skb, struct acp_node *node)
 
 static int get_node(struct sk_buff *request, struct genl_info *info)
 {
-	struct sk_buff *skb = nlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
-	void *head = skb ? acp_nl_reply_entry(skb, info) : NULL;
+	void *head;
+	struct sk_buff *skb = acp_nl_reply_new(info, &head);
 
-	if (!head) {
-		nlmsg_free(skb);
+	if (!skb)
 		return -ENOMEM;
-	}
-	return reply(skb, head, put_node(skb, acp_node_of(genl_info_net(info))), info);
+	return acp_nl_reply(skb, head, put_node(skb, acp_node_of(genl_info_net(info))), info);
 }
 
 /* Bounds that make sense together.  Under the lock of settings. */
@@ -211,13 +214,10 @@ static int limit_get(struct sk_buff *request, struct genl_info *info)
 
 	if (!limit)
 		return info->attrs[ACP_NL_A_NAME] ? -ENOENT : -EINVAL;
-	skb = nlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
-	head = skb ? acp_nl_reply_entry(skb, info) : NULL;
-	if (!head) {
-		nlmsg_free(skb);
+	skb = acp_nl_reply_new(info, &head);
+	if (!skb)
 		return -ENOMEM;
-	}
-	return reply(skb, head, put_limit(skb, node, limit), info);
+	return acp_nl_reply(skb, head, put_limit(skb, node, limit), info);
 }
 
 static int limit_entries(struct sk_buff *skb, struct netlink_callback *cb)

@@ -178,17 +178,12 @@ static int put_job(struct sk_buff *skb, struct acp_job *job)
 static int reply_about(struct genl_info *info, struct acp_job *job,
 		       int (*put)(struct sk_buff *skb, struct acp_job *job, u32 rank), u32 rank)
 {
-	struct sk_buff *skb = nlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
-	void *head = skb ? acp_nl_reply_entry(skb, info) : NULL;
-	int err = head ? put(skb, job, rank) : -ENOMEM;
+	void *head;
+	struct sk_buff *skb = acp_nl_reply_new(info, &head);
+	int err = skb ? put(skb, job, rank) : -ENOMEM;
 
 	acp_job_put(job);
-	if (err) {
-		nlmsg_free(skb);
-		return err;
-	}
-	genlmsg_end(skb, head);
-	return genlmsg_reply(skb, info);
+	return skb ? acp_nl_reply(skb, head, err, info) : err;
 }
 
 static int put_job_reply(struct sk_buff *skb, struct acp_job *job, u32 rank)

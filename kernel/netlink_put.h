@@ -55,9 +55,15 @@ static inline struct acp_node *acp_nl_dump_node(struct netlink_callback *cb)
 	return acp_node_of(sock_net(cb->skb->sk));
 }
 
-/* Begin an entry of a dump, or of the reply to a request; NULL: no room. */
+/* Begin an entry of a dump; NULL: no room. */
 void *acp_nl_dump_entry(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);
-void *acp_nl_reply_entry(struct sk_buff *skb, struct genl_info *info);
+
+/*
+ * The reply to a request: begin it (NULL: no memory), and send it unless filling
+ * it failed with "err"; it is given up with.
+ */
+struct sk_buff *acp_nl_reply_new(struct genl_info *info, void **head);
+int acp_nl_reply(struct sk_buff *skb, void *head, int err, struct genl_info *info);
 
 static inline int acp_nl_put_u64(struct sk_buff *skb, int attr, u64 value)
 {

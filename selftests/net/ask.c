@@ -122,26 +122,41 @@ static int verdict(struct ask *q, const struct nlmsghdr *n)
 	return e->error;
 }
 
-int ask_do(struct ask *q, struct answer *answer)
+/* The next message that answers the request; the text it is in is overwritten by others. */
+static struct nlmsghdr *next_message(struct ask *q, struct nlmsghdr *n, ssize_t *left)
 {
 	static char text[ASK_ROOM];
 
-	ask_send(q);
 	for (;;) {
-		ssize_t size = receive(q, text, 20000);
-		struct nlmsghdr *n = (struct nlmsghdr *)text;
-
-		CHECK(size > 0);
-		for (; NLMSG_OK(n, (uint32_t)size); n = NLMSG_NEXT(n, size)) {
-			if (n->nlmsg_seq != q->seq)
-				continue;
-			if (n->nlmsg_type == NLMSG_ERROR)
-				return verdict(q, n);
-			CHECK_EQ(n->nlmsg_type, q->family);
-			if (answer)
-				take_apart(answer, n);
+		if (n)
+			n = NLMSG_NEXT(n, *left);
+		if (!n || !NLMSG_OK(n, (uint32_t)*left)) {
+			*left = receive(q, text, 20000);
+			CHECK(*left > 0);
+			n = (struct nlmsghdr *)text;
 		}
+		if (NLMSG_OK(n, (uint32_t)*left) && n->nlmsg_seq == q->seq)
+			return n;
 	}
+}
+
+int ask_do(struct ask *q, struct answer *answer)
+{
+	struct nlmsghdr *n = NULL;
+	ssize_t left = 0;
+
+	ask_send(q);
+	while ((n = next_message(q, n, &left))->nlmsg_type != NLMSG_ERROR) {
+		CHECK_EQ(n->nlmsg_type, q->family);
+		if (answer)
+			take_apart(answer, n);
+	}
+	return verdict(q, n);
+}
+
+static bool ends_dump(const struct nlmsghdr *n)
+{
+	return n->nlmsg_type == NLMSG_DONE || n->nlmsg_type == NLMSG_ERROR;
 }
 
 static int dump_error(struct ask *q, const struct nlmsghdr *n)
@@ -154,31 +169,22 @@ static int dump_error(struct ask *q, const struct nlmsghdr *n)
 int ask_dump(struct ask *q, void (*each)(const struct answer *answer))
 {
 	static struct answer answer;
-	static char text[ASK_ROOM];
-	int count = 0, err;
+	struct nlmsghdr *n = NULL;
+	ssize_t left = 0;
+	int count = 0;
 
 	q->interrupted = false;
 	ask_send(q);
-	for (;;) {
-		ssize_t size = receive(q, text, 20000);
-		struct nlmsghdr *n = (struct nlmsghdr *)text;
-
-		CHECK(size > 0);
-		for (; NLMSG_OK(n, (uint32_t)size); n = NLMSG_NEXT(n, size)) {
-			if (n->nlmsg_seq != q->seq)
-				continue;
-			q->interrupted |= !!(n->nlmsg_flags & NLM_F_DUMP_INTR);
-			if (n->nlmsg_type == NLMSG_DONE || n->nlmsg_type == NLMSG_ERROR) {
-				err = dump_error(q, n);
-				return err ? err : count;
-			}
-			CHECK_EQ(n->nlmsg_type, q->family);
-			take_apart(&answer, n);
-			count++;
-			if (each)
-				each(&answer);
-		}
+	while (!ends_dump(n = next_message(q, n, &left))) {
+		q->interrupted |= !!(n->nlmsg_flags & NLM_F_DUMP_INTR);
+		CHECK_EQ(n->nlmsg_type, q->family);
+		take_apart(&answer, n);
+		count++;
+		if (each)
+			each(&answer);
 	}
+	q->interrupted |= !!(n->nlmsg_flags & NLM_F_DUMP_INTR);
+	return dump_error(q, n) ?: count;
 }
 
 bool ask_hear(struct ask *q, struct answer *answer, unsigned int ms)
