@@ -11,6 +11,7 @@
 #include <net/dst.h>
 #include <net/ip.h>
 #include <net/ip6_fib.h>
+#include "bypass.h"
 #include "demux.h"
 
 #define KNOWN	256	/* 2^n */
@@ -24,11 +25,13 @@ struct known {
 	__be32 from[4], to[4];	/* addresses */
 	struct dst_entry *dst;
 	u32 cookie;
+	bool direct;		/* what has this route may be given to the socket at once */
 	struct sock *sk;
 	struct rcu_head rcu;
 };
 
 struct acp_demux {
+	void (*receive)(struct sock *sk, struct sk_buff *skb);
 	struct nf_hook_ops hooks[2];	/* IPv4, IPv6 */
 	struct known *known[KNOWN];	/* by address: those of a job are often consecutive */
 };
@@ -90,8 +93,14 @@ static unsigned int before_routing4(void *demux, struct sk_buff *skb,
 {
 	const struct known *k = READ_ONCE(*entry(demux, ip_hdr(skb)->saddr));
 
-	if (k && untouched(skb) && is_like4(skb, k))
-		attach(skb, k);
+	if (!k || !untouched(skb) || !is_like4(skb, k))
+		return NF_ACCEPT;
+	if (k->direct && acp_bypass_valid(state->net, k->dst) &&
+	    acp_bypass_receive(state->net, skb)) {
+		((const struct acp_demux *)demux)->receive(k->sk, skb);
+		return NF_STOLEN;
+	}
+	attach(skb, k);
 	return NF_ACCEPT;
 }
 
@@ -116,7 +125,8 @@ static const struct nf_hook_ops hooks[] = {
 	},
 };
 
-int acp_demux_start(struct acp_node *node)
+int acp_demux_start(struct acp_node *node,
+		    void (*receive)(struct sock *sk, struct sk_buff *skb))
 {
 	struct acp_demux *demux;
 	u32 i;
@@ -127,6 +137,7 @@ int acp_demux_start(struct acp_node *node)
 	demux = kzalloc(sizeof(*demux), GFP_KERNEL);
 	if (!demux)
 		return -ENOMEM;
+	demux->receive = receive;
 	memcpy(demux->hooks, hooks, sizeof(hooks));
 	for (i = 0; i < ARRAY_SIZE(hooks); i++)
 		demux->hooks[i].priv = demux;
@@ -182,6 +193,7 @@ static struct known *known_new(struct sock *sk, const struct sk_buff *skb)
 	set_way(k, skb);
 	k->sk = sk;
 	k->dst = skb_dst(skb);
+	k->direct = k->family == AF_INET && acp_bypass_may_receive(skb);
 	if (k->family == AF_INET6)
 		k->cookie = rt6_get_cookie((struct rt6_info *)k->dst);
 	if (dst_hold_safe(k->dst))

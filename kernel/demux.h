@@ -15,8 +15,13 @@
 #include <net/sock.h>
 #include "node.h"
 
-/* From the first socket on (again and again: 0 or an error) until the node goes.  Sleep. */
-int acp_demux_start(struct acp_node *node);
+/*
+ * From the first socket on (again and again: 0 or an error) until the node goes.
+ * Sleep.  receive() takes a datagram whose way is known, from its UDP header on,
+ * if nobody else has a say in it.
+ */
+int acp_demux_start(struct acp_node *node,
+		    void (*receive)(struct sock *sk, struct sk_buff *skb));
 void acp_demux_stop(struct acp_node *node);
 
 /* An authentic frame came this way: others like it will.  Softirq. */

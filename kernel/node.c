@@ -115,14 +115,10 @@ static struct acp_peer *peer_add(struct acp_job *job, u32 node, u32 color)
 	return NULL;
 }
 
-struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color)
+struct acp_peer *acp_peer_make(struct acp_job *job, u32 node, u32 color)
 {
-	struct acp_peer *peer = acp_peer_find(job, node, color);
+	struct acp_peer *peer;
 
-	if (READ_ONCE(job->dead))
-		return NULL;
-	if (peer)
-		return peer;
 	xa_lock_bh(&job->peers);
 	peer = xa_load(&job->peers, acp_peer_index(node, color)) ?: peer_add(job, node, color);
 	xa_unlock_bh(&job->peers);

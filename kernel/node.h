@@ -137,6 +137,7 @@ struct acp_peer {
 	bool retry;			/* memory was short: try again soon */
 	bool wanted;			/* somebody waits for the flow to open */
 	bool dead;
+	bool confirmed;			/* acknowledged since the neighbour entry was told */
 	u64 used;			/* ns, when last busy */
 	struct acp_traffic traffic;
 
@@ -173,7 +174,16 @@ static inline struct acp_peer *acp_peer_find(struct acp_job *job, u32 node, u32 
 }
 
 /* The peer, which is made if need be; NULL: no memory, or the job has as many as it may. */
-struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color);
+struct acp_peer *acp_peer_make(struct acp_job *job, u32 node, u32 color);
+
+static inline struct acp_peer *acp_peer_get(struct acp_job *job, u32 node, u32 color)
+{
+	struct acp_peer *peer = acp_peer_find(job, node, color);
+
+	if (READ_ONCE(job->dead))
+		return NULL;
+	return peer ?: acp_peer_make(job, node, color);
+}
 
 /* All peers of a job that is out of the table.  Sleeps. */
 void acp_peer_destroy_all(struct acp_job *job);
@@ -184,7 +194,8 @@ void acp_peer_destroy_all(struct acp_job *job);
  * Queue an item; it goes out with acp_peer_flush(), now, or acp_peer_kick(),
  * at the end of this softirq pass, together with acknowledgements.  BH off.
  * Returns the life of the flow; an item that must go out in the life "life"
- * (0: any) or not at all is dropped in another.
+ * (0: any) or not at all is dropped in another.  A command of ours is answered:
+ * that is expected from now on, as by acp_peer_expect(), in the life returned.
  */
 u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life);
 void acp_peer_flush(struct acp_peer *peer);

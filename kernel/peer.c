@@ -205,17 +205,18 @@ static u32 cut_message(struct acp_item *item, u32 payload)
 	return acp_out_cut(&item->out, payload);
 }
 
-/* Cut the next frame off a list of items: one piece, or many short messages. */
+/* Cut the next frame off a list of items: one piece, a short message alone, or many. */
 static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *s)
 {
 	struct acp_item *item = list_first_entry(from, struct acp_item, link);
 	u32 room = peer->mtu - sizeof(struct acp_frame_hdr), size = short_size(item), n = 0;
 
-	if (!size) {
+	if (!size || list_is_singular(from)) {
 		s->piece = item;
-		acp_udp_measure(peer);
+		if (!size)
+			acp_udp_measure(peer);
 		s->offset = item->out.cut;
-		s->length = cut_message(item, payload_most(peer));
+		s->length = cut_message(item, size ? ACP_FRAME_SHORT : payload_most(peer));
 		if (item->out.finished)
 			list_del_init(&item->link);
 		return;
@@ -233,6 +234,12 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 	} while (size && size <= room && !item->out.fence);
 }
 
+static bool item_awaited(const struct acp_item *item)
+{
+	return item->arrival || (item->context && item->out.m.type == ACP_MSG_DATA) ||
+	       item->out.m.type == ACP_MSG_PING;
+}
+
 /*
  * Does somebody wait for the acknowledgement: is a put of ours in the frame?
  * Or is it so many messages that we may be short of room for more?
@@ -243,11 +250,9 @@ static bool awaited(const struct acp_sent *s)
 	u32 n = 0;
 
 	if (s->piece)
-		return s->piece->context;
+		return item_awaited(s->piece);
 	list_for_each_entry(item, &s->items, link)
-		if (++n > LAZY_MSGS || item->arrival ||
-		    (item->context && item->out.m.type == ACP_MSG_DATA) ||
-		    item->out.m.type == ACP_MSG_PING)
+		if (++n > LAZY_MSGS || item_awaited(item))
 			return true;
 	return false;
 }
@@ -500,8 +505,12 @@ static void flow_opened(struct acp_peer *peer)
 
 static void arm(struct acp_peer *peer, u64 now)
 {
-	u64 when = acp_flow_deadline(&peer->flow);
+	u64 when;
 
+	/* Mostly the timer is set for something earlier, and will be set anew when it fires. */
+	if (acp_flow_not_before(&peer->flow) >= peer->armed && !peer->retry)
+		return;
+	when = acp_flow_deadline(&peer->flow);
 	if (peer->retry)
 		when = min_t(u64, when, now + RETRY_NS);
 	if (when >= peer->armed || peer->dead)
@@ -676,6 +685,8 @@ u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life)
 
 	spin_lock(&peer->lock);
 	epoch = peer->flow.epoch;
+	if (item->context && item->out.m.type == ACP_MSG_CMD)
+		acp_flow_expect_sent(&peer->flow);
 	if (peer->dead) {
 		list_add_tail(&item->link, &peer->dropped);
 		peer->dropped_status = ACP_ST_ABORT;
@@ -927,6 +938,7 @@ static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
 	while ((s = acp_flow_ack_next(&peer->flow, &ack, now))) {
 		trace_acp_ack(peer, ack.pos - 1, now);
 		acked(s, done);
+		WRITE_ONCE(peer->confirmed, true);
 	}
 	if (acp_flow_ack_end(&peer->flow, &ack, now))
 		acp_stat_inc(peer->job->node, window_marks);
@@ -1007,6 +1019,20 @@ static bool in_train(const struct acp_frame *f)
 	       ((f->flags & ACP_FRAME_BULK) || f->length > AT_ONCE);
 }
 
+/*
+ * Is there nothing that pass() would do?  Then all is acknowledged both ways, or will be
+ * when the timer fires, which is set: that is how an exchange ends.
+ */
+static bool quiet(const struct acp_peer *peer, u64 now)
+{
+	const struct acp_flow *flow = &peer->flow;
+
+	return flow->state == ACP_FLOW_OPEN && flow->una == flow->next && !flow->expect &&
+	       !flow->ack_due && (!flow->ack_at || flow->ack_at >= peer->armed) &&
+	       now < peer->armed && !peer->wanted && !peer->retry &&
+	       list_empty(&peer->pending) && list_empty(&peer->answers);
+}
+
 /* A frame that is authentic.  The skb's data begins at its body. */
 void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f)
 {
@@ -1049,7 +1075,7 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	/* A train is answered once, at the end of the pass; all else at once. */
 	if (in_train(f) || peer->lost || !skb_queue_empty(&peer->held))
 		tasklet_schedule(&peer->work);
-	else
+	else if (!quiet(peer, now))
 		pass(peer, &out, now);
 drop:
 	spin_unlock(&peer->lock);

@@ -68,8 +68,8 @@ static void item_free(struct acp_item *item)
 }
 
 /* Fenced behind the run so far: in the same life of the flow, or not at all. */
-static void batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
-		       struct acp_run *run)
+static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
+		      struct acp_run *run)
 {
 	u32 life;
 
@@ -78,6 +78,7 @@ static void batch_send(struct acp_batch *batch, struct acp_peer *peer, struct ac
 	batch->peer = peer;
 	life = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->life : 0);
 	acp_run_sent(run, cmd->item.out.m.ticket, life);
+	return life;
 }
 
 void acp_batch_flush(struct acp_batch *batch)
@@ -291,14 +292,17 @@ bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
 	return true;
 }
 
-/* The life in which an answer is expected; as long as it lasts, the answer will come. */
-static u8 expect_of(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer, u8 who)
+/*
+ * An answer is expected in this life of the peer's flow: as long as it lasts, the answer
+ * will come, or has come already.
+ */
+static u8 expect_in(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer, u32 life,
+		    u8 who)
 {
-	u32 life = acp_peer_expect(peer);
 	bool started;
 
 	spin_lock(&ctx->lock);
-	/* Not if it failed because of the peer that was expected before. */
+	/* Not if it ended meanwhile. */
 	started = cmd->state == ACP_CMD_STARTED;
 	if (started) {
 		cmd->life[who - 1] = life;
@@ -314,20 +318,20 @@ static u8 expect_of(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_pee
 	return acp_peer_life(peer) == life ? ACP_ST_OK : ACP_ST_PEER;
 }
 
-/* Answers are awaited of whoever executes, and of a third node that gets the result. */
-static u8 expect(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer)
+/* A third node that gets the result will answer, too. */
+static u8 expect_result(struct acp_context *ctx, struct acp_cmd *cmd)
 {
-	const struct acp_step *s = &cmd->step;
 	u32 life = cmd->life[ACP_EXPECT_RESULT - 1];
+	const struct acp_step *s = &cmd->step;
 	struct acp_peer *third;
-	u8 status = expect_of(ctx, cmd, peer, ACP_EXPECT_SOURCE);
+	u8 status;
 
-	if (status || !s->third)
-		return status;
+	if (!s->third)
+		return ACP_ST_OK;
 	third = acp_peer_find(ctx->job, s->dst_node, s->dst_color);
 	if (!third)
 		return ACP_ST_ABORT;
-	status = expect_of(ctx, cmd, third, ACP_EXPECT_RESULT);
+	status = expect_in(ctx, cmd, third, acp_peer_expect(third), ACP_EXPECT_RESULT);
 	return cmd->life[ACP_EXPECT_RESULT - 1] == life ? status : ACP_ST_PEER;
 }
 
@@ -338,7 +342,7 @@ static u8 prepare_remote(struct acp_context *ctx, struct acp_cmd *cmd, struct ac
 	if (cmd->step.plan == ACP_PLAN_SEND)
 		return make_data(ctx->job, &cmd->item.out);
 	cmd->item.out.m.type = ACP_MSG_CMD;
-	return expect(ctx, cmd, peer);
+	return expect_result(ctx, cmd);
 }
 
 bool acp_station_due(const struct acp_item *item)
@@ -352,6 +356,7 @@ bool acp_station_due(const struct acp_item *item)
 void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_batch *batch)
 {
 	struct acp_peer *peer;
+	u32 life;
 	u8 status;
 
 	if (cmd->step.plan == ACP_PLAN_LOCAL) {
@@ -367,7 +372,13 @@ void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_
 	cmd->item.context = ctx;
 	acp_context_get(ctx);
 	cmd->busy = true;
-	batch_send(batch, peer, cmd, &ctx->run);
+	life = batch_send(batch, peer, cmd, &ctx->run);
+	if (cmd->step.plan == ACP_PLAN_SEND)
+		return;
+	status = expect_in(ctx, cmd, peer, life, ACP_EXPECT_SOURCE);
+	/* It may have ended otherwise. */
+	if (status)
+		acp_queue_complete(ctx, cmd->item.out.m.ticket, status);
 }
 
 /* ---- what arrives ---- */
@@ -883,7 +894,7 @@ void acp_station_lost(struct acp_peer *peer, u8 status)
 	struct acp_job *job = peer->job;
 	struct acp_context *ctx;
 
-	smp_mb();	/* pairs with that in expect_of() */
+	smp_mb();	/* pairs with that in expect_in() */
 	rcu_read_lock();
 	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
 		acp_queue_lost(ctx, peer->node, peer->color, life, status);

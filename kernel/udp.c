@@ -19,11 +19,14 @@
 #include <net/route.h>
 #include <net/udp.h>
 #include <net/udp_tunnel.h>
+#include "bypass.h"
+#include "core/tag.h"
 #include "demux.h"
 #include "node.h"
 #include "trace.h"
 #include "udp.h"
 
+#define TAG_STARTS	16	/* of a processor; 2^n */
 #define SPARE_MOST	2048	/* bytes of the skb that a peer keeps */
 #define MTU_LEAST	576
 #define MTU_MOST	16384
@@ -111,12 +114,19 @@ static u32 route_cookie(struct acp_peer *peer, struct dst_entry *dst)
 }
 #endif
 
+static bool route_valid(const struct acp_peer *peer, struct dst_entry *dst)
+{
+	if (peer->job->family == AF_INET && acp_bypass_valid(peer->job->node->net, dst))
+		return true;
+	return !dst->obsolete || dst->ops->check(dst, peer->dst_cookie);
+}
+
 /* The route is kept while it is valid. */
 void acp_udp_route(struct acp_peer *peer)
 {
 	struct dst_entry *dst = peer->dst;
 
-	if (dst && (!dst->obsolete || dst->ops->check(dst, peer->dst_cookie)))
+	if (dst && route_valid(peer, dst))
 		return;
 	dst_release(dst);
 	dst = peer->job->family == AF_INET ? route4(peer) : route6(peer);
@@ -208,14 +218,21 @@ static void check4(struct sk_buff *skb, __be32 saddr, __be32 daddr)
 	udp_hdr(skb)->check = ~udp_v4_check(skb->len, saddr, daddr, 0);
 }
 
-static void push_ip4(struct acp_peer *peer, struct sk_buff *skb, u8 ecn)
+/* Does the tag cover all of the frame? */
+static bool all_tagged(const struct acp_frame *f)
+{
+	return !(f->flags & ACP_FRAME_BULK);
+}
+
+static void push_ip4(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f, u8 ecn)
 {
 	struct iphdr *iph;
 	__be32 saddr, daddr;
 
 	memcpy(&saddr, peer_source(peer), 4);
 	memcpy(&daddr, peer->addr, 4);
-	check4(skb, saddr, daddr);
+	if (!all_tagged(f))
+		check4(skb, saddr, daddr);
 	__skb_push(skb, sizeof(*iph));
 	skb_reset_network_header(skb);
 	iph = ip_hdr(skb);
@@ -277,6 +294,18 @@ static noinline bool close_frame(struct acp_peer *peer, struct sk_buff *skb)
 	return false;
 }
 
+static int send_datagram(struct acp_peer *peer, struct net *net, struct sk_buff *skb)
+{
+	/* The neighbour's entry need not be checked: the peer answers. */
+	if (READ_ONCE(peer->confirmed)) {
+		WRITE_ONCE(peer->confirmed, false);
+		skb_set_dst_pending_confirm(skb, 1);
+	}
+	if (peer->job->family != AF_INET)
+		return ip6_local_out(net, peer_sk(peer), skb);
+	return acp_bypass_xmit(net, peer_sk(peer), skb);
+}
+
 /* Hand built datagrams to the network.  Without the lock, BH off. */
 void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
 {
@@ -290,10 +319,7 @@ void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
 			continue;
 		}
 		acp_stat_inc(peer->job->node, tx_frames);
-		if (peer->job->family == AF_INET)
-			err = ip_local_out(net, peer_sk(peer), skb);
-		else
-			err = ip6_local_out(net, peer_sk(peer), skb);
+		err = send_datagram(peer, net, skb);
 		if (unlikely(net_xmit_eval(err)))
 			acp_stat_inc(peer->job->node, tx_errors);
 	}
@@ -334,7 +360,8 @@ static void renew(struct sk_buff *skb)
 	skb_reset_tail_pointer(skb);
 	skb->mac_header = (typeof(skb->mac_header))~0U;
 	skb->transport_header = (typeof(skb->transport_header))~0U;
-	memset32((u32 *)skb_shinfo(skb), 0, offsetof(struct skb_shared_info, dataref) / 4);
+	BUILD_BUG_ON(offsetof(struct skb_shared_info, dataref) % 8);
+	memset64((u64 *)skb_shinfo(skb), 0, offsetof(struct skb_shared_info, dataref) / 8);
 }
 
 static struct sk_buff *spare_skb(u32 size)
@@ -392,14 +419,23 @@ struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear)
 		return NULL;
 	}
 	skb_reserve(skb, room);
-	skb_put(skb, head);
+	__skb_put(skb, head);
 	return skb;
 }
 
+/* For some flows, both ways of each, and kinds of frames at a time. */
+static DEFINE_PER_CPU(struct acp_tag_start, tag_starts[TAG_STARTS]);
+
+/* BH off. */
 static u64 tag_of(const struct acp_job *job, const struct acp_frame_hdr *h,
 		  const struct acp_frame *f)
 {
-	return siphash(&h->version, acp_frame_tagged(f) - sizeof(h->tag), &job->key);
+	u32 size = acp_frame_tagged(f) - sizeof(h->tag);
+	u32 at = (f->node * 5 + f->length / 8 * 3 + f->type) % TAG_STARTS;
+
+	if (unlikely(size % 8))
+		return siphash(&h->version, size, &job->key);
+	return acp_tag(this_cpu_ptr(&tag_starts[at]), job->key.key, &h->version, size);
 }
 
 /* What a frame needs to be encrypted, but that: a nonce, and room for the code. */
@@ -437,7 +473,7 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	/* What the window holds back may be marked instead of dropped; other DATA is little. */
 	ecn = h->type == ACP_FRAME_DATA ? INET_ECN_ECT_0 : INET_ECN_NOT_ECT;
 	if (job->family == AF_INET)
-		push_ip4(peer, skb, ecn);
+		push_ip4(peer, skb, f, ecn);
 	else
 		push_ip6(peer, skb, ecn);
 }
@@ -648,8 +684,8 @@ static struct acp_peer *new_peer(struct acp_job *job, const struct acp_frame *f)
 	return peer;
 }
 
-/* A datagram came.  Softirq, RCU read side.  Always takes it: returns 0. */
-static int received(struct sock *sk, struct sk_buff *skb)
+/* A datagram came, from its UDP header on.  Softirq, RCU read side.  Takes it. */
+static void receive(struct sock *sk, struct sk_buff *skb, bool known)
 {
 	struct acp_socket *socket = rcu_dereference_sk_user_data(sk);
 	enum acp_frame_error error = ACP_FRAME_BAD_LEN;
@@ -676,7 +712,8 @@ static int received(struct sock *sk, struct sk_buff *skb)
 	if (!peer)
 		goto drop;
 	trace_acp_receive(peer, &f);
-	acp_demux_learn(socket->node, sk, skb);
+	if (!known)
+		acp_demux_learn(socket->node, sk, skb);
 	__skb_pull(skb, acp_frame_body(&f));
 	*acp_frame_cb(skb) = (struct acp_frame_cb){
 		.seq = f.seq,
@@ -686,9 +723,20 @@ static int received(struct sock *sk, struct sk_buff *skb)
 		.lazy = f.flags & ACP_FRAME_LAZY,
 	};
 	acp_peer_frame(peer, skb, &f);
-	return 0;
+	return;
 drop:
 	kfree_skb(skb);
+}
+
+static void receive_known(struct sock *sk, struct sk_buff *skb)
+{
+	receive(sk, skb, true);
+}
+
+/* Always takes it: returns 0. */
+static int received(struct sock *sk, struct sk_buff *skb)
+{
+	receive(sk, skb, false);
 	return 0;
 }
 
@@ -734,7 +782,7 @@ static struct acp_socket *socket_new(struct acp_node *node, const struct acp_soc
 	err = bind_socket(s->sock, s);
 	if (err)
 		goto close;
-	err = acp_demux_start(node);
+	err = acp_demux_start(node, receive_known);
 	if (err)
 		goto close;
 	s->node = node;

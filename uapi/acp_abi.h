@@ -51,8 +51,9 @@
  *  kernel: status, then store-release completed		(C)
  *  user:   load-acquire completed, then read status		(D)
  *  user:   after (A) a full fence, then read flags: if ACP_CQ_NEED_WAKEUP
- *	    is set, nobody looks at the ring until ACP_IOC_DOORBELL.  The
- *	    kernel sets the flag, a full fence, then reads tail once more.
+ *	    is set, nobody looks at the ring until ACP_IOC_DOORBELL, or
+ *	    fdatasync() of the descriptor, which is quicker.  The kernel sets
+ *	    the flag, a full fence, then reads tail once more.
  */
 struct acp_sq {
 	__u64 tail;

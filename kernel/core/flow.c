@@ -611,3 +611,9 @@ void acp_flow_expect(struct acp_flow *f, int n, u64 now)
 	}
 	f->expect += n;
 }
+
+void acp_flow_expect_sent(struct acp_flow *f)
+{
+	if (!f->expect++)
+		f->probing = false;
+}

@@ -247,10 +247,24 @@ enum acp_flow_tick {
 
 /* When acp_flow_tick() wants to be called; ~0: not at all. */
 u64 acp_flow_deadline(const struct acp_flow *f);
+
+/* acp_flow_deadline() is no earlier than this, which is quicker to tell. */
+static inline u64 acp_flow_not_before(const struct acp_flow *f)
+{
+	u64 at = f->rearm + ACP_FLOW_RTO_MIN + (f->una > f->prompt ? ACP_FLOW_ACK_DELAY : 0);
+
+	if (f->state != ACP_FLOW_OPEN)
+		return 0;
+	return f->ack_at && f->ack_at < at ? f->ack_at : at;
+}
+
 enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now);
 
 /* Wait for (+1) or got (-1) answers of the peer beyond acknowledgements. */
 void acp_flow_expect(struct acp_flow *f, int n, u64 now);
+
+/* One that a frame which is about to be queued asks for: its clock starts with that. */
+void acp_flow_expect_sent(struct acp_flow *f);
 
 /* Nothing in flight, nothing owed, nothing waited for? */
 static inline bool acp_flow_idle(const struct acp_flow *f)

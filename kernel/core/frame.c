@@ -127,6 +127,15 @@ void acp_frame_key(struct acp_frame_key *k, u32 job, u16 generation, u32 from, u
 	k->to = cpu_to_be32(to);
 }
 
+/* Type, flags, operation and status stand at the front of both, in the same order. */
+#define MSG_BYTES offsetof(struct acp_msg_hdr, depends)
+
+static_assert(offsetof(struct acp_msg, type) == offsetof(struct acp_msg_hdr, type));
+static_assert(offsetof(struct acp_msg, flags) == offsetof(struct acp_msg_hdr, flags));
+static_assert(offsetof(struct acp_msg, op) == offsetof(struct acp_msg_hdr, op));
+static_assert(offsetof(struct acp_msg, status) == offsetof(struct acp_msg_hdr, status));
+static_assert(offsetof(struct acp_msg, depends) == MSG_BYTES);
+
 static void encode_cmd(struct acp_msg_cmd *c, const struct acp_msg *m)
 {
 	c->dst = cpu_to_be64(m->dst);
@@ -154,10 +163,7 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 {
 	struct acp_msg_hdr *h = p;
 
-	h->type = m->type;
-	h->flags = m->flags;
-	h->op = m->op;
-	h->status = m->status;
+	memcpy(h, m, MSG_BYTES);
 	h->depends = cpu_to_be16(m->depends);
 	h->upto = cpu_to_be16(m->upto);
 	h->origin = cpu_to_be32(m->origin);
@@ -193,10 +199,7 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 
 	if (have < sizeof(*h) || !h->type || h->type >= NTYPES(msg_rules))
 		return 0;
-	m->type = h->type;
-	m->flags = h->flags;
-	m->op = h->op;
-	m->status = h->status;
+	memcpy(m, h, MSG_BYTES);
 	m->depends = be16_to_cpu(h->depends);
 	m->upto = be16_to_cpu(h->upto);
 	m->origin = be32_to_cpu(h->origin);

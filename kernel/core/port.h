@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the protocol core needs of its surroundings: fixed-width types,
- * byte order, memcpy.  In the module the kernel has them; in user-space
+ * byte order, memcpy, the rounds of SipHash.  In the module the kernel has them; in user-space
  * tests these few lines stand in for it.
  */
 #ifndef ACP_PORT_H
@@ -15,8 +15,10 @@
 #include <linux/minmax.h>
 #include <linux/bitops.h>
 #include <linux/build_bug.h>
+#include <linux/siphash.h>
 #else
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 typedef __u8 u8;
 typedef __u16 u16;
@@ -31,9 +33,33 @@ typedef __u64 u64;
 #define cpu_to_be16 __cpu_to_be16
 #define cpu_to_be32 __cpu_to_be32
 #define cpu_to_be64 __cpu_to_be64
+#define le64_to_cpu __le64_to_cpu
 #define min_t(t, a, b) ((t)(a) < (t)(b) ? (t)(a) : (t)(b))
 #define max_t(t, a, b) ((t)(a) > (t)(b) ? (t)(a) : (t)(b))
 #define static_assert(x) _Static_assert(x, #x)
+#define rol64(w, n) ((w) << (n) | (w) >> (64 - (n)))
+#define SIPHASH_CONST_0 0x736f6d6570736575ULL
+#define SIPHASH_CONST_1 0x646f72616e646f6dULL
+#define SIPHASH_CONST_2 0x6c7967656e657261ULL
+#define SIPHASH_CONST_3 0x7465646279746573ULL
+#define SIPHASH_PERMUTATION(a, b, c, d) siphash_round(&(a), &(b), &(c), &(d))
+
+/* One addition, and what it is mixed into. */
+static inline void siphash_mix(u64 *sum, u64 *word, int turn)
+{
+	*sum += *word;
+	*word = rol64(*word, turn) ^ *sum;
+}
+
+static inline void siphash_round(u64 *v0, u64 *v1, u64 *v2, u64 *v3)
+{
+	siphash_mix(v0, v1, 13);
+	siphash_mix(v2, v3, 16);
+	*v0 = rol64(*v0, 32);
+	siphash_mix(v2, v1, 17);
+	siphash_mix(v0, v3, 21);
+	*v2 = rol64(*v2, 32);
+}
 #endif
 
 /*

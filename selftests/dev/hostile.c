@@ -251,6 +251,7 @@ TEST(K1_not_joined)
 	}
 	CHECK_ERRNO(ioctl(fd, ACP_IOC_UNREG, &u), ENOTCONN);
 	CHECK_ERRNO(ioctl(fd, ACP_IOC_DOORBELL), ENOTCONN);
+	CHECK_ERRNO(fdatasync(fd), ENOTCONN);
 	CHECK_ERRNO(ioctl(fd, ACP_IOC_ABORT), ENOTCONN);
 	CHECK(rank_map(fd, ACP_MAP_SQ, 0, PAGE, PROT_READ) == MAP_FAILED);
 	CHECK_ERRNO(read(fd, arg, 1), EINVAL);

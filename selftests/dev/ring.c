@@ -290,6 +290,23 @@ TEST(K4_ring_full)
 	CHECK_EQ(*(uint64_t *)(r.heap + 8), r.join.depth - 1);
 }
 
+TEST(fdatasync_is_a_doorbell)
+{
+	struct acp_sqe e = { .op = ACP_OP_ADD8, .a = 1 };
+	struct rank r;
+	int i;
+
+	rank_open_local(&r, 1);
+	e.src = heap_ga(&r, 0);
+	e.dst = heap_ga(&r, 8);
+	for (i = 1; i <= 3; i++) {
+		rank_push(&r, &e);
+		CHECK_EQ(i == 3 ? fsync(r.fd) : fdatasync(r.fd), 0);
+		CHECK_EQ(rank_completed(&r), r.last);
+		CHECK_EQ(*(uint64_t *)r.heap, (uint64_t)i);
+	}
+}
+
 static long long slab_kib(void)
 {
 	long long value = -1;

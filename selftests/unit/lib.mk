@@ -13,7 +13,7 @@ LIB_CFLAGS := -std=gnu11 -O1 -g -Wall -Wextra -Werror -I$(TOP)/uapi -I$(LIB) -I$
 LIB_TSAN := -fsanitize=thread $(LIB_NO_TSAN)
 LIB_HEADERS := $(wildcard $(LIB)/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/test_lib_device.h $(HERE)/last_error.h
 LIB_FILES := $(wildcard $(LIB)/*.c)
-LIB_DEVICE := -Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=mmap,--wrap=munmap
+LIB_DEVICE := -Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=syscall,--wrap=mmap,--wrap=munmap
 
 BOOT_FILES := $(addprefix $(LIB)/,boot.c settings.c nodes.c placement.c key.c plan.c names.c pmix.c parts.c)
 test_lib_boot: test_lib_boot.c $(BOOT_FILES)

@@ -964,6 +964,27 @@ TEST(tick__silent_peer_is_probed_and_fails)
 	CHECK(now - begin > LIMIT && now - begin < 2 * LIMIT);
 }
 
+/* What a frame asks for is expected from when that goes out on; the frame itself is repeated. */
+TEST(tick__answer_to_what_is_sent)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	now += 3600 * 1000000000ULL;
+	a.f.probing = true;
+	acp_flow_expect_sent(&a.f);
+	CHECK_EQ(a.f.expect, 1);
+	acp_flow_send(&a.f, &a, now);
+	CHECK(acp_flow_deadline(&a.f) > now);
+	CHECK(acp_flow_not_before(&a.f) <= acp_flow_deadline(&a.f));
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_QUIET);
+	now = acp_flow_deadline(&a.f);
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+	CHECK(acp_flow_not_before(&a.f) <= acp_flow_deadline(&a.f));
+	acp_flow_expect(&a.f, -1, 0);
+	CHECK_EQ(a.f.expect, 0);
+}
+
 /* However short the limit is, a peer is asked before it is given up. */
 TEST(tick__no_peer_fails_without_being_asked)
 {

@@ -7,6 +7,7 @@
  */
 #include "test.h"
 #include "frame.h"
+#include "tag.h"
 #include "acp_abi.h"
 #include "aead.h"
 #include "crc32c.h"
@@ -731,6 +732,31 @@ TEST(vectors__siphash)
 	CHECK_EQ(siphash24(&key, data, 15), 0xa129ca6149be45e5);
 	CHECK_EQ(siphash24(&key, data, 0), 0x726fdb47dd0e0e31);
 	CHECK_EQ(siphash24(&key, data, 8), 0x93f5f5799a932462);
+}
+
+/* With what it keeps from one to the next, the tag is SipHash-2-4 of each. */
+TEST(tag__is_siphash)
+{
+	struct acp_tag_start start = {};
+	struct siphash_key keys[2];
+	u8 data[200], bytes[16];
+	u32 i, round;
+
+	for (i = 0; i < 2; i++) {
+		memset(bytes, 7 + (int)i, sizeof(bytes));
+		keys[i] = siphash_key_of(bytes);
+	}
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = 1 + (u8)rnd() / 2;
+	for (round = 0; round < 20000; round++) {
+		u32 size = 8 * (ACP_TAG_WORDS + (u32)(rnd() % 22));
+		const struct siphash_key *key = &keys[rnd() % 16 == 0];
+
+		/* Mostly something behind the first words changes. */
+		data[rnd() % 8 ? 24 + rnd() % 176 : rnd() % 24] = 1 + (u8)rnd() / 2;
+		CHECK_EQ(acp_tag(&start, (u64[]){ key->k[0], key->k[1] }, data, size),
+			 siphash24(key, data, size));
+	}
 }
 
 TEST(vectors__crc32c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A stand-in for /dev/acp in the process under test: link with
- *	-Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=mmap,--wrap=munmap
+ *	-Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=syscall,--wrap=mmap,--wrap=munmap
  *
  * Both sides use the same mapping, so that ThreadSanitizer sees them meet.
  * It plays the kernel of rank 0 (or whatever joins) of a job of up to
@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,6 +73,7 @@ static struct fake_device {
 int __real_open(const char *path, int flags, ...);
 int __real_close(int fd);
 int __real_ioctl(int fd, unsigned long request, ...);
+long __real_syscall(long number, ...);
 void *__real_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset);
 int __real_munmap(void *addr, size_t length);
 
@@ -357,6 +359,22 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 		return 0;
 	errno = -result;
 	return -1;
+}
+
+/* The library's doorbell is fdatasync(), past the C library. */
+long __wrap_syscall(long number, ...)
+{
+	long a[6];
+	va_list args;
+	int i;
+
+	va_start(args, number);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_fdatasync)
+		return __wrap_ioctl((int)a[0], ACP_IOC_DOORBELL, NULL);
+	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 int __wrap_open(const char *path, int flags, ...)

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The tag of a frame: see tag.h. */
+#include "tag.h"
+
+static inline u64 word(const u8 *p)
+{
+	__le64 w;
+
+	memcpy(&w, p, sizeof(w));
+	return le64_to_cpu(w);
+}
+
+#define ROUND() SIPHASH_PERMUTATION(v0, v1, v2, v3)
+
+/* Two rounds for one word. */
+#define ABSORB(word)		\
+	do {			\
+		u64 w = word;	\
+				\
+		v3 ^= w;	\
+		ROUND();	\
+		ROUND();	\
+		v0 ^= w;	\
+	} while (0)
+
+/* The state behind these words. */
+static void begin(struct acp_tag_start *s, const u64 key[2], const u64 *words)
+{
+	u64 v0 = SIPHASH_CONST_0 ^ key[0], v1 = SIPHASH_CONST_1 ^ key[1];
+	u64 v2 = SIPHASH_CONST_2 ^ key[0], v3 = SIPHASH_CONST_3 ^ key[1];
+	u32 i;
+
+	for (i = 0; i < ACP_TAG_WORDS; i++) {
+		s->words[i] = words[i];
+		ABSORB(words[i]);
+	}
+	s->key[0] = key[0];
+	s->key[1] = key[1];
+	s->v[0] = v0;
+	s->v[1] = v1;
+	s->v[2] = v2;
+	s->v[3] = v3;
+}
+
+u64 acp_tag(struct acp_tag_start *s, const u64 key[2], const void *data, u32 size)
+{
+	const u64 words[ACP_TAG_WORDS] = { word(data), word(data + 8), word(data + 16) };
+	const u8 *p = data + sizeof(words), *end = data + size;
+	u64 v0, v1, v2, v3;
+
+	if ((s->words[0] ^ words[0]) | (s->words[1] ^ words[1]) | (s->words[2] ^ words[2]) |
+	    (s->key[0] ^ key[0]) | (s->key[1] ^ key[1]))
+		begin(s, key, words);
+	v0 = s->v[0];
+	v1 = s->v[1];
+	v2 = s->v[2];
+	v3 = s->v[3];
+	for (; p < end; p += 8)
+		ABSORB(word(p));
+	ABSORB((u64)size << 56);
+	v2 ^= 0xff;
+	ROUND();
+	ROUND();
+	ROUND();
+	ROUND();
+	return (v0 ^ v1) ^ (v2 ^ v3);
+}
