@@ -876,7 +876,7 @@ static void work(struct tasklet_struct *t)
 
 	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
-	/* Not once acp_station_flush() has waited for what this may start. */
+	/* Not once acp_copies_flush() has waited for what this may start. */
 	if (!READ_ONCE(peer->job->dead))
 		release_held(peer);
 	pass(peer, &out, acp_now());
