@@ -25,8 +25,8 @@ static const struct kind {
 	int flags, advice;		/* of mmap, of madvise */
 } kinds[KINDS] = {
 	[SMALL] = { "register", "unregister", 4096, 0, MADV_NOHUGEPAGE },
-	[TRANSPARENT] = { "thp", "thp-end", HUGE, 0, MADV_HUGEPAGE },
-	[HUGETLB] = { "hugetlb", "hugetlb-end", HUGE, MAP_HUGETLB, 0 },
+	[TRANSPARENT] = { "thp", "unthp", HUGE, 0, MADV_HUGEPAGE },
+	[HUGETLB] = { "hugetlb", "unhugetlb", HUGE, MAP_HUGETLB, 0 },
 };
 
 /* Medians of the small pages of the size that is measured; 0: there are none. */
