@@ -451,12 +451,14 @@ static void copies_between_huge_pages(uint32_t rounds)
 
 TEST(M7_huge_pages_in_the_network)
 {
+	uint32_t rounds = test_short() ? 6 : 24;
+
 	begin(false, 10000);
-	copies_between_huge_pages(40);
+	copies_between_huge_pages(rounds);
 	widen(9000);
-	copies_between_huge_pages(40);
+	copies_between_huge_pages(rounds);
 	widen(60000);
-	copies_between_huge_pages(40);
+	copies_between_huge_pages(rounds);
 	sound();
 }
 
