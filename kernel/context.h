@@ -77,6 +77,8 @@ struct acp_context {
 	u64 failed;
 	u64 last_failed;	/* ticket, the highest */
 	struct acp_cmd *cmds;	/* [ACP_INFLIGHT], by ticket */
+	struct list_head copies;	/* long ones that wait for somebody; under lock: copies.c */
+	atomic_t helpers;	/* calls under way that will look there */
 	wait_queue_head_t wait;
 	u64 armed;		/* ticket poll() waits for; ~0: none */
 	u64 polled;		/* tickets taken plus completed, at the poller's last look */

@@ -14,6 +14,7 @@
 #include <linux/version.h>
 #include <linux/vmalloc.h>
 #include "barrier.h"
+#include "copies.h"
 #include "dev.h"
 #include "event.h"
 #include "job.h"
@@ -91,6 +92,7 @@ static int context_fill(struct acp_context *ctx, struct acp_job *job, const stru
 	ctx->pid = get_task_pid(current, PIDTYPE_TGID);
 	kref_init(&ctx->refs);
 	spin_lock_init(&ctx->lock);
+	INIT_LIST_HEAD(&ctx->copies);
 	init_waitqueue_head(&ctx->wait);
 	mutex_init(&ctx->reg_lock);
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC);
@@ -270,17 +272,24 @@ static int ioctl_unreg(struct acp_context *ctx, void __user *arg)
 	return err;
 }
 
-/* Drain until nothing is left that can be done now; after a signal the poller goes on. */
+/*
+ * Drain until nothing is left that can be done now, and do some of the long copies;
+ * after a signal the poller goes on, and the worker.
+ */
 static void ring(struct acp_context *ctx)
 {
+	u64 room = ACP_COPY_OWN;
 	bool more;
 
+	acp_copies_enter(ctx);
 	do {
 		local_bh_disable();
 		more = acp_queue_drain(ctx, ACP_DRAIN_CALLER);
 		local_bh_enable();
+		acp_copies_help(ctx, &room);
 		cond_resched();
 	} while (more && !signal_pending(current));
+	acp_copies_leave(ctx);
 	if (more)
 		acp_poller_kick(ctx->job->node);
 }

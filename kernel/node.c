@@ -7,6 +7,7 @@
 #include <net/dst.h>
 #include <net/netns/generic.h>
 #include "barrier.h"
+#include "copies.h"
 #include "core/flow.h"
 #include "demux.h"
 #include "node.h"
@@ -14,7 +15,6 @@
 #include "poller.h"
 #include "queue.h"
 #include "region.h"
-#include "station.h"
 
 #define LINGER_QUIET	(200 * NSEC_PER_MSEC)	/* without frames in flight, after the last rank */
 #define LINGER_POLL	(HZ / 10)
@@ -199,7 +199,7 @@ static void job_destroy(struct acp_job *job)
 	acp_near_clear(&job->node->near_jobs, job->id, job);
 	uncount_job(job);
 	synchronize_rcu();
-	acp_station_flush();
+	acp_copies_flush();
 	acp_peer_destroy_all(job);
 	acp_pings_end(job);
 	acp_socket_close(job);

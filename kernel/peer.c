@@ -82,9 +82,10 @@ static void attach(struct sk_buff *skb, struct page *page, u32 offset, u32 size)
 static void attach_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, u32 length)
 {
 	while (length) {
-		u32 n = min_t(u32, length, PAGE_SIZE - offset_in_page(offset));
+		size_t n = length;
+		struct page *page = acp_region_piece(r, offset, &n);
 
-		attach(skb, acp_region_page(r, offset), offset_in_page(offset), n);
+		attach(skb, page, offset_in_page(offset), n);
 		offset += n;
 		length -= n;
 	}
@@ -886,7 +887,7 @@ static void work(struct tasklet_struct *t)
 
 	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
-	/* Not once acp_station_flush() has waited for what this may start. */
+	/* Not once acp_copies_flush() has waited for what this may start. */
 	if (!READ_ONCE(peer->job->dead))
 		release_held(peer);
 	pass(peer, &out, acp_now());

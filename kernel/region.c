@@ -4,15 +4,12 @@
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/version.h>
 #include <linux/vmalloc.h>
 #include "job.h"
 #include "limits.h"
 #include "region.h"
 
-#define PIN_BATCH 512
 #define LOOK_BATCH 1024	/* pages looked at under one hold of mmap_lock */
 
 /* ---- access, any context ---- */
@@ -64,12 +61,29 @@ struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 ran
 	return NULL;
 }
 
-/* Address of an offset; the bytes up to the end of its page may follow. */
-static void *map(struct acp_region *r, u64 offset)
+static __always_inline struct page *user_page(struct acp_region *r, u64 offset, size_t *size)
+{
+	unsigned long together;
+	struct page *page = acp_pages_at(&r->pages, offset >> PAGE_SHIFT, &together);
+
+	*size = min_t(size_t, *size, (together << PAGE_SHIFT) - offset_in_page(offset));
+	return page;
+}
+
+struct page *acp_region_piece(struct acp_region *r, u64 offset, size_t *size)
+{
+	if (!r->kaddr)
+		return user_page(r, offset, size);
+	*size = min_t(size_t, *size, PAGE_SIZE - offset_in_page(offset));
+	return vmalloc_to_page(r->kaddr + offset);
+}
+
+/* Address of an offset, which *size bytes follow at: that many, or less than wished. */
+static __always_inline void *map(struct acp_region *r, u64 offset, size_t *size)
 {
 	if (r->kaddr)
 		return r->kaddr + offset;
-	return kmap_local_page(r->pages[offset >> PAGE_SHIFT]) + offset_in_page(offset);
+	return kmap_local_page(user_page(r, offset, size)) + offset_in_page(offset);
 }
 
 static void unmap(struct acp_region *r, void *p)
@@ -78,16 +92,11 @@ static void unmap(struct acp_region *r, void *p)
 		kunmap_local(p);
 }
 
-static size_t span(struct acp_region *r, u64 offset, size_t size)
-{
-	return r->kaddr ? size : min_t(size_t, size, PAGE_SIZE - offset_in_page(offset));
-}
-
 void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size)
 {
 	while (size) {
-		size_t n = span(r, offset, size);
-		void *p = map(r, offset);
+		size_t n = size;
+		void *p = map(r, offset, &n);
 
 		memcpy(to, p, n);
 		unmap(r, p);
@@ -100,8 +109,8 @@ void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size)
 void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t size)
 {
 	while (size) {
-		size_t n = span(r, offset, size);
-		void *p = map(r, offset);
+		size_t n = size;
+		void *p = map(r, offset, &n);
 
 		/* A word is stored at once: the owner may be polling it. */
 		if (n == 8 && IS_ALIGNED(offset, 8))
@@ -117,15 +126,32 @@ void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t
 	}
 }
 
+/*
+ * Memory to memory, as memmove().  Whole pages by what the kernel copies its own
+ * by: eight bytes at a time, where memmove() may go by single ones.
+ */
+static void move(void *to, const void *from, size_t size)
+{
+	bool pages = PAGE_ALIGNED(to) && PAGE_ALIGNED(from) && (to <= from || to >= from + size);
+
+	for (; pages && size >= PAGE_SIZE; size -= PAGE_SIZE) {
+		copy_page(to, (void *)from);
+		to += PAGE_SIZE;
+		from += PAGE_SIZE;
+	}
+	if (size)
+		memmove(to, from, size);
+}
+
 void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,
 		     u64 from_offset, size_t size)
 {
 	while (size) {
-		size_t n = span(from, from_offset, span(to, to_offset, size));
-		void *p = map(from, from_offset);
-		void *q = map(to, to_offset);
+		size_t n = size;
+		void *p = map(from, from_offset, &n);
+		void *q = map(to, to_offset, &n);
 
-		memmove(q, p, n);
+		move(q, p, n);
 		unmap(to, q);
 		unmap(from, p);
 		to_offset += n;
@@ -138,8 +164,8 @@ int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff 
 			 size_t size)
 {
 	while (size) {
-		size_t n = span(r, offset, size);
-		void *p = map(r, offset);
+		size_t n = size;
+		void *p = map(r, offset, &n);
 		int err = skb_copy_bits(skb, at, p, n);
 
 		unmap(r, p);
@@ -154,10 +180,11 @@ int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff 
 
 u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b)
 {
-	void *p = map(r, offset);
+	size_t n = acp_op_width(op);
+	void *p = map(r, offset, &n);
 	u64 old, seen;
 
-	if (acp_op_width(op) == 8) {
+	if (n == 8) {
 		for (old = READ_ONCE(*(u64 *)p);; old = seen) {
 			seen = cmpxchg((u64 *)p, old, acp_op_result(op, old, a, b));
 			if (seen == old)
@@ -172,11 +199,6 @@ u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b)
 	}
 	unmap(r, p);
 	return old;
-}
-
-struct page *acp_region_page(struct acp_region *r, u64 offset)
-{
-	return r->kaddr ? vmalloc_to_page(r->kaddr + offset) : r->pages[offset >> PAGE_SHIFT];
 }
 
 /* ---- accounting ---- */
@@ -258,18 +280,6 @@ static struct acp_region *new_region(struct acp_context *ctx, u32 access, unsign
 	return r;
 }
 
-static void unpin(struct acp_region *r, unsigned long n)
-{
-	bool dirty = !(r->access & ACP_ACCESS_RO);
-	unsigned long i;
-
-	for (i = 0; i < n; i += PIN_BATCH) {
-		unpin_user_pages_dirty_lock(r->pages + i, min(n - i, (unsigned long)PIN_BATCH),
-					    dirty);
-		cond_resched();
-	}
-}
-
 void acp_region_hold(struct acp_region *r)
 {
 	refcount_inc(&r->holders);
@@ -285,7 +295,6 @@ void acp_region_release(struct acp_region *r)
 	uncharge(r);
 	acp_user_put(r->user);
 	mmdrop(r->mm);
-	kvfree(r->pages);
 	kfree_rcu(r, rcu);
 }
 
@@ -386,38 +395,6 @@ static const struct mmu_interval_notifier_ops notifier_ops = {
 	.invalidate = invalidate,
 };
 
-/* Does the program see page i of the region at its place? */
-static bool same_page(struct acp_region *r, unsigned long i)
-{
-	unsigned long addr = r->start + (i << PAGE_SHIFT);
-	struct page *page;
-	long n;
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-	n = get_user_pages_remote(r->mm, addr, 1, FOLL_NOWAIT, &page, NULL, NULL);
-#else
-	n = get_user_pages_remote(r->mm, addr, 1, FOLL_NOWAIT, &page, NULL);
-#endif
-	if (n != 1)
-		return false;
-	put_page(page);
-	return page == r->pages[i];
-}
-
-/* The same of pages [first, end). */
-static bool same_pages(struct acp_region *r, unsigned long first, unsigned long end)
-{
-	bool same = true;
-
-	mmap_read_lock(r->mm);
-	for (; first < end && same; first++) {
-		same = same_page(r, first);
-		cond_resched();
-	}
-	mmap_read_unlock(r->mm);
-	return same;
-}
-
 /*
  * The notifier calls before the change is made: look when it has been made.
  * One that begins after this wait is noted, and queues us again.
@@ -436,31 +413,9 @@ static void recheck(struct work_struct *work)
 	spin_unlock(&r->changed_lock);
 	mmu_interval_read_begin(&r->notifier);
 	for (; i < end && !READ_ONCE(r->revoked); i += LOOK_BATCH)
-		if (!same_pages(r, i, min(end, i + LOOK_BATCH)))
+		if (!acp_pages_same(&r->pages, r->mm, i, min(end, i + LOOK_BATCH)))
 			WRITE_ONCE(r->revoked, true);
 	mmput(r->mm);
-}
-
-static int pin(struct acp_region *r, unsigned long addr, unsigned long npages)
-{
-	unsigned int flags = FOLL_LONGTERM | (r->access & ACP_ACCESS_RO ? 0 : FOLL_WRITE);
-	unsigned long done = 0;
-
-	while (done < npages) {
-		long n = pin_user_pages_fast(addr + (done << PAGE_SHIFT),
-					     min(npages - done, (unsigned long)PIN_BATCH), flags,
-					     r->pages + done);
-
-		if (n <= 0) {
-			unpin(r, done);
-			if (fatal_signal_pending(current))
-				return -EINTR;
-			return n == -ENOMEM ? -ENOMEM : -EFAULT;
-		}
-		done += n;
-		cond_resched();
-	}
-	return 0;
 }
 
 static bool covers(const struct acp_region *r, const struct acp_reg *reg)
@@ -523,16 +478,18 @@ static int attach(struct acp_region *r)
 
 	INIT_WORK(&r->recheck, recheck);
 	spin_lock_init(&r->changed_lock);
+	err = acp_pages_make(&r->pages, r->start, r->npages, !(r->access & ACP_ACCESS_RO));
+	if (err)
+		return err;
 	err = mmu_interval_notifier_insert(&r->notifier, r->mm, r->start,
 					   r->npages << PAGE_SHIFT, &notifier_ops);
 	if (err)
 		return err;
 	r->notified = true;
 	mmu_interval_read_begin(&r->notifier);
-	err = pin(r, r->start, r->npages);
+	err = acp_pages_pin(&r->pages);
 	if (err)
 		return err;
-	r->pinned = true;
 	if (set_ready(r))
 		recheck(&r->recheck);
 	return READ_ONCE(r->revoked) ? -EFAULT : 0;
@@ -544,8 +501,7 @@ static void detach(struct acp_region *r)
 		mmu_interval_notifier_remove(&r->notifier);
 		cancel_work_sync(&r->recheck);
 	}
-	if (r->pinned)
-		unpin(r, r->npages);
+	acp_pages_drop(&r->pages);
 }
 
 static int give_stag(struct acp_context *ctx, struct acp_region *r)
@@ -576,8 +532,7 @@ static struct acp_region *pin_new(struct acp_context *ctx, const struct acp_reg 
 	r->start = reg->addr - first;
 	r->base = first;
 	r->end = first + reg->length;
-	r->pages = kvmalloc_array(npages, sizeof(*r->pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	err = r->pages ? attach(r) : -ENOMEM;
+	err = attach(r);
 	if (!err)
 		err = give_stag(ctx, r);
 	if (!err)

@@ -18,6 +18,7 @@
 #include <linux/refcount.h>
 #include <linux/workqueue.h>
 #include "context.h"
+#include "pages.h"
 
 struct acp_region {
 	refcount_t users;	/* 1 while it is in the table, and each copy under way */
@@ -25,7 +26,7 @@ struct acp_region {
 	u32 access;		/* ACP_ACCESS_ */
 	u32 stag;
 	u64 base, end;		/* valid offsets: [base, end), base less than a page */
-	struct page **pages;	/* user memory */
+	struct acp_pages pages;	/* user memory */
 	void *kaddr;		/* kernel-allocated memory */
 	size_t bytes;		/* of kernel-allocated memory, whole pages */
 
@@ -42,7 +43,6 @@ struct acp_region {
 	unsigned long changed_end;
 	bool ready;		/* pages are filled in: recheck may look */
 	bool notified;		/* the notifier is inserted */
-	bool pinned;
 	bool registered;
 	struct completion idle;	/* users reached 0 */
 	refcount_t holders;	/* the context, and mappings of kernel memory */
@@ -91,6 +91,12 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,
 			 size_t size);
 u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b);
-struct page *acp_region_page(struct acp_region *r, u64 offset);
+
+/*
+ * The page that an offset is in; *size becomes smaller, unless so many bytes
+ * from there on are one behind the other, in that page and those behind it,
+ * all held with it: a fragment of a datagram may have them all.
+ */
+struct page *acp_region_piece(struct acp_region *r, u64 offset, size_t *size);
 
 #endif /* ACP_REGION_H */

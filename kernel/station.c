@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The station: see station.h. */
 #include <linux/slab.h>
-#include <linux/workqueue.h>
 #include "barrier.h"
+#include "copies.h"
 #include "ping.h"
 #include "poller.h"
 #include "queue.h"
@@ -11,9 +11,7 @@
 #include "trace.h"
 
 #define STOCK_MOST	64		/* items of a processor */
-#define LOCAL_STEP	65536		/* bytes the worker copies before it looks up */
 
-static struct workqueue_struct *worker;
 static struct kmem_cache *items;
 
 /* ---- items ---- */
@@ -107,40 +105,6 @@ static u8 local_atomic(struct acp_job *job, const struct acp_msg *m, struct acp_
 	return ACP_ST_OK;
 }
 
-static u8 local_copy(struct acp_job *job, const struct acp_msg *m, u64 offset, u64 size)
-{
-	struct acp_region *src, *dst;
-	u8 status;
-
-	src = acp_region_get(job, m->src + offset, size, m->origin, ACP_ACCESS_READ, &status);
-	if (!src)
-		return status;
-	dst = acp_region_get(job, m->dst + offset, size, m->origin, ACP_ACCESS_WRITE, &status);
-	if (dst) {
-		acp_region_copy(dst, acp_ga_offset(&job->ga, m->dst + offset), src,
-				acp_ga_offset(&job->ga, m->src + offset), size);
-		acp_region_put(dst);
-	}
-	acp_region_put(src);
-	return status;
-}
-
-/* The whole range must be good before the first byte moves. */
-static u8 check_copy(struct acp_job *job, const struct acp_msg *m)
-{
-	struct acp_region *r;
-	u8 status;
-
-	r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
-	if (!r)
-		return status;
-	acp_region_put(r);
-	r = acp_region_get(job, m->dst, m->size, m->origin, ACP_ACCESS_WRITE, &status);
-	if (r)
-		acp_region_put(r);
-	return status;
-}
-
 static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 {
 	struct acp_region *dst;
@@ -148,7 +112,7 @@ static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 	u8 status;
 
 	if (m->op == ACP_OP_COPY)
-		return local_copy(job, m, 0, m->size);
+		return acp_copies_now(job, m, 0, m->size);
 	dst = acp_region_get(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
 			     &status);
 	if (!dst)
@@ -163,66 +127,6 @@ static bool local_is_long(const struct acp_msg *m)
 	return m->op == ACP_OP_COPY && m->size > ACP_COPY_LONG;
 }
 
-/* A long copy on its way through the worker. */
-struct long_copy {
-	struct work_struct work;
-	struct acp_job *job;
-	struct acp_msg m;
-	struct acp_item *done;		/* for a command of another node: its DONE */
-	struct acp_peer *peer;		/* ... to whom */
-};
-
-struct frame;
-
-static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item,
-		   const struct acp_msg *m, u8 status);
-static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status);
-
-static void long_copy_work(struct work_struct *work)
-{
-	struct long_copy *c = container_of(work, struct long_copy, work);
-	u64 offset = 0, n;
-	u8 status = check_copy(c->job, &c->m);
-
-	for (; !status && offset < c->m.size; offset += n) {
-		n = min_t(u64, LOCAL_STEP, c->m.size - offset);
-		status = local_copy(c->job, &c->m, offset, n);
-		cond_resched();
-	}
-	local_bh_disable();
-	if (c->done)
-		answer(NULL, c->peer, c->done, &c->m, status);
-	else
-		complete_own(c->job, c->m.origin, c->m.ticket, status);
-	acp_station_idle(c->job);
-	local_bh_enable();
-	acp_job_put(c->job);
-	kfree(c);
-}
-
-/* Takes over "done" unless it fails. */
-static bool long_copy_start(struct acp_job *job, const struct acp_msg *m, struct acp_item *done,
-			    struct acp_peer *peer)
-{
-	struct long_copy *c = kmalloc(sizeof(*c), GFP_ATOMIC | __GFP_NOWARN);
-
-	if (!c)
-		return false;
-	INIT_WORK(&c->work, long_copy_work);
-	refcount_inc(&job->refs);
-	c->job = job;
-	c->m = *m;
-	c->done = done;
-	c->peer = peer;
-	queue_work(worker, &c->work);
-	return true;
-}
-
-void acp_station_flush(void)
-{
-	flush_workqueue(worker);
-}
-
 /* ---- starting commands of our own ---- */
 
 static void start_local(struct acp_context *ctx, struct acp_cmd *cmd)
@@ -232,7 +136,7 @@ static void start_local(struct acp_context *ctx, struct acp_cmd *cmd)
 
 	acp_stat_inc(ctx->job->node, local);
 	if (local_is_long(m)) {
-		if (long_copy_start(ctx->job, m, NULL, NULL))
+		if (acp_copies_start(ctx->job, m, ctx, NULL, NULL))
 			return;
 		status = ACP_ST_NOMEM;
 	} else {
@@ -445,6 +349,16 @@ static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item
 	send_soon(f, peer);
 }
 
+void acp_station_copied(struct acp_job *job, const struct acp_msg *m, u8 status,
+			struct acp_item *done, struct acp_peer *peer)
+{
+	if (done)
+		answer(NULL, peer, done, m, status);
+	else
+		complete_own(job, m->origin, m->ticket, status);
+	acp_station_idle(job);
+}
+
 static bool need_arrival(struct frame *f)
 {
 	if (f->arrival)
@@ -619,7 +533,7 @@ static void take_local(struct frame *f, const struct acp_msg *m)
 	atomic_inc(&f->peer->delegated);
 	if (!local_is_long(m))
 		answer(f, f->peer, item, m, ACP_ST_OK);
-	else if (!long_copy_start(f->job, m, item, f->peer))
+	else if (!acp_copies_start(f->job, m, NULL, item, f->peer))
 		answer(f, f->peer, item, m, ACP_ST_NOMEM);
 }
 
@@ -915,21 +829,22 @@ void acp_station_idle(struct acp_job *job)
 
 int acp_station_init(void)
 {
+	int err;
+
 	items = KMEM_CACHE(acp_item, SLAB_ACCOUNT);
 	if (!items)
 		return -ENOMEM;
-	worker = alloc_workqueue("acp", WQ_UNBOUND, 0);
-	if (worker)
-		return 0;
-	kmem_cache_destroy(items);
-	return -ENOMEM;
+	err = acp_copies_init();
+	if (err)
+		kmem_cache_destroy(items);
+	return err;
 }
 
 void acp_station_exit(void)
 {
 	int cpu;
 
-	destroy_workqueue(worker);
+	acp_copies_exit();
 	for_each_possible_cpu(cpu) {
 		struct stock *s = per_cpu_ptr(&stock, cpu);
 

@@ -29,8 +29,9 @@ bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status);
 /* Start a command that was checked and may start.  BH off. */
 void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_batch *batch);
 
-/* Wait for copies under way in the worker.  Sleeps. */
-void acp_station_flush(void);
+/* A long copy is at its end, see acp_copies_start().  BH off. */
+void acp_station_copied(struct acp_job *job, const struct acp_msg *m, u8 status,
+			struct acp_item *done, struct acp_peer *peer);
 
 int acp_station_init(void);
 void acp_station_exit(void);

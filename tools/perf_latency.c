@@ -2,7 +2,7 @@
 /*
  * Latency: one operation at a time, from before it is issued until it is complete.
  *
- * Operations that need no network take less time than the clock needs; they are timed in batches,
+ * Copies that need no network can take less time than the clock needs; they are timed in batches,
  * and in turns with memcpy between the same kinds of memory.
  */
 #include <stdio.h>
@@ -117,12 +117,15 @@ static uint64_t choose_batch(const struct perf_op *op, const struct perf_job *jo
 	return batch;
 }
 
-/* Memory of this process that is of the kind the operation writes to, or NULL. */
-static void *twin(const struct perf_op *op, const struct perf_job *job)
+/* Memory of this process that is of the same kind as an area, or NULL. */
+static void *twin(const struct perf_job *job, enum perf_place place)
 {
-	if (op->dst != PERF_HEAP)
-		return acp_query_address(job->area[op->dst].ga);
-	return acp_query_address(job->own_heap);
+	void *own = place == PERF_HEAP ? acp_query_address(job->own_heap) :
+					 acp_query_address(job->area[place].ga);
+
+	/* What another rank has lent: one's own, lent likewise. */
+	return own == NULL && place == PERF_TARGET ? acp_query_address(job->area[PERF_NEAR].ga) :
+						     own;
 }
 
 static void check_local(struct perf_run *run, const struct perf_op *op, size_t size,
@@ -162,8 +165,8 @@ static void measure_local(struct perf_run *run, const struct perf_op *op, size_t
 	struct perf_row row = { .mode = "latency", .op = op->name, .size = size };
 	struct perf_samples ours = { 0 }, theirs = { 0 };
 	const struct perf_job *job = &run->job;
-	const void *src = acp_query_address(job->area[op->src].ga);
-	void *dst = twin(op, job);
+	const void *src = twin(job, op->src);
+	void *dst = twin(job, op->dst);
 	uint64_t batch = choose_batch(op, job, size);
 	struct perf_pace pace;
 
@@ -179,6 +182,12 @@ static void measure_local(struct perf_run *run, const struct perf_op *op, size_t
 	report_local(run, &row, &ours, &theirs);
 }
 
+/* A copy that needs no network. */
+static bool within_node(const struct perf_op *op, const struct perf_job *job)
+{
+	return op->width == 0 && !job->area[op->dst].away && !job->area[op->src].away;
+}
+
 static void measure(struct perf_run *run, const struct perf_op *op, size_t size)
 {
 	const char *why = perf_op_obstacle(op, &run->job, size);
@@ -186,7 +195,7 @@ static void measure(struct perf_run *run, const struct perf_op *op, size_t size)
 	perf_report_progress(&run->report, "latency", op->name, size);
 	if (why != NULL)
 		perf_report_skip(&run->report, "latency", op->name, size, why);
-	else if (op->dst == PERF_NEAR || op->dst == PERF_HEAP)
+	else if (within_node(op, &run->job))
 		measure_local(run, op, size);
 	else
 		measure_remote(run, op, size);

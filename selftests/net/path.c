@@ -410,6 +410,58 @@ TEST(N16_jumbo_frames)
 	sound();
 }
 
+#define HUGE	(2048 * KB)
+
+/* Two huge pages, registered from an odd place in the first one on. */
+static void huge_memory(struct rank *owner, struct memory *m, char *model, uint64_t seed)
+{
+	char *p = pages(3 * HUGE, PROT_READ | PROT_WRITE);
+
+	p = (char *)(((uintptr_t)p + HUGE - 1) & -HUGE);
+	madvise(p, 2 * HUGE, MADV_HUGEPAGE);
+	fill(p, 2 * HUGE, seed);
+	memcpy(model, p, 2 * HUGE);
+	CHECK_EQ(rank_register(owner, m, p + 333, 2 * HUGE - 1000, ACP_ACCESS_ALL), 0);
+}
+
+/* A fragment of a frame has more than a small page has, and begins anywhere. */
+static void copies_between_huge_pages(uint32_t rounds)
+{
+	char *model[2] = { malloc(2 * HUGE), malloc(2 * HUGE) };
+	struct memory m[2];
+	uint64_t seed = 5;
+
+	huge_memory(&r[0], &m[0], model[0], 1);
+	huge_memory(&r[1], &m[1], model[1], 2);
+	while (rounds--) {
+		uint32_t to = rounds % 2, from = !to;
+		size_t size = next_random(&seed) % (rounds % 4 ? 30000 : 200000);
+		size_t a = next_random(&seed) % (m[0].size - size);
+		size_t b = next_random(&seed) % (m[0].size - size);
+
+		CHECK_EQ(rank_do_copy(&r[0], memory_ga(&m[to], a), memory_ga(&m[from], b), size),
+			 ACP_ST_OK);
+		memcpy(model[to] + 333 + a, model[from] + 333 + b, size);
+	}
+	CHECK(!memcmp(m[0].addr - 333, model[0], 2 * HUGE));
+	CHECK(!memcmp(m[1].addr - 333, model[1], 2 * HUGE));
+	CHECK_EQ(rank_unregister(&r[0], m[0].reg.key, NULL), 0);
+	CHECK_EQ(rank_unregister(&r[1], m[1].reg.key, NULL), 0);
+}
+
+TEST(M7_huge_pages_in_the_network)
+{
+	uint32_t rounds = test_short() ? 6 : 24;
+
+	begin(false, 10000);
+	copies_between_huge_pages(rounds);
+	widen(9000);
+	copies_between_huge_pages(rounds);
+	widen(60000);
+	copies_between_huge_pages(rounds);
+	sound();
+}
+
 /* ---- N18 ---- */
 
 /* What a node sends, or gets, is matched: all UDP. */

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+/*
+ * O9: long copies within a node: the caller does some of them himself, a worker
+ * the rest, whoever interrupts, waits, or leaves meanwhile.
+ */
+#include "isolated.h"
+
+#include <pthread.h>
+#include <sys/time.h>
+
+#include "rank.h"
+
+#define MB	(1UL << 20)
+
+static struct rank r[2];
+static struct memory from, to;
+
+static void begin(size_t size)
+{
+	rank_open_local(r, 2);
+	memory_open(&r[0], &from, size);
+	memory_open(&r[1], &to, size);
+	fill(from.addr, size, 1);
+}
+
+static uint64_t start(size_t offset, size_t size, uint64_t order)
+{
+	return rank_copy(&r[0], memory_ga(&to, offset), memory_ga(&from, offset), size, order);
+}
+
+/* Nobody else looks at the ring, so it is the doorbell. */
+TEST(O9_done_when_the_doorbell_returns)
+{
+	int i;
+
+	begin(MB);
+	for (i = 0; i < 10; i++) {
+		bool asleep = r[0].cq->flags & ACP_CQ_NEED_WAKEUP;
+		uint64_t ticket;
+
+		fill(from.addr, MB, (uint64_t)i);
+		ticket = start(0, MB, 0);
+		if (asleep)
+			CHECK(rank_completed(&r[0]) >= ticket);
+		CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+		CHECK(filled(to.addr, MB, (uint64_t)i));
+		sleep_ms(5);
+	}
+}
+
+/* More than one call does; and what comes behind it in order. */
+TEST(O9_longer_than_a_call_does)
+{
+	uint64_t ticket, behind;
+
+	begin(8 * MB);
+	ticket = start(0, 8 * MB, 0);
+	*(uint64_t *)r[0].heap = ~0ULL;
+	behind = rank_copy(&r[0], heap_ga(&r[0], 0), memory_ga(&to, 8 * MB - 8), 8, ticket);
+	CHECK_EQ(rank_wait(&r[0], behind, 60000 * MS), ACP_ST_OK);
+	CHECK(filled(to.addr, 8 * MB, 1));
+	CHECK(!memcmp(r[0].heap, from.addr + 8 * MB - 8, 8));
+}
+
+/* A look that does not want to wait is over soon, and the copy goes on. */
+TEST(O9_no_time_to_wait)
+{
+	uint64_t ticket, looks = 0;
+	int status;
+
+	begin(8 * MB);
+	ticket = start(0, 8 * MB, 0);
+	while ((status = rank_wait(&r[0], ticket, 0)) < 0 && ++looks < 100000)
+		;
+	CHECK_EQ(status, ACP_ST_OK);
+	CHECK(filled(to.addr, 8 * MB, 1));
+}
+
+TEST(O9_many_at_once)
+{
+	uint64_t last = 0;
+	size_t i;
+
+	begin(8 * MB);
+	for (i = 0; i < 40; i++)
+		last = start(i * 200000, 200000, i % 3 ? 0 : last);
+	CHECK_EQ(rank_wait(&r[0], last, 60000 * MS), ACP_ST_OK);
+	CHECK(!memcmp(to.addr, from.addr, 8000000));
+}
+
+/* A bad end is found before the first byte moves; a bad one does not stop others. */
+TEST(O9_out_of_range)
+{
+	uint64_t bad, good;
+
+	begin(2 * MB);
+	bad = start(MB, MB + 1, 0);
+	good = start(0, MB, 0);
+	CHECK_EQ(rank_wait(&r[0], good, 10000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_wait(&r[0], bad, 10000 * MS), ACP_ST_RANGE);
+	CHECK(!memcmp(to.addr, from.addr, MB));
+	CHECK_EQ(to.addr[MB] | to.addr[2 * MB - 1], 0);
+}
+
+static void nothing(int number)
+{
+	(void)number;
+}
+
+/* Signals all the time: whoever is in a call leaves it, and the copies come to their ends. */
+TEST(O9_interrupted)
+{
+	struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+	struct sigaction action = { .sa_handler = nothing };
+	int i;
+
+	begin(4 * MB);
+	CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	for (i = 0; i < (test_short() ? 5 : 20); i++) {
+		uint64_t ticket;
+
+		fill(from.addr, 4 * MB, (uint64_t)i);
+		ticket = start(0, 4 * MB, 0);
+		while (rank_completed(&r[0]) < ticket)
+			rank_wait(&r[0], ticket, MS);
+		CHECK_EQ(rank_wait(&r[0], ticket, MS), ACP_ST_OK);
+		CHECK(filled(to.addr, 4 * MB, (uint64_t)i));
+	}
+}
+
+static bool stop;
+
+static void *copy_on(void *arg)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		CHECK_EQ(rank_wait(&r[0], start(0, 8 * MB, 0), 60000 * MS), ACP_ST_OK);
+	return arg;
+}
+
+/* While one rank copies without end another's short commands do not have to wait for that. */
+TEST(O9_others_go_on)
+{
+	pthread_t thread;
+	uint64_t begun;
+	int i;
+
+	begin(8 * MB);
+	CHECK_EQ(pthread_create(&thread, NULL, copy_on, NULL), 0);
+	begun = now_ns();
+	for (i = 0; i < 200; i++)
+		CHECK_EQ(rank_do_copy(&r[1], heap_ga(&r[1], 0), heap_ga(&r[1], 64), 8), ACP_ST_OK);
+	printf("# a short one took %llu us\n", (unsigned long long)(now_ns() - begun) / 200000);
+	CHECK(now_ns() - begun < 20000 * MS);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
+/* Who leaves does not wait for the copy, and nothing of it stays. */
+TEST(O9_left_meanwhile)
+{
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		begin(8 * MB);
+		start(0, 8 * MB, 0);
+		start(0, 4 * MB, 0);
+		if (i % 2)
+			CHECK_EQ(rank_unregister(&r[1], to.reg.key, NULL), 0);
+		rank_close(&r[i & 1]);
+		munmap(from.addr, from.size);
+		munmap(to.addr, to.size);
+		rank_close(&r[!(i & 1)]);
+	}
+}
