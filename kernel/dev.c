@@ -282,14 +282,14 @@ static void ring(struct acp_context *ctx)
 		cond_resched();
 	} while (more && !signal_pending(current));
 	if (more)
-		acp_poller_kick(ctx->job->node);
+		acp_poller_more(ctx);
 }
 
 static int ioctl_doorbell(struct acp_context *ctx, void __user *arg)
 {
 	acp_stat_inc(ctx->job->node, doorbells);
 	ring(ctx);
-	acp_poller_bell(ctx->job->node);
+	acp_poller_bell(ctx);
 	return 0;
 }
 

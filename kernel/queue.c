@@ -414,8 +414,8 @@ static bool can_go_on(struct acp_context *ctx, u64 completed, u32 waited)
 
 bool acp_queue_drain(struct acp_context *ctx, int budget)
 {
+	u64 completed, first = READ_ONCE(ctx->taken);
 	struct acp_batch batch = {};
-	u64 completed;
 	u32 waited;
 	int asked;
 
@@ -435,6 +435,8 @@ bool acp_queue_drain(struct acp_context *ctx, int budget)
 				;
 		} while (budget > 0 && can_go_on(ctx, completed, waited));
 		acp_batch_flush(&batch);
+		if (ctx->taken - first > READ_ONCE(ctx->hold.most))
+			WRITE_ONCE(ctx->hold.most, ctx->taken - first);
 	} while (budget > 0 && atomic_sub_return(asked, &ctx->drain));
 	if (budget > 0)
 		return false;

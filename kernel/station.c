@@ -899,7 +899,7 @@ void acp_station_idle(struct acp_job *job)
 	/* BH is off: no context goes meanwhile (RCU). */
 	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
 		if (acp_queue_ready(ctx) && acp_queue_drain(ctx, ACP_DRAIN_SOFTIRQ))
-			acp_poller_kick(job->node);
+			acp_poller_more(ctx);
 }
 
 int acp_station_init(void)

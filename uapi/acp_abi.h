@@ -53,6 +53,9 @@
  *  user:   after (A) a full fence, then read flags: if ACP_CQ_NEED_WAKEUP
  *	    is set, nobody looks at the ring until ACP_IOC_DOORBELL.  The
  *	    kernel sets the flag, a full fence, then reads tail once more.
+ *	    While it is clear the kernel looks by itself, all the time or (one
+ *	    processor) by a timer: then a command may start some ten us later,
+ *	    unless ACP_IOC_WAIT asks for a look.
  */
 struct acp_sq {
 	__u64 tail;
