@@ -166,23 +166,27 @@ TEST(puts_without_a_doorbell_arrive_under_loss)
 	on_one_processor(unrung_puts_under_loss);
 }
 
-/* Few bells for many commands: that is what it is for. */
+/*
+ * Few bells for many commands: that is what it is for.  A slow machine may stop
+ * in the midst of a hold for longer than that lasts, so there are several tries.
+ */
 static void few_bells(void)
 {
-	long long before, commands;
+	long long before, bells = 200;
 	uint64_t ticket = 0;
-	unsigned int i;
+	unsigned int i, tries;
 
 	begin(&usual);
-	begin_hold(&r[0]);
-	before = nodes_counter(&n, 0, "doorbells");
-	commands = nodes_counter(&n, 0, "commands");
-	for (i = 0; i < 20000; i++)
-		ticket = rank_copy(&r[0], heap_ga(&r[1], 128), heap_ga(&r[0], 8), 8, 0);
-	ends_by_itself(&r[0], ticket);
-	CHECK_EQ(nodes_counter(&n, 0, "commands") - commands, 20000);
-	printf("# %lld doorbells\n", nodes_counter(&n, 0, "doorbells") - before);
-	CHECK(nodes_counter(&n, 0, "doorbells") - before < 5000);
+	for (tries = 0; tries < 50 && bells >= 20; tries++) {
+		begin_hold(&r[0]);
+		before = nodes_counter(&n, 0, "doorbells");
+		for (i = 0; i < 200; i++)
+			ticket = rank_copy(&r[0], heap_ga(&r[1], 128), heap_ga(&r[0], 8), 8, 0);
+		ends_by_itself(&r[0], ticket);
+		bells = nodes_counter(&n, 0, "doorbells") - before;
+	}
+	printf("# %lld doorbells for 200 puts, in try %u\n", bells, tries);
+	CHECK(bells < 20);
 }
 
 TEST(many_puts_need_few_doorbells)
