@@ -11,6 +11,7 @@
 #ifndef ACP_CONTEXT_H
 #define ACP_CONTEXT_H
 
+#include <linux/hrtimer.h>
 #include <linux/kref.h>
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
@@ -47,6 +48,16 @@ struct acp_cmd {
 	u8 expected;		/* ACP_EXPECT_: who owes an answer; under the queue lock */
 };
 
+/* See poller.c: while its timer runs, the ring is looked at without a doorbell. */
+struct acp_hold {
+	struct hrtimer timer;
+	u32 bells, wanted;	/* doorbells so far, and until the next hold */
+	u64 first_bell;		/* ns, of these */
+	u64 most;		/* commands taken in one drain, since the timer's last look */
+	u8 vain;		/* looks in a row that found little */
+	bool was_worth;		/* one found several commands */
+};
+
 struct acp_context {
 	struct acp_job *job;
 	u32 rank;
@@ -81,6 +92,7 @@ struct acp_context {
 	atomic_t helpers;	/* calls under way that will look there */
 	wait_queue_head_t wait;
 	u64 armed;		/* ticket poll() waits for; ~0: none */
+	struct acp_hold hold;
 	u64 polled;		/* tickets taken plus completed, at the poller's last look */
 
 	struct mutex reg_lock;	/* registrations */

@@ -291,14 +291,14 @@ static void ring(struct acp_context *ctx)
 	} while (more && !signal_pending(current));
 	acp_copies_leave(ctx);
 	if (more)
-		acp_poller_kick(ctx->job->node);
+		acp_poller_more(ctx);
 }
 
 static void doorbell(struct acp_context *ctx)
 {
 	acp_stat_inc(ctx->job->node, doorbells);
 	ring(ctx);
-	acp_poller_bell(ctx->job->node);
+	acp_poller_bell(ctx);
 }
 
 static int ioctl_doorbell(struct acp_context *ctx, void __user *arg)

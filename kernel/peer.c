@@ -124,6 +124,45 @@ static void put_copy(struct sk_buff *skb, const struct acp_msg *m, struct acp_re
 		memset(p + head + m->length, 0, size - head - m->length);
 }
 
+static bool is_word(const struct acp_out *o)
+{
+	return o->inline_data && o->m.size == sizeof(u64) && o->m.type == ACP_MSG_DATA &&
+	       !o->m.op && !o->m.flags && !o->m.depends && !o->fence && !o->failed;
+}
+
+/* Can it be told in one message of WORDS together with the one before it in a frame? */
+static bool joins(const struct acp_out *o, const struct acp_out *former)
+{
+	return o->m.ticket == former->m.ticket + 1 && o->m.origin == former->m.origin &&
+	       is_word(o) && is_word(former);
+}
+
+/* The next item of a frame, or NULL. */
+static struct acp_item *next_item(const struct acp_sent *s, struct acp_item *item)
+{
+	return list_is_last(&item->link, &s->items) ? NULL : list_next_entry(item, link);
+}
+
+/* Append this item and all that are joined to it.  Returns what is behind them. */
+static struct acp_item *put_words(struct sk_buff *skb, const struct acp_sent *s,
+				  struct acp_item *item)
+{
+	struct acp_msg_hdr *h = __skb_put(skb, sizeof(*h));
+	struct acp_msg m = { .type = ACP_MSG_WORDS, .origin = item->out.m.origin,
+			     .ticket = item->out.m.ticket };
+
+	do {
+		struct acp_msg_word *w = __skb_put(skb, sizeof(*w));
+
+		w->dst = cpu_to_be64(item->out.m.dst);
+		memcpy(w->data, &item->out.m.a, sizeof(w->data));
+		m.length += sizeof(*w);
+		item = next_item(s, item);
+	} while (item && item->joined);
+	acp_msg_encode(h, &m);
+	return item;
+}
+
 /* Bytes that the checksum of a long payload takes. */
 static u32 crc_size(const struct acp_peer *peer)
 {
@@ -197,6 +236,17 @@ static u32 short_size(const struct acp_item *item)
 	return sizeof(struct acp_msg_data) + ((out->m.size + 7) & ~7u);
 }
 
+/* ... and all that are in a frame? */
+static u32 items_size(const struct acp_sent *s)
+{
+	const struct acp_item *item;
+	u32 size = 0;
+
+	list_for_each_entry(item, &s->items, link)
+		size += item->joined ? sizeof(struct acp_msg_word) : short_size(item);
+	return size;
+}
+
 /* The next message of an item, which is too late if what it waits for has failed. */
 static u32 cut_message(struct acp_item *item, u32 payload)
 {
@@ -209,7 +259,7 @@ static u32 cut_message(struct acp_item *item, u32 payload)
 /* Cut the next frame off a list of items: one piece, a short message alone, or many. */
 static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *s)
 {
-	struct acp_item *item = list_first_entry(from, struct acp_item, link);
+	struct acp_item *item = list_first_entry(from, struct acp_item, link), *former;
 	u32 room = peer->mtu - sizeof(struct acp_frame_hdr), size = short_size(item), n = 0;
 
 	if (!size || list_is_singular(from)) {
@@ -224,14 +274,17 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 	}
 	s->piece = NULL;
 	INIT_LIST_HEAD(&s->items);
+	item->joined = false;
 	do {
 		cut_message(item, ACP_FRAME_SHORT);
 		list_move_tail(&item->link, &s->items);
 		room -= size;
 		if (list_empty(from) || ++n == ACP_FRAME_MSGS)
 			break;
+		former = item;
 		item = list_first_entry(from, struct acp_item, link);
-		size = short_size(item);
+		item->joined = joins(&item->out, &former->out);
+		size = item->joined ? sizeof(struct acp_msg_word) : short_size(item);
 	} while (size && size <= room && !item->out.fence);
 }
 
@@ -268,11 +321,25 @@ static u32 piece_linear(const struct acp_peer *peer, u32 length)
 	return head + (acp_job_sealed(peer->job) ? (length + 7) & ~7u : crc_size(peer));
 }
 
+static void put_items(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
+		      const struct acp_sent *s)
+{
+	struct acp_item *item = list_first_entry(&s->items, struct acp_item, link), *next;
+
+	for (; item; item = next) {
+		next = next_item(s, item);
+		if (next && next->joined)
+			next = put_words(skb, s, item);
+		else
+			put_piece(peer, skb, f, item, 0, item->out.m.type == ACP_MSG_DATA ?
+				  item->out.m.size : 0);
+	}
+}
+
 /* The frame of a slot, first or again. */
 static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 {
 	struct acp_frame f = { .type = ACP_FRAME_DATA, .seq = seq };
-	struct acp_item *item;
 	struct sk_buff *skb;
 	u32 linear = sizeof(struct acp_frame_hdr);
 
@@ -281,17 +348,14 @@ static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 	if (s->piece)
 		linear += piece_linear(peer, s->length);
 	else
-		list_for_each_entry(item, &s->items, link)
-			linear += short_size(item);
+		linear += items_size(s);
 	skb = acp_udp_frame_new(peer, linear);
 	if (!skb)
 		return NULL;
 	if (s->piece)
 		put_piece(peer, skb, &f, s->piece, s->offset, s->length);
 	else
-		list_for_each_entry(item, &s->items, link)
-			put_piece(peer, skb, &f, item, 0, item->out.m.type == ACP_MSG_DATA ?
-				  item->out.m.size : 0);
+		put_items(peer, skb, &f, s);
 	acp_flow_fill(&peer->flow, &f);
 	acp_udp_frame_finish(peer, skb, &f);
 	return skb;
@@ -553,16 +617,13 @@ static void give_back(struct acp_peer *peer)
 static u32 frame_size(const struct acp_peer *peer, const struct acp_sent *s)
 {
 	u32 size = sizeof(struct acp_frame_hdr);
-	const struct acp_item *item;
 
 	if (s->piece && s->piece->out.failed)
 		return size + sizeof(struct acp_msg_data);
 	if (s->piece)
 		return size + sizeof(struct acp_msg_data) + crc_size(peer) +
 		       round_up(s->length, 8);
-	list_for_each_entry(item, &s->items, link)
-		size += short_size(item);
-	return size;
+	return size + items_size(s);
 }
 
 static void ask(struct acp_peer *peer, struct sk_buff_head *out)

@@ -13,6 +13,21 @@ static unsigned int poll_us = 500;
 module_param(poll_us, uint, 0644);
 MODULE_PARM_DESC(poll_us, "microseconds the poller goes on looking at idle rings; 0: no poller");
 
+/*
+ * The hold of a context, in place of the poller where there is one processor:
+ * while it lasts nobody needs to ring, for a timer looks at the ring.  Commands
+ * that are issued meanwhile share frames, passes and acknowledgements.
+ */
+#define HOLD_BELLS_MOST	16384
+#define HOLD_LEAST	4	/* commands in one drain that make it worth while */
+#define HOLD_VAIN	2	/* looks in a row without: the end */
+#define HOLD_US_MOST	1000
+#define HOLD_BUDGET	128	/* entries of a look: softirq */
+
+static unsigned int hold_us = 40;
+module_param(hold_us, uint, 0644);
+MODULE_PARM_DESC(hold_us, "microseconds that a busy ring may wait for a look, on one processor; 0: none");
+
 /* Was something taken or completed since the last look, by whomever? */
 static bool moved(struct acp_context *ctx)
 {
@@ -80,14 +95,14 @@ static int poller_thread(void *data)
 			look_while_busy(node);
 		} while (!need_wakeup(node, true) && !kthread_should_stop());
 		WRITE_ONCE(p->asleep, true);
-		smp_mb();	/* pairs with acp_poller_kick(): a kick from here on is seen */
+		smp_mb();	/* pairs with kick(): a kick from here on is seen */
 		if (look(node))
 			WRITE_ONCE(p->asleep, false);
 	}
 	return 0;
 }
 
-void acp_poller_kick(struct acp_node *node)
+static void kick(struct acp_node *node)
 {
 	smp_mb();	/* what is to be looked at, before the look at "asleep" */
 	if (READ_ONCE(node->poller.asleep)) {
@@ -97,24 +112,114 @@ void acp_poller_kick(struct acp_node *node)
 	}
 }
 
-void acp_poller_bell(struct acp_node *node)
+/* ---- holds ---- */
+
+/* Look again in a while; until then the flag is cleared, or about to be set. */
+static void hold_on(struct acp_context *ctx, u64 more_ns)
 {
-	struct acp_poller *p = &node->poller;
+	u64 ns = min_t(u64, READ_ONCE(hold_us), HOLD_US_MOST) * NSEC_PER_USEC;
+
+	WRITE_ONCE(ctx->hold.most, 0);
+	hrtimer_start(&ctx->hold.timer, ns_to_ktime(ns + more_ns), HRTIMER_MODE_REL_SOFT);
+}
+
+static void hold_begin(struct acp_context *ctx)
+{
+	ctx->hold.was_worth = false;
+	ctx->hold.vain = 0;
+	/* Another thread that sees no need to ring is looked after at once. */
+	preempt_disable();
+	acp_queue_need_wakeup(ctx, false);
+	hold_on(ctx, 0);
+	preempt_enable();
+}
+
+void acp_poller_more(struct acp_context *ctx)
+{
+	if (num_online_cpus() == 1 && READ_ONCE(hold_us))
+		hold_begin(ctx);
+	else
+		kick(ctx->job->node);
+}
+
+/*
+ * No more looks: doorbells, please.  What was submitted before its owner saw
+ * that is there to be taken now, as when the poller falls asleep.
+ */
+static void hold_off(struct acp_context *ctx)
+{
+	struct acp_hold *h = &ctx->hold;
+
+	h->wanted = h->was_worth ? BELLS_TO_WAKE : min(2 * h->wanted, HOLD_BELLS_MOST);
+	if (!acp_queue_need_wakeup(ctx, true) && acp_queue_drain(ctx, HOLD_BUDGET))
+		acp_poller_more(ctx);
+}
+
+/*
+ * The timer's look, in softirq, of which it takes half of the time at most.
+ * One in vain is not the end: the pass that the look before led to may have
+ * taken so long that the owner has not run since.
+ */
+static enum hrtimer_restart hold_look(struct hrtimer *timer)
+{
+	struct acp_context *ctx = container_of(timer, struct acp_context, hold.timer);
+	struct acp_hold *h = &ctx->hold;
+	u64 begin = acp_now();
+	bool more = acp_queue_ready(ctx) && acp_queue_drain(ctx, HOLD_BUDGET);
+
+	if (more || READ_ONCE(h->most) >= HOLD_LEAST) {
+		h->was_worth = true;
+		h->vain = 0;
+	} else {
+		h->vain++;
+	}
+	if (h->vain < HOLD_VAIN && READ_ONCE(hold_us) && !READ_ONCE(ctx->closed))
+		hold_on(ctx, acp_now() - begin);
+	else
+		hold_off(ctx);
+	return HRTIMER_NORESTART;
+}
+
+/* Doorbells come fast.  If little comes between two looks, it takes longer until the next try. */
+static void hold_bell(struct acp_context *ctx)
+{
+	struct acp_hold *h = &ctx->hold;
 	u64 now;
 
-	if (!READ_ONCE(poll_us) || num_online_cpus() == 1 || !READ_ONCE(p->asleep))
+	if (!READ_ONCE(hold_us) || ++h->bells < h->wanted)
+		return;
+	now = acp_now();
+	if (now - h->first_bell < h->bells * (BELL_INTERVAL / BELLS_TO_WAKE))
+		hold_begin(ctx);
+	h->first_bell = now;
+	h->bells = 0;
+}
+
+void acp_poller_bell(struct acp_context *ctx)
+{
+	struct acp_poller *p = &ctx->job->node->poller;
+	u64 now;
+
+	if (num_online_cpus() == 1) {
+		hold_bell(ctx);
+		return;
+	}
+	if (!READ_ONCE(poll_us) || !READ_ONCE(p->asleep))
 		return;
 	if (++p->bells < BELLS_TO_WAKE)
 		return;
 	now = acp_now();
 	if (now - p->first_bell < BELL_INTERVAL)
-		acp_poller_kick(node);
+		kick(ctx->job->node);
 	p->first_bell = now;
 	p->bells = 0;
 }
 
 void acp_poller_add(struct acp_node *node, struct acp_context *ctx)
 {
+	hrtimer_init(&ctx->hold.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	ctx->hold.timer.function = hold_look;
+	ctx->hold.wanted = BELLS_TO_WAKE;
 	spin_lock_bh(&node->poll_lock);
 	list_add_tail_rcu(&ctx->poll_link, &node->poll_list);
 	list_add_tail_rcu(&ctx->job_link, &ctx->job->contexts);
@@ -131,6 +236,8 @@ void acp_poller_remove(struct acp_node *node, struct acp_context *ctx)
 	ctx->job->gone.failed += READ_ONCE(ctx->failed);
 	spin_unlock_bh(&node->poll_lock);
 	synchronize_rcu();
+	/* Not before: who still saw the context may have begun a hold. */
+	hrtimer_cancel(&ctx->hold.timer);
 }
 
 void acp_poller_init(struct acp_node *node)

@@ -20,10 +20,10 @@ int acp_poller_start(struct acp_node *node);
 void acp_poller_add(struct acp_node *node, struct acp_context *ctx);
 void acp_poller_remove(struct acp_node *node, struct acp_context *ctx);
 
-/* A doorbell rang: are they so frequent that the thread should look? */
-void acp_poller_bell(struct acp_node *node);
+/* A doorbell rang: are they so frequent that the thread, or a timer, should look?  BH on. */
+void acp_poller_bell(struct acp_context *ctx);
 
 /* There is more in a ring than softirq may do.  Any context. */
-void acp_poller_kick(struct acp_node *node);
+void acp_poller_more(struct acp_context *ctx);
 
 #endif /* ACP_POLLER_H */

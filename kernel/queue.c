@@ -124,8 +124,8 @@ static bool is_started(const struct acp_cmd *cmd)
 bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 {
 	struct acp_cmd *cmd = acp_context_cmd(ctx, ticket);
-	struct acp_step step;
-	u32 life[2];
+	struct acp_step step acp_uncleared;
+	u32 life[2] acp_uncleared;
 	u8 expected;
 
 	spin_lock(&ctx->lock);
@@ -133,10 +133,12 @@ bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 		spin_unlock(&ctx->lock);
 		return false;
 	}
-	step = cmd->step;
-	memcpy(life, cmd->life, sizeof(life));
 	expected = cmd->expected;
-	cmd->expected = 0;
+	if (expected) {
+		step = cmd->step;
+		memcpy(life, cmd->life, sizeof(life));
+		cmd->expected = 0;
+	}
 	cmd->status = status;
 	if (status && ctx->last_failed < ticket)
 		WRITE_ONCE(ctx->last_failed, ticket);
@@ -414,8 +416,8 @@ static bool can_go_on(struct acp_context *ctx, u64 completed, u32 waited)
 
 bool acp_queue_drain(struct acp_context *ctx, int budget)
 {
+	u64 completed, first = READ_ONCE(ctx->taken);
 	struct acp_batch batch = {};
-	u64 completed;
 	u32 waited;
 	int asked;
 
@@ -435,6 +437,8 @@ bool acp_queue_drain(struct acp_context *ctx, int budget)
 				;
 		} while (budget > 0 && can_go_on(ctx, completed, waited));
 		acp_batch_flush(&batch);
+		if (ctx->taken - first > READ_ONCE(ctx->hold.most))
+			WRITE_ONCE(ctx->hold.most, ctx->taken - first);
 	} while (budget > 0 && atomic_sub_return(asked, &ctx->drain));
 	if (budget > 0)
 		return false;

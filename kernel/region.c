@@ -21,7 +21,7 @@ static struct acp_region *find(struct acp_context *ctx, u32 stag)
 	return r && r->stag == stag ? r : xa_load(&ctx->regions, stag);
 }
 
-static u8 check(const struct acp_region *r, u64 offset, u64 size, bool own, u32 need)
+u8 acp_region_check(const struct acp_region *r, u64 offset, u64 size, bool own, u32 need)
 {
 	if (READ_ONCE(r->revoked))
 		return ACP_ST_STAG;
@@ -54,7 +54,7 @@ struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 ran
 	rcu_read_unlock();
 	if (!r)
 		return NULL;
-	*status = check(r, acp_ga_offset(&job->ga, ga), size, owner == rank, need);
+	*status = acp_region_check(r, acp_ga_offset(&job->ga, ga), size, owner == rank, need);
 	if (*status == ACP_ST_OK)
 		return r;
 	acp_region_put(r);
@@ -141,6 +141,36 @@ static void move(void *to, const void *from, size_t size)
 	}
 	if (size)
 		memmove(to, from, size);
+}
+
+/* What these do most, in fewer steps: an aligned word is in one page, and not half written. */
+u64 acp_region_read_word(struct acp_region *r, u64 offset)
+{
+	size_t size = sizeof(u64);
+	u64 word, *p;
+
+	if (likely(IS_ALIGNED(offset, sizeof(word)))) {
+		p = map(r, offset, &size);
+		word = READ_ONCE(*p);
+		unmap(r, p);
+	} else {
+		acp_region_read(r, offset, &word, sizeof(word));
+	}
+	return word;
+}
+
+void acp_region_write_word(struct acp_region *r, u64 offset, u64 word)
+{
+	size_t size = sizeof(u64);
+	u64 *p;
+
+	if (likely(IS_ALIGNED(offset, sizeof(word)))) {
+		p = map(r, offset, &size);
+		WRITE_ONCE(*p, word);
+		unmap(r, p);
+	} else {
+		acp_region_write(r, offset, &word, sizeof(word));
+	}
 }
 
 void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,

@@ -77,6 +77,9 @@ void acp_region_release(struct acp_region *r);
 struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
 				  u8 *status);
 
+/* May it do that, too?  Of a region that acp_region_get() gave it for the same owner. */
+u8 acp_region_check(const struct acp_region *r, u64 offset, u64 size, bool own, u32 need);
+
 static inline void acp_region_put(struct acp_region *r)
 {
 	if (refcount_dec_and_test(&r->users))
@@ -86,6 +89,8 @@ static inline void acp_region_put(struct acp_region *r)
 /* With a reference, within bounds, any context: */
 void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size);
 void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t size);
+u64 acp_region_read_word(struct acp_region *r, u64 offset);
+void acp_region_write_word(struct acp_region *r, u64 offset, u64 word);
 void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,
 		     u64 from_offset, size_t size);
 int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,

@@ -39,15 +39,28 @@ struct stock {
 
 static DEFINE_PER_CPU(struct stock, stock);
 
-/* BH off, as is item_free(). */
+/* Have that many.  They are there until BH is on again, but for those that item_new() takes. */
+static bool stock_up(u32 count)
+{
+	struct stock *s = this_cpu_ptr(&stock);
+
+	while (s->count < count) {
+		struct acp_item *item = kmem_cache_alloc(items, GFP_ATOMIC | __GFP_NOWARN);
+
+		if (!item)
+			return false;
+		chain_add(&s->first, item);
+		s->count++;
+	}
+	return true;
+}
+
+/* One of those.  BH off, as for all of these. */
 static struct acp_item *item_new(void)
 {
 	struct stock *s = this_cpu_ptr(&stock);
-	struct acp_item *item;
+	struct acp_item *item = chain_take(&s->first);
 
-	if (!s->count)
-		return kmem_cache_zalloc(items, GFP_ATOMIC | __GFP_NOWARN);
-	item = chain_take(&s->first);
 	s->count--;
 	*item = (struct acp_item){};
 	return item;
@@ -81,9 +94,33 @@ static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp
 
 void acp_batch_flush(struct acp_batch *batch)
 {
+	if (batch->source)
+		acp_region_put(batch->source);
+	batch->source = NULL;
 	if (batch->peer)
 		acp_peer_flush(batch->peer);
 	batch->peer = NULL;
+}
+
+/*
+ * The region of 8 bytes at ga, kept in *kept (NULL: none yet) for the next one:
+ * a row of words is mostly in one region.  NULL and *status, as acp_region_get().
+ */
+static struct acp_region *region_of_word(struct acp_job *job, u64 ga, u32 rank, u32 need,
+					 struct acp_region **kept, u64 *kept_ga, u8 *status)
+{
+	u64 offset = acp_ga_offset(&job->ga, ga);
+
+	if (*kept && ga - offset == *kept_ga) {
+		*status = acp_region_check(*kept, offset, sizeof(u64),
+					   acp_ga_rank(&job->ga, ga) == rank, need);
+		return *status ? NULL : *kept;
+	}
+	if (*kept)
+		acp_region_put(*kept);
+	*kept = acp_region_get(job, ga, sizeof(u64), rank, need, status);
+	*kept_ga = ga - offset;
+	return *kept;
 }
 
 /* ---- commands with both ends here ---- */
@@ -146,18 +183,25 @@ static void start_local(struct acp_context *ctx, struct acp_cmd *cmd)
 }
 
 /* Turn a command whose source is here into the DATA that goes to its destination. */
-static u8 make_data(struct acp_job *job, struct acp_out *out)
+static u8 make_data(struct acp_job *job, struct acp_out *out, struct acp_batch *batch)
 {
 	struct acp_msg *m = &out->m;
 	struct acp_region *r;
 	u64 old = 0;
 	u8 status;
 
-	if (m->op == ACP_OP_COPY) {
+	if (m->op == ACP_OP_COPY && m->size == sizeof(m->a)) {
+		r = region_of_word(job, m->src, m->origin, ACP_ACCESS_READ, &batch->source,
+				   &batch->source_ga, &status);
+		if (!r)
+			return status;
+		m->a = acp_region_read_word(r, acp_ga_offset(&job->ga, m->src));
+		out->inline_data = true;
+	} else if (m->op == ACP_OP_COPY) {
 		r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
 		if (!r)
 			return status;
-		if (m->size <= sizeof(m->a)) {
+		if (m->size < sizeof(m->a)) {
 			acp_region_read(r, acp_ga_offset(&job->ga, m->src), &m->a, m->size);
 			out->inline_data = true;
 		}
@@ -239,12 +283,13 @@ static u8 expect_result(struct acp_context *ctx, struct acp_cmd *cmd)
 	return cmd->life[ACP_EXPECT_RESULT - 1] == life ? status : ACP_ST_PEER;
 }
 
-static u8 prepare_remote(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer)
+static u8 prepare_remote(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_peer *peer,
+			 struct acp_batch *batch)
 {
 	if (!peer)
 		return no_peer(ctx->job);
 	if (cmd->step.plan == ACP_PLAN_SEND)
-		return make_data(ctx->job, &cmd->item.out);
+		return make_data(ctx->job, &cmd->item.out, batch);
 	cmd->item.out.m.type = ACP_MSG_CMD;
 	return expect_result(ctx, cmd);
 }
@@ -267,8 +312,10 @@ void acp_station_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_
 		start_local(ctx, cmd);
 		return;
 	}
-	peer = acp_peer_get(ctx->job, cmd->step.node, cmd->step.color);
-	status = prepare_remote(ctx, cmd, peer);
+	peer = batch->peer;
+	if (!peer || peer->node != cmd->step.node || peer->color != cmd->step.color)
+		peer = acp_peer_get(ctx->job, cmd->step.node, cmd->step.color);
+	status = prepare_remote(ctx, cmd, peer, batch);
 	if (status) {
 		acp_queue_complete(ctx, cmd->item.out.m.ticket, status);
 		return;
@@ -312,7 +359,7 @@ struct frame {
 	u32 epoch;
 	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_arrival *arrival;	/* made when first needed */
-	struct list_head *spare;	/* items reserved for its messages */
+	u32 spare;			/* items of the stock that its messages may take */
 	u32 count;			/* messages */
 	u32 gap;			/* bytes between a DATA message and its payload */
 	bool lone_put;
@@ -379,19 +426,16 @@ static bool reserve(struct frame *f, int needs)
 	/* A lone message that fails has no effect: if there is no memory then, it comes again. */
 	if (needs && f->count > 1 && !need_arrival(f))
 		return false;
-	while (needs--) {
-		struct acp_item *item = item_new();
-
-		if (!item)
-			return false;
-		chain_add(&f->spare, item);
-	}
+	if (!stock_up(needs))
+		return false;
+	f->spare = needs;
 	return true;
 }
 
 static struct acp_item *take_spare(struct frame *f)
 {
-	return chain_take(&f->spare);
+	f->spare--;
+	return item_new();
 }
 
 /* The frame stays unacknowledged until this item was delivered or came to an end. */
@@ -468,16 +512,12 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_b
 	return status;
 }
 
-/* The last piece: the command's end is decided here. */
-static void end_data(struct frame *f, const struct acp_msg *m, u8 status)
+/* All of a command's data has come, or will not come: its end. */
+static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8 status)
 {
 	struct acp_job *job = f->job;
-	u32 origin = acp_job_node_of(job, m->origin);
-	u8 earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
 	struct acp_peer *to;
 
-	if (earlier)
-		status = earlier;
 	if (origin == job->me) {
 		complete_own(job, m->origin, m->ticket, status);
 	} else if (origin == f->peer->node) {
@@ -492,15 +532,42 @@ static void end_data(struct frame *f, const struct acp_msg *m, u8 status)
 
 static bool take_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
 {
-	u8 status = apply_data(f, m, skb, at);
+	u8 status = apply_data(f, m, skb, at), earlier;
 
 	if (m->flags & ACP_MSG_LAST) {
-		end_data(f, m, status);
+		earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
+		end_command(f, m, acp_job_node_of(f->job, m->origin), earlier ?: status);
 		return !f->refused;
 	}
 	if (status)
 		return acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
 	return true;
+}
+
+/* Words by many commands.  No piece was before them, and they depend on nothing. */
+static void take_words(struct frame *f, struct acp_msg *m, const struct acp_msg_word *w)
+{
+	u32 count = acp_msg_count(m), origin = acp_job_node_of(f->job, m->origin);
+	const struct acp_ga_layout *l = &f->job->ga;
+	struct acp_region *kept = NULL, *r;
+	u64 kept_ga = 0, word;
+	u8 status;
+
+	for (; count--; w++, m->ticket++) {
+		m->dst = be64_to_cpu(w->dst);
+		status = ACP_ST_GA;
+		r = NULL;
+		if (acp_ga_valid(l, m->dst))
+			r = region_of_word(f->job, m->dst, m->origin, ACP_ACCESS_WRITE, &kept,
+					   &kept_ga, &status);
+		if (r) {
+			memcpy(&word, w->data, sizeof(word));
+			acp_region_write_word(r, acp_ga_offset(l, m->dst), word);
+		}
+		end_command(f, m, origin, status);
+	}
+	if (kept)
+		acp_region_put(kept);
 }
 
 static u8 check_cmd(struct frame *f, const struct acp_msg *m)
@@ -568,9 +635,10 @@ static void take_cmd(struct frame *f, const struct acp_msg *m)
 		item->out.m.depends = 0;
 		item->out.m.upto = 0;
 	}
-	status = make_data(job, &item->out);
+	status = make_data(job, &item->out, &f->batch);
 	if (status) {
-		chain_add(&f->spare, item);
+		item_free(item);
+		f->spare++;
 		answer_failure(f, m, status);
 		return;
 	}
@@ -621,12 +689,12 @@ static bool is_work(const struct acp_msg *m)
 	       (m->type == ACP_MSG_PING && !(m->flags & ACP_MSG_ANSWER));
 }
 
-/* The items that it may take to tell the origin of the end of this DATA's command. */
+/* The items that it may take to tell the origin of the ends of this message's commands. */
 static int end_needs(struct frame *f, const struct acp_msg *m)
 {
 	u32 node;
 
-	if (!(m->flags & ACP_MSG_LAST))
+	if (m->type == ACP_MSG_DATA && !(m->flags & ACP_MSG_LAST))
 		return 0;
 	node = acp_job_node_of(f->job, m->origin);
 	if (node == f->job->me)
@@ -634,7 +702,7 @@ static int end_needs(struct frame *f, const struct acp_msg *m)
 	f->lone_put = node == f->peer->node;
 	if (!f->lone_put)
 		f->refused |= !acp_peer_get(f->job, node, f->peer->color);
-	return 1;
+	return acp_msg_count(m);
 }
 
 /* Is every message well formed?  How many items may they need, how many are commands? */
@@ -645,14 +713,17 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 	int needs = 0;
 
 	for (at = 0; at < length; at += n, m = &other) {
-		if (tagged <= at || ++f->count > ACP_FRAME_MSGS)
+		if (tagged <= at)
 			return -1;
 		n = acp_msg_decode(m, skb->data + at, length - at, tagged - at);
 		if (!n || !message_ok(f, m))
 			return -1;
+		f->count += acp_msg_count(m);
+		if (f->count > ACP_FRAME_MSGS)
+			return -1;
 		if (!at)
 			f->first_size = n;
-		if (m->type == ACP_MSG_DATA) {
+		if (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS) {
 			needs += end_needs(f, m);
 		} else if (is_work(m)) {
 			++*cmds;
@@ -662,13 +733,6 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 	/* It needs an answer only if it fails, without effect. */
 	f->lone_put &= f->count == 1;
 	return f->lone_put ? 0 : needs;
-}
-
-static void unreserve(struct frame *f)
-{
-	while (f->spare)
-		item_free(chain_take(&f->spare));
-	kfree(f->arrival);
 }
 
 static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
@@ -699,6 +763,9 @@ static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 			break;
 		case ACP_MSG_PING:
 			take_ping(f, m);
+			break;
+		case ACP_MSG_WORDS:
+			take_words(f, m, (const void *)skb->data + at + acp_msg_head(m));
 			break;
 		}
 	}
@@ -748,7 +815,7 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 		arrival_put(f.arrival);
 		f.arrival = NULL;
 	}
-	unreserve(&f);
+	kfree(f.arrival);
 	acp_batch_flush(&f.batch);
 	return verdict;
 }
@@ -824,7 +891,7 @@ void acp_station_idle(struct acp_job *job)
 	/* BH is off: no context goes meanwhile (RCU). */
 	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
 		if (acp_queue_ready(ctx) && acp_queue_drain(ctx, ACP_DRAIN_SOFTIRQ))
-			acp_poller_kick(job->node);
+			acp_poller_more(ctx);
 }
 
 int acp_station_init(void)

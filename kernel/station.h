@@ -14,6 +14,8 @@
 /* Peers that got items and want a flush; consecutive items share frames. */
 struct acp_batch {
 	struct acp_peer *peer;
+	struct acp_region *source;	/* of the last word read; the next one may be there */
+	u64 source_ga;			/* of its offset 0 */
 };
 
 void acp_batch_flush(struct acp_batch *batch);

@@ -31,6 +31,7 @@ struct acp_item {
 	struct acp_arrival *arrival;	/* frame that is not applied before this is delivered */
 	u32 frames;			/* in flight with a piece of it; under the peer's lock */
 	u8 status;			/* ACP_ST_, valid when done */
+	bool joined;			/* in a message of WORDS with the item before it */
 };
 
 /* A received frame on its way into memory. */

@@ -250,7 +250,8 @@ static acp_handle_t done_locally(void)
 	return make_handle(libacp_queue_newest(&libacp.queue), true);
 }
 
-acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
+static acp_handle_t __attribute__((noinline)) copy(acp_ga_t dst, acp_ga_t src, size_t size,
+						   acp_handle_t order)
 {
 	if (!libacp_in())
 		return ACP_HANDLE_NULL;
@@ -259,6 +260,15 @@ acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t orde
 	return submit(&(struct acp_sqe){
 		.op = ACP_OP_COPY, .dst = dst, .src = src, .size = size,
 	}, order);
+}
+
+/* A word within own memory takes as long as what is around it, so there is little. */
+acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
+{
+	if (size == sizeof(uint64_t) && order == (acp_handle_t)ACP_HANDLE_NULL && libacp_in() &&
+	    !libacp_queue_aborted(&libacp.queue) && libacp_local_copy_word(dst, src))
+		return done_locally();
+	return copy(dst, src, size, order);
 }
 
 static acp_handle_t atomic(enum acp_op op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b,
@@ -435,13 +445,10 @@ static bool judge(void)
  * Has anything failed that nobody was told of?  In the default mode that
  * ends the job, as soon as somebody waits for anything.
  */
-static void check_failures(void)
+static void __attribute__((noinline)) tell_of_failures(void)
 {
 	uint64_t completed = libacp_queue_completed(&libacp.queue);
 
-	if (libacp_queue_failed(&libacp.queue) ==
-	    __atomic_load_n(&failures_seen, __ATOMIC_RELAXED))
-		return;
 	if (!judge() ||
 	    __atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) != ACPX_ERRORS_ABORT)
 		return;
@@ -450,13 +457,29 @@ static void check_failures(void)
 	die_of_failure(completed);
 }
 
+static void check_failures(void)
+{
+	if (libacp_queue_failed(&libacp.queue) !=
+	    __atomic_load_n(&failures_seen, __ATOMIC_RELAXED))
+		tell_of_failures();
+}
+
+static void __attribute__((noinline)) wait_and_check(acp_handle_t handle)
+{
+	if (libacp_gma_wait(handle) == -ECANCELED)
+		libacp_job_aborted();
+	check_failures();
+}
+
 void acp_complete(acp_handle_t handle)
 {
 	if (!libacp_in() || handle == (acp_handle_t)ACP_HANDLE_NULL)
 		return;
-	if (libacp_gma_wait(handle) == -ECANCELED)
-		libacp_job_aborted();
-	check_failures();
+	/* ALL and CONT are negative: no ticket is as high. */
+	if (reached((uint64_t)handle >> 1))
+		check_failures();
+	else
+		wait_and_check(handle);
 }
 
 int acp_inquire(acp_handle_t handle)

@@ -114,6 +114,7 @@ struct libacp {
 	acp_ga_t own;			/* the rank's bits of its own GAs */
 	uint64_t offset_mask;		/* and those of all GAs, to take them apart quickly */
 	uint32_t stag_mask, rank_shift;
+	struct libacp_region *first_chunk;	/* of the STag table */
 	struct libacp_queue queue;
 	bool spin;			/* more than one CPU: waiting may go without sleeping */
 	struct libacp_boot boot;
@@ -179,13 +180,15 @@ int libacp_reset_agree(int rank);
 
 /* ---- mem.c ---- */
 
-/* One region; offsets count from the page it starts in, as in its GA. */
 struct libacp_region {
 	uint64_t tag;		/* color and STag as in the GA, plus 1; 0: none.  Written last */
 	char *base;		/* first byte */
-	uint64_t low;		/* its offset */
+	acp_ga_t ga;		/* its address */
 	uint64_t size;		/* bytes */
 	uint64_t writable;	/* the same, 0 if the owner must not write */
+	uint64_t word_reads;	/* offsets below this are those of 8 bytes in it */
+	uint64_t word_writes;	/* ... that the owner may write */
+	uint64_t unused;	/* a cache line each */
 };
 
 #define LIBACP_CHUNK	64u	/* regions; as many STags as there are at least */
@@ -224,11 +227,31 @@ static inline void *libacp_mem_find(acp_ga_t ga, uint64_t size, bool write)
 
 	if (!region)
 		return NULL;
-	offset = (ga & libacp.offset_mask) - region->low;
+	offset = ga - region->ga;
 	room = write ? region->writable : region->size;
 	if (offset > room || size > room - offset)
 		return NULL;
 	return region->base + offset;
+}
+
+/*
+ * The same in fewer steps for 8 bytes, color 0, and the STags of the first
+ * chunk: false says nothing of others.
+ */
+static inline bool libacp_mem_find_word(acp_ga_t ga, bool write, char **word)
+{
+	const uint64_t tag = libacp_mem_tag(ga);
+	const struct libacp_region *region;
+	uint64_t offset;
+
+	if (tag >= LIBACP_CHUNK)
+		return false;
+	region = libacp.first_chunk + tag;
+	if (__atomic_load_n(&region->tag, __ATOMIC_ACQUIRE) != tag + 1)
+		return false;
+	offset = ga - region->ga;
+	*word = region->base + offset;
+	return offset < (write ? region->word_writes : region->word_reads);
 }
 
 /* The STag table of this rank, with starter, heap and library page in it.  0 or -errno. */
@@ -251,6 +274,28 @@ void libacp_local_close(void);
 
 /* Where a byte is: like libacp_mem_find, also for starter and heap of the ranks on this node. */
 void *libacp_local_find(acp_ga_t ga);
+
+/*
+ * A copy is visible after the copies before it (the data before the flag),
+ * and words that are aligned are never seen half written.
+ */
+static inline void libacp_copy_word(void *dst, const void *src)
+{
+	__atomic_store_n((uint64_t *)dst, __atomic_load_n((const uint64_t *)src, __ATOMIC_ACQUIRE),
+			 __ATOMIC_RELEASE);
+}
+
+/* What is asked for most: an aligned word within own memory.  False: try libacp_local_copy(). */
+static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src)
+{
+	char *from, *to;
+
+	if (!libacp_mem_find_word(dst, true, &to) || !libacp_mem_find_word(src, false, &from) ||
+	    (((uintptr_t)to | (uintptr_t)from) & (sizeof(uint64_t) - 1)))
+		return false;
+	libacp_copy_word(to, from);
+	return true;
+}
 
 /* Do it now: true, or false without any effect if an end is out of reach or wrong. */
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size);

@@ -15,12 +15,21 @@
 #include "libacp.h"
 
 #define FIRST_BITS	4
+#define RECENT		16
+
+/* Memory of another rank, mapped: it does not change any more. */
+struct view {
+	uint64_t key;			/* of its GAs: all above the offset */
+	uint64_t size;
+	char *memory;
+};
 
 /* A rank that was looked for; sizes are 0 if it is not on this node or gone. */
 struct peer {
 	uint32_t rank;
 	uint64_t sizes[ACP_STAG_RESERVED];
 	char *memory[ACP_STAG_RESERVED];	/* NULL: not mapped yet */
+	struct view views[ACP_STAG_RESERVED];	/* filled before that */
 };
 
 struct peers {
@@ -30,6 +39,7 @@ struct peers {
 };
 
 static struct peers *peers;
+static struct view *recent[RECENT];	/* what was found lately */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- The table ---- */
@@ -106,6 +116,11 @@ static char *map_peer(struct peer *peer, uint32_t stag)
 	memory = peer->memory[stag];
 	if (!memory) {
 		memory = libacp_mem_map(stag, peer->rank, peer->sizes[stag]);
+		peer->views[stag] = (struct view){
+			.key = acp_ga_make(&libacp.layout, peer->rank, 0, stag, 0) >>
+			       libacp.layout.offset_bits,
+			.size = peer->sizes[stag], .memory = memory,
+		};
 		__atomic_store_n(&peer->memory[stag], memory, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
@@ -127,9 +142,17 @@ void libacp_local_close(void)
 		free(t);
 	}
 	peers = NULL;
+	memset(recent, 0, sizeof(recent));
 }
 
 /* ---- Finding memory ---- */
+
+/* Starters, heaps and library pages of a few neighbours have places of their own. */
+static inline struct view **recent_place(acp_ga_t ga)
+{
+	return &recent[((ga >> libacp.layout.offset_bits) + 2 * (ga >> libacp.rank_shift)) %
+		       RECENT];
+}
 
 static char *__attribute__((noinline)) find_at_peer(acp_ga_t ga, uint64_t size)
 {
@@ -150,14 +173,28 @@ static char *__attribute__((noinline)) find_at_peer(acp_ga_t ga, uint64_t size)
 	memory = __atomic_load_n(&peer->memory[stag], __ATOMIC_ACQUIRE);
 	if (!memory)
 		memory = map_peer(peer, stag);
-	return memory ? memory + offset : NULL;
+	if (!memory)
+		return NULL;
+	__atomic_store_n(recent_place(ga), &peer->views[stag], __ATOMIC_RELEASE);
+	return memory + offset;
+}
+
+/* What was found lately is so again in a part of the steps. */
+static inline char *find_again(acp_ga_t ga, uint64_t size)
+{
+	const struct view *v = __atomic_load_n(recent_place(ga), __ATOMIC_ACQUIRE);
+	uint64_t offset = ga & libacp.offset_mask;
+
+	if (!v || v->key != ga >> libacp.layout.offset_bits)
+		return find_at_peer(ga, size);
+	return offset > v->size || size > v->size - offset ? NULL : v->memory + offset;
 }
 
 static inline void *find(acp_ga_t ga, uint64_t size, bool write)
 {
 	if ((ga ^ libacp.own) >> libacp.rank_shift == 0)
 		return libacp_mem_find(ga, size, write);
-	return find_at_peer(ga, size);
+	return find_again(ga, size);
 }
 
 void *libacp_local_find(acp_ga_t ga)
@@ -167,18 +204,13 @@ void *libacp_local_find(acp_ga_t ga)
 
 /* ---- Doing it ---- */
 
-/*
- * A copy is visible after the copies before it (the data before the flag),
- * and words that are aligned are never seen half written.
- */
+/* As libacp_copy_word(), in any size. */
 static void copy_bytes(char *dst, const char *src, uint64_t size)
 {
 	uintptr_t alignment = ((uintptr_t)dst | (uintptr_t)src) & (size - 1);
 
 	if (size == 8 && alignment == 0) {
-		__atomic_store_n((uint64_t *)(void *)dst,
-				 __atomic_load_n((const uint64_t *)(const void *)src,
-						 __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+		libacp_copy_word(dst, src);
 	} else if (size == 4 && alignment == 0) {
 		__atomic_store_n((uint32_t *)(void *)dst,
 				 __atomic_load_n((const uint32_t *)(const void *)src,
@@ -192,10 +224,10 @@ static void copy_bytes(char *dst, const char *src, uint64_t size)
 
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size)
 {
-	const char *from = find(src, size, false);
-	char *to = from ? find(dst, size, true) : NULL;
+	char *to = find(dst, size, true);
+	const char *from = to ? find(src, size, false) : NULL;
 
-	if (!to)
+	if (!from)
 		return false;
 	copy_bytes(to, from, size);
 	return true;

@@ -667,7 +667,8 @@ static bool spin(struct libacp_patience *p)
 		sched_yield();
 	else
 		pause_cpu();
-	if (p->looks++ % LOOKS)
+	/* What comes soon comes before the clock is read, which takes as long as some looks. */
+	if (++p->looks % LOOKS)
 		return true;
 	if (!p->since)
 		p->since = libacp_now();

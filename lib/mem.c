@@ -47,9 +47,11 @@ static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, boo
 	if (region->tag == tag + 1)
 		return 0;		/* registered once more */
 	region->base = base;
-	region->low = low;
+	region->ga = key + low;
 	region->size = size;
 	region->writable = writable ? size : 0;
+	region->word_reads = size < sizeof(uint64_t) ? 0 : size - sizeof(uint64_t) + 1;
+	region->word_writes = writable ? region->word_reads : 0;
 	__atomic_store_n(&region->tag, tag + 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -120,6 +122,7 @@ int libacp_mem_open(void)
 	libacp_chunks = chunks;
 	for (stag = 0; !error && stag < ACP_STAG_RESERVED; stag++)
 		error = open_own(stag);
+	libacp.first_chunk = libacp_chunks[0];
 	return error;
 }
 
@@ -229,7 +232,7 @@ acp_ga_t acp_query_ga(acp_atkey_t atkey, void *addr)
 	if (!region)
 		return ACP_GA_NULL;
 	offset = (uintptr_t)addr - (uintptr_t)region->base;
-	return offset < region->size ? atkey + region->low + offset : ACP_GA_NULL;
+	return offset < region->size ? region->ga + offset : ACP_GA_NULL;
 }
 
 void *acp_query_address(acp_ga_t ga)

@@ -14,7 +14,7 @@
 local acp = Proto("acp", "Advanced Communication Primitives")
 
 local HEADER, SEAL, CODE, ACK_MAP, HELLO_BODY = 48, 16, 16, 64, 16
-local MESSAGE, MESSAGE_DATA, CRC, MESSAGES_MOST = 24, 32, 8, 64
+local MESSAGE, MESSAGE_DATA, WORD, CRC, MESSAGES_MOST = 24, 32, 16, 8, 64
 local SHORT = 128			-- bytes of payload that may share a frame, and of a PING
 local RANKS_MAX = 0xffffff
 
@@ -34,9 +34,10 @@ local frame_rules = {
 	[HELLO] = { flags = ASK, least = HELLO_BODY, most = HELLO_BODY },
 }
 
-local M_DATA, M_CMD, M_DONE, M_BARRIER, M_PING = 1, 2, 3, 4, 5
+local M_DATA, M_CMD, M_DONE, M_BARRIER, M_PING, M_WORDS = 1, 2, 3, 4, 5, 6
 local message_types = {
 	[M_DATA] = "DATA", [M_CMD] = "CMD", [M_DONE] = "DONE", [M_BARRIER] = "BARRIER", [M_PING] = "PING",
+	[M_WORDS] = "WORDS",
 }
 
 local LAST, FAIL, ORDERED, RELEASE, ABORT, BROKEN, ANSWER = 1, 2, 4, 8, 16, 32, 64
@@ -51,6 +52,7 @@ local message_rules = {
 	[M_DONE] = { flags = 0, status = true },
 	[M_BARRIER] = { flags = RELEASE + ABORT + BROKEN },
 	[M_PING] = { flags = ANSWER, most = SHORT },
+	[M_WORDS] = { flags = 0, most = 2 ^ 32 },
 }
 
 local COPY, CAS4, CAS8 = 1, 2, 3
@@ -261,6 +263,9 @@ local function message_fault(m)
 	end
 	if m.length ~= 0 and (not rule.most or has(m.flags, FAIL)) then return "a length, and no payload" end
 	if m.length > (rule.most or 0) then return "a payload that is longer than its type has" end
+	if m.type == M_WORDS and (m.length < 2 * WORD or m.length % WORD ~= 0) then
+		return "a length that is not of two words or more"
+	end
 	if m.type ~= M_DONE and has(m.flags, FAIL) ~= (m.status ~= 0) then
 		return "FAIL and a status other than ok come together"
 	end
@@ -268,7 +273,7 @@ end
 
 local function message_size(m)
 	if m.type == M_DATA then return MESSAGE_DATA + padded(m.length) end
-	if m.type == M_PING then return MESSAGE + padded(m.length) end
+	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
 end
@@ -284,6 +289,7 @@ local function message_text(m)
 	end
 	text = text .. string.format(" %d:%s", m.origin, m.ticket)
 	if m.type == M_DATA or m.type == M_PING then text = text .. string.format(" %d bytes", m.length) end
+	if m.type == M_WORDS then text = text .. string.format(" %d words", math.floor(m.length / WORD)) end
 	if m.type == M_DONE or m.status ~= 0 then text = text .. " " .. (statuses[m.status] or m.status) end
 	return text
 end
@@ -355,6 +361,14 @@ local function data_message(c, tree, at, m)
 	payload(c, tree, from, m)
 end
 
+local function words(c, tree, at, m)
+	for from = at, at + m.length - WORD, WORD do
+		if not there(c, from, WORD) then return end
+		address(c, tree, field.m.dst, from)
+		tree:add(field.m.payload, c.tvb(from + 8, 8))
+	end
+end
+
 local function read_message(c, at)
 	local tvb = c.tvb
 	return {
@@ -384,6 +398,7 @@ local function show_message(c, at, m, size)
 	if m.type == M_DATA then data_message(c, tree, at, m)
 	elseif m.type == M_CMD then command(c, tree, at, m, size)
 	elseif m.type == M_PING then payload(c, tree, at + MESSAGE, m)
+	elseif m.type == M_WORDS and not fault then words(c, tree, at + MESSAGE, m)
 	elseif m.type == M_BARRIER then barrier(c, tree, at, m) end
 	return not fault
 end
@@ -397,23 +412,24 @@ local function message(c, at)
 	local size = message_size(m)
 	local gap = c.crc and CRC or 0
 	if at + size + gap > c.stop then return rest_is_bad(c, at, "a message that is longer than its frame") end
-	local fixed = m.type == M_DATA and MESSAGE_DATA or m.type == M_PING and MESSAGE or size
+	local fixed = m.type == M_DATA and MESSAGE_DATA or (m.type == M_PING or m.type == M_WORDS) and MESSAGE or size
 	if not there(c, at, fixed) then return end
 	if not show_message(c, at, m, size + gap) then return end
 	if c.bulk and m.type ~= M_DATA then bad(c.tree, "BULK, and a message that is not DATA") end
-	if not c.bulk and m.length > SHORT then
+	if not c.bulk and m.length > SHORT and m.type ~= M_WORDS then
 		c.tree:add_proto_expert_info(odd, "A long payload without BULK")
 	end
-	return at + size + gap
+	return at + size + gap, m.type == M_WORDS and math.floor(m.length / WORD) or 1
 end
 
 local function messages(c, at)
-	local count = 0
+	local count, more = 0, 0
 	while at and at < c.stop do
-		count = count + 1
-		if count > MESSAGES_MOST then return rest_is_bad(c, at, "more than 64 messages") end
-		if count > 1 and c.bulk then return rest_is_bad(c, at, "more than one message with BULK") end
-		at = message(c, at)
+		if count >= MESSAGES_MOST then return rest_is_bad(c, at, "more than 64 messages") end
+		if count > 0 and c.bulk then return rest_is_bad(c, at, "more than one message with BULK") end
+		at, more = message(c, at)
+		count = count + (more or 0)
+		if count > MESSAGES_MOST then return bad(c.tree, "more than 64 messages") end
 	end
 end
 

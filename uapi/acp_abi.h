@@ -54,6 +54,9 @@
  *	    is set, nobody looks at the ring until ACP_IOC_DOORBELL, or
  *	    fdatasync() of the descriptor, which is quicker.  The kernel sets
  *	    the flag, a full fence, then reads tail once more.
+ *	    While it is clear the kernel looks by itself, all the time or (one
+ *	    processor) by a timer: then a command may start some ten us later,
+ *	    unless ACP_IOC_WAIT asks for a look.
  */
 struct acp_sq {
 	__u64 tail;

@@ -29,6 +29,7 @@ static const u64 msg_rules[] = {
 	[ACP_MSG_DONE] = TYPE | STATUS,
 	[ACP_MSG_BARRIER] = TYPE | FLAGS(ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN),
 	[ACP_MSG_PING] = TYPE | FLAGS(ACP_MSG_ANSWER),
+	[ACP_MSG_WORDS] = TYPE,
 };
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))
@@ -175,6 +176,21 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 		encode_cmd(p, m);
 }
 
+static bool length_right(const struct acp_msg *m)
+{
+	switch (m->type) {
+	case ACP_MSG_DATA:
+		return !m->length || !(m->flags & ACP_MSG_FAIL);
+	case ACP_MSG_PING:
+		return m->length <= ACP_PING_MOST;
+	case ACP_MSG_WORDS:
+		return m->length >= 2 * sizeof(struct acp_msg_word) &&
+		       !(m->length % sizeof(struct acp_msg_word));
+	default:
+		return !m->length;
+	}
+}
+
 /* Fields that the type does not use are 0, so that they can be used later. */
 static bool well_formed(u64 word, const struct acp_msg *m)
 {
@@ -184,8 +200,7 @@ static bool well_formed(u64 word, const struct acp_msg *m)
 		return false;
 	if ((word & DEPENDS) && (!m->upto || m->upto > m->depends))
 		return false;
-	if (m->length && (m->type != ACP_MSG_DATA || fail) &&
-	    (m->type != ACP_MSG_PING || m->length > ACP_PING_MOST))
+	if (!length_right(m))
 		return false;
 	if (m->type == ACP_MSG_CMD && (m->op < ACP_OP_COPY || m->op >= ACP_OP_END))
 		return false;
@@ -220,6 +235,6 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 	else if (m->type == ACP_MSG_CMD)
 		decode_cmd(m, p);
 	else if (have < size)
-		return 0;	/* a PING: only DATA may have a payload that no tag covers */
+		return 0;	/* PING, WORDS: only DATA may have a payload that no tag covers */
 	return size;
 }

@@ -114,6 +114,7 @@ enum acp_msg_type {
 	ACP_MSG_DONE	= 3,	/* command "ticket" of rank "origin" ended with "status" */
 	ACP_MSG_BARRIER	= 4,	/* ticket: number of the barrier; origin: sending node */
 	ACP_MSG_PING	= 5,	/* send it back; ticket: the sender's; origin: sending node */
+	ACP_MSG_WORDS	= 6,	/* a DATA of 8 bytes each for ticket, ticket + 1, ... */
 };
 
 /* acp_msg_hdr.flags */
@@ -148,7 +149,7 @@ struct acp_msg_hdr {
 		__be64 word;	/* all of these at once */
 	};
 	__be32 origin;		/* rank that issued the command */
-	__be32 length;		/* DATA, PING: bytes of payload; else 0 */
+	__be32 length;		/* DATA, PING, WORDS: bytes of payload; else 0 */
 	__be64 ticket;		/* the command, at its origin */
 };
 
@@ -165,6 +166,13 @@ struct acp_msg_cmd {
 	__be64 args[];		/* ... COPY: size; CAS4, CAS8: a, b; other atomics: a */
 };
 
+/* The payload of WORDS is two or more of these; each counts as a message of the frame. */
+struct acp_msg_word {
+	__be64 dst;
+	__u8   data[8];
+};
+
+static_assert(sizeof(struct acp_msg_word) == 16);
 static_assert(sizeof(struct acp_msg_hdr) == 24);
 static_assert(sizeof(struct acp_msg_data) == 32);
 static_assert(sizeof(struct acp_msg_cmd) == 40);
@@ -273,6 +281,12 @@ static inline u32 acp_msg_head(const struct acp_msg *m)
 static inline u32 acp_msg_size(const struct acp_msg *m)
 {
 	return acp_msg_head(m) + ((m->length + 7) & ~7u);
+}
+
+/* How many messages it counts as. */
+static inline u32 acp_msg_count(const struct acp_msg *m)
+{
+	return m->type == ACP_MSG_WORDS ? m->length / sizeof(struct acp_msg_word) : 1;
 }
 
 /* Write the fixed part of a message; the caller adds payload and padding. */

@@ -24,6 +24,7 @@
  *			once, for something else; budgets of drains run out
  *	-DREMOTELY	a command is done by the network, in some cases only when a flow
  *			is open, perhaps after the one before it; the poller sleeps
+ *	-DHOLDING	done at once; there is one processor: a timer looks, not the poller
  *	-DSLEEPING	done by the network; another thread waits by ACP_IOC_WAIT
  *	-DPOLLING	the same by epoll, after ACP_WAIT_ARM
  *
@@ -38,6 +39,9 @@
 #endif
 #ifndef SLOTS
 #define SLOTS		2	/* ACP_INFLIGHT */
+#endif
+#ifdef HOLDING
+#define LOCALLY
 #endif
 #ifdef LOCALLY
 #define CALLER		2	/* ACP_DRAIN_CALLER */
@@ -106,6 +110,10 @@ bool queued[3], woken[3];
 
 /* the poller's state; asleep_p: its store of true is not seen yet */
 bool asleep_m = true, asleep_p;
+
+#ifdef HOLDING
+bool timer_armed;			/* acp_context.hold */
+#endif
 
 /* the network: commands under way, items not given back, the flow of THIRD */
 bool under_way[4], with_us[4];
@@ -252,14 +260,24 @@ inline acp_queue_drain(me, budget_of_me)
 	fi
 }
 
-/* acp_poller_kick() */
+/* acp_poller_more(): kick(), or hold_begin() */
 inline kick(me)
 {
+#ifdef HOLDING
+#ifdef BUG_ARM_FIRST
+	timer_armed = true;
+	atomic { flags_m = 0; full_fence(me) };
+#else
+	atomic { flags_m = 0; full_fence(me) };		/* acp_queue_need_wakeup() */
+	timer_armed = true;					/* hold_on() */
+#endif
+#else
 	full_fence(me);
 	if
 	:: asleep_m -> asleep_m = false
 	:: else
 	fi
+#endif
 }
 
 /*
@@ -616,7 +634,31 @@ inline look()
 	fi
 }
 
-#ifdef LOCALLY
+#ifdef HOLDING
+/* hold_look() */
+active proctype Timer()
+{
+	LOCALS;
+
+end:	do
+	:: atomic { timer_armed -> timer_armed = false };
+		look();
+		if
+		:: timer_armed = true				/* hold_on() */
+		:: acp_queue_need_wakeup(true);			/* hold_off() */
+			if
+			:: !ok ->
+				acp_queue_drain(POLLER, CALLER);
+				if
+				:: more -> kick(POLLER)
+				:: else
+				fi
+			:: else
+			fi
+		fi
+	od
+}
+#elif defined(LOCALLY)
 active proctype Poller()
 {
 	bool awake, last;

@@ -82,7 +82,7 @@ static bool same_msg(const struct acp_msg *a, const struct acp_msg *b)
 /* A random message that is in order. */
 static struct acp_msg random_msg(void)
 {
-	struct acp_msg m = { .type = ACP_MSG_DATA + rnd() % 5, .origin = rnd(), .ticket = rnd() };
+	struct acp_msg m = { .type = ACP_MSG_DATA + rnd() % 6, .origin = rnd(), .ticket = rnd() };
 
 	if (m.type == ACP_MSG_DATA || m.type == ACP_MSG_CMD) {
 		m.depends = rnd() % 3 ? rnd() : 0;
@@ -115,6 +115,9 @@ static struct acp_msg random_msg(void)
 	case ACP_MSG_PING:
 		m.flags = rnd() & ACP_MSG_ANSWER;
 		m.length = rnd() % (ACP_PING_MOST + 1);
+		break;
+	case ACP_MSG_WORDS:
+		m.length = (2 + rnd() % 63) * 16;
 		break;
 	default:
 		m.flags = rnd() & (ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN);
@@ -422,7 +425,7 @@ TEST(msg__round_trip)
 		have = acp_msg_head(&in);
 		CHECK_EQ(size & 7, 0);
 		CHECK_EQ(size, have + (in.length + 7) / 8 * 8);
-		if (in.type == ACP_MSG_PING)
+		if (in.type == ACP_MSG_PING || in.type == ACP_MSG_WORDS)
 			have = size;
 		CHECK_EQ(decode_msg(&in, size + rnd() % 100, have, &out), size);
 		CHECK(same_msg(&in, &out));
@@ -436,12 +439,13 @@ TEST(msg__N5_every_length)
 
 	for (i = 0; i < 300; i++) {
 		in = random_msg();
-		in.length %= 64;
+		in.length = in.type == ACP_MSG_WORDS ? 32 + i % 2 * 16 : in.length % 64;
 		for (room = 0; room < acp_msg_size(&in) + 16; room++) {
 			for (have = 0; have <= room; have++) {
+				bool whole = in.type == ACP_MSG_PING || in.type == ACP_MSG_WORDS;
 				bool good = room >= acp_msg_size(&in) &&
-					    have >= (in.type == ACP_MSG_PING ?
-						     acp_msg_size(&in) : acp_msg_head(&in));
+					    have >= (whole ? acp_msg_size(&in) :
+							     acp_msg_head(&in));
 
 				CHECK_EQ(decode_msg(&in, room, have, &out),
 					 good ? acp_msg_size(&in) : 0);
@@ -598,6 +602,55 @@ TEST(msg__N5_length_of_a_ping)
 		CHECK_EQ(decode_msg(&in, 65535, 65535, &out), 0);
 }
 
+/* Two words or more, all there and covered by the tag; each counts. */
+TEST(msg__N5_length_of_words)
+{
+	struct acp_msg in = { .type = ACP_MSG_WORDS, .origin = 3, .ticket = 4 }, out;
+	u32 have, good = 0;
+
+	for (in.length = 0; in.length <= 1376; in.length++) {
+		bool right = in.length >= 32 && in.length % 16 == 0;
+
+		CHECK_EQ(decode_msg(&in, 1400, 1400, &out), right ? 24 + in.length : 0);
+		if (!right)
+			continue;
+		good++;
+		CHECK_EQ(acp_msg_count(&out), in.length / 16);
+		for (have = 0; have < 24 + in.length; have += 8) {
+			CHECK_EQ(decode_msg(&in, have, have, &out), 0);
+			CHECK_EQ(decode_msg(&in, 1400, have, &out), 0);
+		}
+	}
+	CHECK_EQ(good, 85);
+	for (in.length = 0x7fffff00; in.length < 0x80000100; in.length++)
+		CHECK_EQ(decode_msg(&in, 65535, 65535, &out), 0);
+	for (in.length = 0xffffff00; in.length; in.length++)
+		CHECK_EQ(decode_msg(&in, 65535, 65535, &out), 0);
+}
+
+TEST(msg__N6_fields_of_words)
+{
+	struct acp_msg good = { .type = ACP_MSG_WORDS, .length = 32 }, m, out;
+	u32 bit;
+
+	CHECK_EQ(decode_msg(&good, 128, 128, &out), 56);
+	for (bit = 0; bit < 8; bit++) {
+		m = good;
+		m.flags = 1u << bit;
+		CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+		m = good;
+		m.op = 1u << bit;
+		CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+		m = good;
+		m.status = 1u << bit;
+		CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+	}
+	m = good;
+	m.depends = 1;
+	m.upto = 1;
+	CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+}
+
 TEST(msg__N6_depends)
 {
 	static const struct { u16 depends, upto; bool good; } cases[] = {
@@ -638,7 +691,7 @@ TEST(msg__random_bytes)
 		for (j = 0; j < len; j++)
 			((u8 *)p)[j] = rnd() % 4 ? 0 : rnd();
 		if (len)
-			((u8 *)p)[0] = rnd() % 6;
+			((u8 *)p)[0] = rnd() % 7;
 		CHECK(acp_msg_decode(&out, p, len, len) <= len);
 		free(p);
 	}

@@ -263,6 +263,62 @@ TEST(local__mistakes_go_to_the_kernel)
 	CHECK(acp_finalize() == 0);
 }
 
+/* Words have a way of their own: at each offset of a region they end where all else does. */
+TEST(local__words_at_the_edges)
+{
+	static const size_t offsets[] = { 0, 1, 4, 8, 10224, 10231, 10232 };
+	static const size_t beyond[] = { 10233, 10239, 10240, 10241, 1 << 20 };
+	const uint64_t value = 0x1122334455667788;
+	uint64_t found;
+	size_t i, rank;
+
+	CHECK(start() == 0);
+	for (rank = 0; rank < 3; rank += 1) {
+		if (acpx_query_node((int)rank) != acpx_query_node(0))
+			continue;
+		for (i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+			*word(0, 64) = value;
+			CHECK(is_local(acp_copy(at((int)rank, offsets[i]), at(0, 64), 8, 0)));
+			memcpy(&found, starter((int)rank) + offsets[i], sizeof(found));
+			CHECK(found == value);
+			memset(starter((int)rank) + offsets[i], 0, sizeof(found));
+		}
+		for (i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+			CHECK(!is_local(acp_copy(at((int)rank, beyond[i]), at(0, 64), 8, 0)));
+			CHECK(!is_local(acp_copy(at(0, 64), at((int)rank, beyond[i]), 8, 0)));
+		}
+		CHECK(!is_local(acp_copy(at((int)rank, 0) - 1, at(0, 64), 8, 0)));
+	}
+	CHECK(acp_finalize() == 0);
+}
+
+/* Neighbours found lately, in turns: memory of each is that of each. */
+TEST(local__words_of_many)
+{
+	acp_ga_t there;
+	int rank, kind;
+
+	setenv("ACP_PLACEMENT", "0+4@0", 1);
+	CHECK(start() == 0);
+	unsetenv("ACP_PLACEMENT");
+	for (int turn = 0; turn < 3; turn++) {
+		for (rank = 0; rank < 4; rank++) {
+			for (kind = 0; kind < 2; kind++) {
+				uint64_t value = (uint64_t)(turn * 100 + rank * 10 + kind + 1);
+
+				there = acp_ga_make(&fake.layout, (uint32_t)rank, 0,
+						    kind ? ACP_STAG_HEAP : ACP_STAG_STARTER, 128);
+				*word(0, 64) = value;
+				CHECK(is_local(acp_copy(there, at(0, 64), 8, ACP_HANDLE_NULL)));
+				CHECK(memcmp(fake.memory[kind ? ACP_STAG_HEAP : ACP_STAG_STARTER]
+					     [rank] + 128, &value, 8) == 0);
+				CHECK(acp_query_address(there) != NULL);
+			}
+		}
+	}
+	CHECK(acp_finalize() == 0);
+}
+
 /* ---- Access through the ring ---- */
 
 TEST(ring__copy)

@@ -65,6 +65,19 @@ static const struct vector vectors[] = {
 			"00000000000000070000000000000000"
 			"0000000000000000",
 	}, {
+		.name = "DATA, two puts of 8 bytes in one message",
+		.frame = { .type = ACP_FRAME_DATA, .job = 1, .epoch_src = 0x11223344,
+			   .epoch_dst = 0x55667788, .seq = 5, .ack = 1 },
+		.msg = { .type = ACP_MSG_WORDS, .ticket = 6, .length = 32 },
+		.body = "6000000000000010" "68656c6c6f210000" "6000000000000030" "7468657265210000",
+		.wire = "bd0d3bbec42e8b200101000000000001"
+			"00000038000000001122334455667788"
+			"00000000000000050000000000000001"
+			"06000000000000000000000000000020"
+			"00000000000000066000000000000010"
+			"68656c6c6f2100006000000000000030"
+			"7468657265210000",
+	}, {
 		.name = "ACK",
 		.frame = { .type = ACP_FRAME_ACK, .job = 1, .node = 1, .epoch_src = 0x55667788,
 			   .epoch_dst = 0x11223344, .ack = 3 },

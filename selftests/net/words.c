@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Rows of 8-byte accesses, which share messages (WORDS): each has its own
+ * effect, its own end and its own status, as if it were alone.
+ */
+#include "../dev/isolated.h"
+
+#include "nodes.h"
+
+#define WAIT	(60000 * MS)
+#define MOST	200		/* of a row: several frames */
+
+static struct nodes n;
+static struct rank r[3];
+
+static void begin(uint32_t count)
+{
+	const struct acp_join wish = { .depth = 1024 };
+	uint32_t i;
+
+	nodes_open(&n, count, 1, false);
+	nodes_ranks_like(&n, r, count, &wish);
+	/* Flows are open, or a first message in each would wait for that. */
+	for (i = 1; i < count; i++)
+		CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[i], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+}
+
+static uint64_t push(unsigned int op, uint64_t dst, uint64_t src, uint64_t a)
+{
+	struct acp_sqe e = { .op = (uint8_t)op, .dst = dst, .src = src, .a = a,
+			     .size = op == ACP_OP_COPY ? 8 : 0, .seen = rank_completed(&r[0]) };
+
+	return rank_push(&r[0], &e);
+}
+
+static void ring(void)
+{
+	CHECK_EQ(ioctl(r[0].fd, ACP_IOC_DOORBELL), 0);
+}
+
+static uint8_t status_of(uint64_t ticket)
+{
+	return r[0].cq->status[ticket & (r[0].join.depth - 1)];
+}
+
+/* Bytes from the beginning of a heap; places of a row are 24 bytes apart, and may be odd. */
+static uint64_t get(struct rank *rank, uint64_t at)
+{
+	uint64_t word;
+
+	memcpy(&word, rank->heap + at, sizeof(word));
+	return word;
+}
+
+static void set(struct rank *rank, uint64_t at, uint64_t word)
+{
+	memcpy(rank->heap + at, &word, sizeof(word));
+}
+
+#define HERE(i)		(8192 + 8 * (i))
+#define THERE(i)	(512 + 24 * (i) + (i) % 3)
+
+static uint64_t value(unsigned int row, unsigned int i)
+{
+	return (uint64_t)row << 32 | (i + 1);
+}
+
+/* Rows of all lengths, and what is between the places stays as it was. */
+TEST(rows_of_puts)
+{
+	unsigned int row, i;
+
+	begin(2);
+	for (row = 1; row <= MOST; row += row < 70 ? 1 : 13) {
+		memset(r[1].heap, 0x5a, 8192);
+		for (i = 0; i < row; i++) {
+			set(&r[0], HERE(i), value(row, i));
+			push(ACP_OP_COPY, heap_ga(&r[1], THERE(i)), heap_ga(&r[0], HERE(i)), 0);
+		}
+		ring();
+		CHECK_EQ(rank_wait(&r[0], r[0].last, WAIT), ACP_ST_OK);
+		for (i = 0; i < row; i++) {
+			CHECK_EQ(get(&r[1], THERE(i)), value(row, i));
+			CHECK_EQ(r[1].heap[THERE(i) + 8], 0x5a);
+			CHECK_EQ(r[1].heap[THERE(i) - 1], 0x5a);
+		}
+	}
+}
+
+/* Where the i-th of a mixed row goes, and how it ends. */
+static uint64_t mixed(unsigned int i, uint8_t *status)
+{
+	*status = ACP_ST_OK;
+	switch (i % 7) {
+	case 2:
+		*status = ACP_ST_STAG;
+		return rank_ga(&r[0], 1, ACP_STAG_USER + 7, 0);
+	case 3:
+		*status = ACP_ST_RANGE;
+		return heap_ga(&r[1], r[1].join.heap_size - 7);
+	case 5:
+		*status = ACP_ST_RANGE;
+		return heap_ga(&r[1], r[1].join.heap_size + 4096);
+	default:
+		return heap_ga(&r[1], THERE(i));
+	}
+}
+
+static void check_mixed(unsigned int rows)
+{
+	uint64_t first;
+	unsigned int row, i;
+	uint8_t status;
+
+	for (row = 1; row <= rows; row++) {
+		first = r[0].last + 1;
+		for (i = 0; i < MOST; i++) {
+			set(&r[0], HERE(i), value(row, i));
+			push(ACP_OP_COPY, mixed(i, &status), heap_ga(&r[0], HERE(i)), 0);
+		}
+		ring();
+		rank_wait(&r[0], r[0].last, WAIT);
+		CHECK_EQ(rank_completed(&r[0]), r[0].last);
+		for (i = 0; i < MOST; i++) {
+			mixed(i, &status);
+			CHECK_EQ(status_of(first + i), status);
+			if (status == ACP_ST_OK)
+				CHECK_EQ(get(&r[1], THERE(i)), value(row, i));
+		}
+	}
+}
+
+TEST(some_of_a_row_fail_and_the_others_do_not)
+{
+	begin(2);
+	check_mixed(20);
+}
+
+TEST(some_of_a_row_fail_under_loss)
+{
+	begin(2);
+	nodes_impair_all(&n, "loss 5% duplicate 5% delay 1ms 1ms");
+	check_mixed(test_short() ? 10 : 30);
+}
+
+/* Results come home in rows, too: each is another one, and none is lost or done twice. */
+TEST(rows_of_adds_under_loss)
+{
+	unsigned int row, i, seen;
+	bool found[MOST];
+
+	begin(2);
+	nodes_impair_all(&n, "loss 5% duplicate 5% delay 1ms 1ms");
+	for (row = 0; row < (test_short() ? 5 : 20); row++) {
+		set(&r[1], 0, 1000);
+		for (i = 0; i < MOST; i++)
+			push(ACP_OP_ADD8, heap_ga(&r[0], HERE(i)), heap_ga(&r[1], 0), 1);
+		ring();
+		CHECK_EQ(rank_wait(&r[0], r[0].last, WAIT), ACP_ST_OK);
+		CHECK_EQ(get(&r[1], 0), 1000 + MOST);
+		memset(found, 0, sizeof(found));
+		for (seen = 0, i = 0; i < MOST; i++) {
+			uint64_t former = get(&r[0], HERE(i)) - 1000;
+
+			CHECK(former < MOST && !found[former]);
+			found[former] = true;
+			seen++;
+		}
+		CHECK_EQ(seen, MOST);
+	}
+}
+
+/* From node 1 to node 2 at the wish of node 0, which hears of each. */
+TEST(rows_between_two_others)
+{
+	unsigned int row, i;
+	uint64_t first;
+	uint8_t status;
+
+	begin(3);
+	for (row = 1; row <= 10; row++) {
+		first = r[0].last + 1;
+		for (i = 0; i < MOST; i++) {
+			uint64_t dst = heap_ga(&r[2], THERE(i));
+
+			if (i % 9 == 4)
+				dst = rank_ga(&r[0], 2, ACP_STAG_USER + 7, 0);
+			set(&r[1], HERE(i), value(row, i));
+			push(ACP_OP_COPY, dst, heap_ga(&r[1], HERE(i)), 0);
+		}
+		ring();
+		rank_wait(&r[0], r[0].last, WAIT);
+		CHECK_EQ(rank_completed(&r[0]), r[0].last);
+		for (i = 0; i < MOST; i++) {
+			status = i % 9 == 4 ? ACP_ST_STAG : ACP_ST_OK;
+			CHECK_EQ(status_of(first + i), status);
+			if (status == ACP_ST_OK)
+				CHECK_EQ(get(&r[2], THERE(i)), value(row, i));
+		}
+	}
+}
