@@ -88,13 +88,6 @@ static uint64_t handle_ticket(acp_handle_t handle)
 
 /* ---- Issuing ---- */
 
-static void pause_cpu(void)
-{
-#if __has_builtin(__builtin_ia32_pause)
-	__builtin_ia32_pause();
-#endif
-}
-
 uint64_t libacp_now(void)
 {
 	struct timespec t;
@@ -128,7 +121,7 @@ static bool spin_for_room(void)
 			return true;
 		if (++looks % LOOKS == 0 && libacp_now() > end)
 			return false;
-		pause_cpu();
+		libacp_pause();
 	}
 	return false;
 }
@@ -340,7 +333,7 @@ static bool spin_for(uint64_t ticket)
 	unsigned int looks = 0;
 
 	do {
-		pause_cpu();
+		libacp_pause();
 		if (reached(ticket))
 			return true;
 	} while (++looks % LOOKS || libacp_now() < end);
@@ -426,7 +419,7 @@ static bool judge(void)
  * Has anything failed that nobody was told of?  In the default mode that
  * ends the job, as soon as somebody waits for anything.
  */
-static void check_failures(void)
+void libacp_gma_check(void)
 {
 	uint64_t completed = libacp_queue_completed(&libacp.queue);
 
@@ -447,7 +440,7 @@ void acp_complete(acp_handle_t handle)
 		return;
 	if (libacp_gma_wait(handle) == -ECANCELED)
 		libacp_job_aborted();
-	check_failures();
+	libacp_gma_check();
 }
 
 int acp_inquire(acp_handle_t handle)

@@ -21,6 +21,7 @@ struct peer {
 	uint32_t rank;
 	uint64_t sizes[ACP_STAG_RESERVED];
 	char *memory[ACP_STAG_RESERVED];	/* NULL: not mapped yet */
+	struct acp_watch *watch;	/* there before any memory but the library page is */
 };
 
 struct peers {
@@ -98,16 +99,28 @@ static struct peer *add_peer(uint32_t rank)
 	return peer;
 }
 
+/* Lock held. */
+static char *map_memory(struct peer *peer, uint32_t stag)
+{
+	char *memory = peer->memory[stag];
+
+	if (memory)
+		return memory;
+	memory = libacp_mem_map(stag, peer->rank, peer->sizes[stag]);
+	if (memory && stag == ACP_STAG_LIBRARY)
+		peer->watch = libacp_mem_watch(memory);
+	__atomic_store_n(&peer->memory[stag], memory, __ATOMIC_RELEASE);
+	return memory;
+}
+
+/* Who writes there must see who waits there: the library page comes first. */
 static char *map_peer(struct peer *peer, uint32_t stag)
 {
-	char *memory;
+	char *memory = NULL;
 
 	pthread_mutex_lock(&lock);
-	memory = peer->memory[stag];
-	if (!memory) {
-		memory = libacp_mem_map(stag, peer->rank, peer->sizes[stag]);
-		__atomic_store_n(&peer->memory[stag], memory, __ATOMIC_RELEASE);
-	}
+	if (map_memory(peer, ACP_STAG_LIBRARY))
+		memory = map_memory(peer, stag);
 	pthread_mutex_unlock(&lock);
 	return memory;
 }
@@ -131,38 +144,45 @@ void libacp_local_close(void)
 
 /* ---- Finding memory ---- */
 
-static char *__attribute__((noinline)) find_at_peer(acp_ga_t ga, uint64_t size)
+/* Where memory is, and where it is told who waits for writes there. */
+struct place {
+	char *at;			/* NULL: out of reach */
+	struct acp_watch *watch;
+};
+
+static struct place __attribute__((noinline)) find_at_peer(acp_ga_t ga, uint64_t size)
 {
 	const struct acp_ga_layout *l = &libacp.layout;
 	uint32_t stag = acp_ga_stag(l, ga), rank = acp_ga_rank(l, ga);
+	const struct place nowhere = { NULL, NULL };
 	uint64_t offset = acp_ga_offset(l, ga);
 	struct peer *peer;
 	char *memory;
 
 	if (stag >= ACP_STAG_RESERVED || acp_ga_color(l, ga) != 0 || !acp_ga_valid(l, ga) ||
 	    libacp_boot_node_of(&libacp.boot, rank) != libacp.node)
-		return NULL;
+		return nowhere;
 	peer = find_peer(rank);
 	if (!peer)
 		peer = add_peer(rank);
 	if (!peer || offset > peer->sizes[stag] || size > peer->sizes[stag] - offset)
-		return NULL;
+		return nowhere;
 	memory = __atomic_load_n(&peer->memory[stag], __ATOMIC_ACQUIRE);
 	if (!memory)
 		memory = map_peer(peer, stag);
-	return memory ? memory + offset : NULL;
+	return memory ? (struct place){ memory + offset, peer->watch } : nowhere;
 }
 
-static inline void *find(acp_ga_t ga, uint64_t size, bool write)
+static inline struct place find(acp_ga_t ga, uint64_t size, bool write)
 {
 	if ((ga ^ libacp.own) >> libacp.rank_shift == 0)
-		return libacp_mem_find(ga, size, write);
+		return (struct place){ libacp_mem_find(ga, size, write), libacp.watch };
 	return find_at_peer(ga, size);
 }
 
 void *libacp_local_find(acp_ga_t ga)
 {
-	return find(ga, 1, false);
+	return find(ga, 1, false).at;
 }
 
 /* ---- Doing it ---- */
@@ -173,13 +193,13 @@ void *libacp_local_find(acp_ga_t ga)
  */
 static void copy_bytes(char *dst, const char *src, uint64_t size)
 {
-	uintptr_t alignment = ((uintptr_t)dst | (uintptr_t)src) & (size - 1);
+	uintptr_t both = (uintptr_t)dst | (uintptr_t)src;
 
-	if (size == 8 && alignment == 0) {
+	if (size == 8 && both % 8 == 0) {
 		__atomic_store_n((uint64_t *)(void *)dst,
 				 __atomic_load_n((const uint64_t *)(const void *)src,
 						 __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
-	} else if (size == 4 && alignment == 0) {
+	} else if (size == 4 && both % 4 == 0) {
 		__atomic_store_n((uint32_t *)(void *)dst,
 				 __atomic_load_n((const uint32_t *)(const void *)src,
 						 __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
@@ -192,13 +212,16 @@ static void copy_bytes(char *dst, const char *src, uint64_t size)
 
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size)
 {
-	const char *from = find(src, size, false);
-	char *to = from ? find(dst, size, true) : NULL;
+	const char *from = find(src, size, false).at;
+	struct place to;
 
-	if (!to)
+	if (!from)
 		return false;
-	copy_bytes(to, from, size);
-	return true;
+	to = find(dst, size, true);
+	if (!to.at)
+		return false;
+	copy_bytes(to.at, from, size);
+	return libacp_watch_written(to.watch, dst, to.at, size);
 }
 
 static uint64_t atomic8(unsigned int op, uint64_t *word, uint64_t a, uint64_t b)
@@ -244,15 +267,20 @@ static uint32_t atomic4(unsigned int op, uint32_t *word, uint32_t a, uint32_t b)
 bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b)
 {
 	unsigned int size = op % 2 ? 8 : 4;	/* as enum acp_op goes */
-	void *word = find(src, size, true);
-	void *former = word ? find(dst, size, true) : NULL;
+	struct place word = find(src, size, true), former;
 
-	if (!former || (((uintptr_t)word | (uintptr_t)former) & (size - 1)))
+	if (!word.at)
+		return false;
+	former = find(dst, size, true);
+	if (!former.at || (((uintptr_t)word.at | (uintptr_t)former.at) & (size - 1)))
 		return false;
 	if (size == 8)
-		__atomic_store_n((uint64_t *)former, atomic8(op, word, a, b), __ATOMIC_RELEASE);
+		__atomic_store_n((uint64_t *)(void *)former.at,
+				 atomic8(op, (uint64_t *)(void *)word.at, a, b), __ATOMIC_RELEASE);
 	else
-		__atomic_store_n((uint32_t *)former,
-				 atomic4(op, word, (uint32_t)a, (uint32_t)b), __ATOMIC_RELEASE);
-	return true;
+		__atomic_store_n((uint32_t *)(void *)former.at,
+				 atomic4(op, (uint32_t *)(void *)word.at, (uint32_t)a, (uint32_t)b),
+				 __ATOMIC_RELEASE);
+	libacp_watch_written(word.watch, src, word.at, size);
+	return libacp_watch_written(former.watch, dst, former.at, size);
 }

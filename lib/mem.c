@@ -120,6 +120,8 @@ int libacp_mem_open(void)
 	libacp_chunks = chunks;
 	for (stag = 0; !error && stag < ACP_STAG_RESERVED; stag++)
 		error = open_own(stag);
+	if (!error)
+		libacp.watch = libacp_mem_watch(own_memory[ACP_STAG_LIBRARY]);
 	return error;
 }
 
