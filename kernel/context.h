@@ -93,6 +93,8 @@ struct acp_context {
 	wait_queue_head_t wait;
 	u64 armed;		/* ticket poll() waits for; ~0: none */
 	struct acp_hold hold;
+	struct acp_watch *watch;	/* in the library region, there while others are */
+	wait_queue_head_t watchers;	/* who sleep until somebody writes; see watch.h */
 	u64 polled;		/* tickets taken plus completed, at the poller's last look */
 
 	struct mutex reg_lock;	/* registrations */

@@ -23,6 +23,7 @@
 #include "queue.h"
 #include "region.h"
 #include "station.h"
+#include "watch.h"
 
 /* file->private_data: the context, once joined. */
 struct acp_file {
@@ -94,6 +95,7 @@ static int context_fill(struct acp_context *ctx, struct acp_job *job, const stru
 	spin_lock_init(&ctx->lock);
 	INIT_LIST_HEAD(&ctx->copies);
 	init_waitqueue_head(&ctx->wait);
+	init_waitqueue_head(&ctx->watchers);
 	mutex_init(&ctx->reg_lock);
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC);
 	ctx->next_stag = ACP_STAG_USER;
@@ -126,6 +128,8 @@ static void context_leave(struct acp_context *ctx, bool again)
 	WRITE_ONCE(ctx->closed, true);
 	acp_poller_remove(job->node, ctx);
 	wake_up_all(&ctx->wait);
+	/* It may have been killed between what it wrote and ACP_IOC_WAKE. */
+	acp_watch_wake_all(job);
 	/* Who hears of it finds the rank gone. */
 	acp_barrier_leave(ctx);
 	acp_changed(job->node);
@@ -431,6 +435,34 @@ static int ioctl_abort(struct acp_context *ctx, void __user *arg)
 	return 0;
 }
 
+static int ioctl_watch(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_watch_wait w;
+
+	if (copy_from_user(&w, arg, sizeof(w)))
+		return -EFAULT;
+	if (w.size != sizeof(w) || w.flags)
+		return -EINVAL;
+	return acp_watch_wait(ctx, w.wakes, w.timeout_ns);
+}
+
+static int ioctl_wake(struct acp_context *ctx, void __user *arg)
+{
+	struct acp_context *other;
+	struct acp_wake w;
+
+	if (copy_from_user(&w, arg, sizeof(w)))
+		return -EFAULT;
+	if (w.size != sizeof(w) || w.rank >= ctx->job->ga.nprocs)
+		return -EINVAL;
+	rcu_read_lock();
+	other = acp_job_context(ctx->job, w.rank);
+	if (other)
+		acp_watch_wake(other);
+	rcu_read_unlock();
+	return other ? 0 : -ESRCH;
+}
+
 static int (* const calls[])(struct acp_context *ctx, void __user *arg) = {
 	[_IOC_NR(ACP_IOC_REG)] = ioctl_reg,
 	[_IOC_NR(ACP_IOC_UNREG)] = ioctl_unreg,
@@ -441,11 +473,13 @@ static int (* const calls[])(struct acp_context *ctx, void __user *arg) = {
 	[_IOC_NR(ACP_IOC_ABORT)] = ioctl_abort,
 	[_IOC_NR(ACP_IOC_STATE)] = ioctl_state,
 	[_IOC_NR(ACP_IOC_EVENT)] = ioctl_event,
+	[_IOC_NR(ACP_IOC_WATCH)] = ioctl_watch,
+	[_IOC_NR(ACP_IOC_WAKE)] = ioctl_wake,
 };
 
 static const unsigned int numbers[] = {
 	ACP_IOC_JOIN, ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_DOORBELL, ACP_IOC_WAIT, ACP_IOC_SYNC,
-	ACP_IOC_PEER, ACP_IOC_ABORT, ACP_IOC_STATE, ACP_IOC_EVENT,
+	ACP_IOC_PEER, ACP_IOC_ABORT, ACP_IOC_STATE, ACP_IOC_EVENT, ACP_IOC_WATCH, ACP_IOC_WAKE,
 };
 
 /* The context, if it is the caller's and its job still has a node. */

@@ -10,6 +10,7 @@
 #include "region.h"
 #include "station.h"
 #include "trace.h"
+#include "watch.h"
 
 /* ---- making ---- */
 
@@ -150,6 +151,9 @@ bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 		unexpect(ctx, &step, life, expected);
 	if (wq_has_sleeper(&ctx->wait))
 		wake_up_all(&ctx->wait);
+	/* Who waits for an answer may wait in vain. */
+	if (unlikely(status))
+		acp_watch_wake(ctx);
 	return true;
 }
 
@@ -192,6 +196,7 @@ void acp_queue_abort(struct acp_context *ctx)
 {
 	WRITE_ONCE(ctx->cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
 	wake_up_all(&ctx->wait);
+	acp_watch_wake(ctx);
 }
 
 /* A tail that makes no sense is no entry. */

@@ -9,6 +9,7 @@
 #include "job.h"
 #include "limits.h"
 #include "region.h"
+#include "watch.h"
 
 #define LOOK_BATCH 1024	/* pages looked at under one hold of mmap_lock */
 
@@ -108,6 +109,8 @@ void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size)
 
 void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t size)
 {
+	u64 first = offset;
+
 	while (size) {
 		size_t n = size;
 		void *p = map(r, offset, &n);
@@ -124,6 +127,7 @@ void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t
 		from += n;
 		size -= n;
 	}
+	acp_watch_written(r, first, offset - first);
 }
 
 /*
@@ -168,6 +172,7 @@ void acp_region_write_word(struct acp_region *r, u64 offset, u64 word)
 		p = map(r, offset, &size);
 		WRITE_ONCE(*p, word);
 		unmap(r, p);
+		acp_watch_written(r, offset, sizeof(word));
 	} else {
 		acp_region_write(r, offset, &word, sizeof(word));
 	}
@@ -176,6 +181,8 @@ void acp_region_write_word(struct acp_region *r, u64 offset, u64 word)
 void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,
 		     u64 from_offset, size_t size)
 {
+	u64 first = to_offset;
+
 	while (size) {
 		size_t n = size;
 		void *p = map(from, from_offset, &n);
@@ -188,24 +195,27 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 		from_offset += n;
 		size -= n;
 	}
+	acp_watch_written(to, first, to_offset - first);
 }
 
 int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,
 			 size_t size)
 {
-	while (size) {
+	u64 first = offset;
+	int err = 0;
+
+	while (size && !err) {
 		size_t n = size;
 		void *p = map(r, offset, &n);
-		int err = skb_copy_bits(skb, at, p, n);
 
+		err = skb_copy_bits(skb, at, p, n);
 		unmap(r, p);
-		if (err)
-			return err;
 		offset += n;
 		at += n;
 		size -= n;
 	}
-	return 0;
+	acp_watch_written(r, first, offset - first);
+	return err;
 }
 
 u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b)
@@ -228,6 +238,7 @@ u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b)
 		}
 	}
 	unmap(r, p);
+	acp_watch_written(r, offset, acp_op_width(op));
 	return old;
 }
 
@@ -294,6 +305,7 @@ static struct acp_region *new_region(struct acp_context *ctx, u32 access, unsign
 	r->npages = npages;
 	r->registered = registered;
 	r->mm = ctx->mm;
+	r->owner = ctx;
 	r->user = ctx->user;
 	err = charge(ctx, r);
 	if (err) {
@@ -367,6 +379,8 @@ int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
 		acp_region_release(r);
 		return err;
 	}
+	if (stag == ACP_STAG_LIBRARY)
+		ctx->watch = r->kaddr + ACP_WATCH_OFFSET;
 	acp_near_set(&ctx->near_regions, stag, r);
 	WRITE_ONCE(ctx->region_pages, ctx->region_pages + r->npages);
 	return 0;
@@ -636,6 +650,11 @@ void acp_region_remove_all(struct acp_context *ctx)
 
 	mutex_lock(&ctx->reg_lock);
 	xa_for_each(&ctx->regions, stag, r)
+		if (stag != ACP_STAG_LIBRARY)
+			remove(ctx, r);
+	/* Last: who writes to the others looks at ctx->watch in there. */
+	r = xa_load(&ctx->regions, ACP_STAG_LIBRARY);
+	if (r)
 		remove(ctx, r);
 	xa_destroy(&ctx->regions);
 	mutex_unlock(&ctx->reg_lock);

@@ -23,6 +23,7 @@
 struct acp_region {
 	refcount_t users;	/* 1 while it is in the table, and each copy under way */
 	bool revoked;		/* its mapping is gone */
+	struct acp_context *owner;	/* whose it is; there while users are */
 	u32 access;		/* ACP_ACCESS_ */
 	u32 stag;
 	u64 base, end;		/* valid offsets: [base, end), base less than a page */

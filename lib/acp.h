@@ -491,6 +491,43 @@ size_t acpx_starter_size(void);			/* bytes, own rank */
 size_t acpx_heap_size(void);			/* bytes, own rank */
 acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access);
 
+/* How the word at a flag's address is compared with a value; numbers are unsigned, */
+enum {
+	ACPX_CMP_EQ = 1,
+	ACPX_CMP_NE = 2,
+	ACPX_CMP_GT = 3,	/* word > value */
+	ACPX_CMP_GE = 4,
+	ACPX_CMP_LT = 5,
+	ACPX_CMP_LE = 6,
+	ACPX_CMP_SIGNED = 8	/* but with this: ACPX_CMP_GT | ACPX_CMP_SIGNED */
+};
+
+#define ACPX_FOREVER	0xffffffffffffffffLLU	/* nanoseconds */
+
+/* A condition on a word of the caller's memory that others write to. */
+struct acpx_condition {
+	const volatile void *flag;	/* aligned to its size; NULL: the condition is left out */
+	uint64_t value;
+	int size;			/* of the word: 4 or 8 bytes */
+	int compare;			/* ACPX_CMP_ */
+};
+
+/* Wait, at most so many nanoseconds: 0 or more, or -errno. */
+int acpx_wait_until(const volatile void *flag, size_t size, int compare, uint64_t value,
+		    uint64_t timeout_ns);
+int acpx_wait_until_all(const struct acpx_condition *conditions, size_t count,
+			uint64_t timeout_ns);
+int64_t acpx_wait_until_any(const struct acpx_condition *conditions, size_t count,
+			    uint64_t timeout_ns);		/* index of one that holds */
+int64_t acpx_wait_until_some(const struct acpx_condition *conditions, size_t count,
+			     size_t *indices, uint64_t timeout_ns);	/* how many hold */
+
+/* The same without waiting. */
+int acpx_test(const volatile void *flag, size_t size, int compare, uint64_t value);
+int acpx_test_all(const struct acpx_condition *conditions, size_t count);
+int64_t acpx_test_any(const struct acpx_condition *conditions, size_t count);
+int64_t acpx_test_some(const struct acpx_condition *conditions, size_t count, size_t *indices);
+
 /* A heap, at some moment. */
 struct acpx_heap_stats {
 	size_t size;		/* bytes for blocks and their overhead, 16 bytes each */

@@ -90,13 +90,6 @@ static uint64_t handle_ticket(acp_handle_t handle)
 
 /* ---- Issuing ---- */
 
-static void pause_cpu(void)
-{
-#if __has_builtin(__builtin_ia32_pause)
-	__builtin_ia32_pause();
-#endif
-}
-
 uint64_t libacp_now(void)
 {
 	struct timespec t;
@@ -130,7 +123,7 @@ static bool spin_for_room(void)
 			return true;
 		if (++looks % LOOKS == 0 && libacp_now() > end)
 			return false;
-		pause_cpu();
+		libacp_pause();
 	}
 	return false;
 }
@@ -359,7 +352,7 @@ static bool spin_for(uint64_t ticket)
 	unsigned int looks = 0;
 
 	do {
-		pause_cpu();
+		libacp_pause();
 		if (reached(ticket))
 			return true;
 	} while (++looks % LOOKS || libacp_now() < end);
@@ -462,6 +455,11 @@ static void check_failures(void)
 	if (libacp_queue_failed(&libacp.queue) !=
 	    __atomic_load_n(&failures_seen, __ATOMIC_RELAXED))
 		tell_of_failures();
+}
+
+void libacp_gma_check(void)
+{
+	check_failures();
 }
 
 static void __attribute__((noinline)) wait_and_check(acp_handle_t handle)

@@ -294,6 +294,7 @@ static void leave(void)
 		libacp_pmix_watch(NULL);
 	libacp_middle_close();
 	__atomic_store_n(&libacp.state, LIBACP_OUT, __ATOMIC_RELEASE);
+	libacp_watch_close();
 	libacp_gma_close();
 	libacp_local_close();
 	libacp_mem_close();

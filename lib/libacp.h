@@ -9,6 +9,7 @@
  *	local.c	copies and atomics done by the calling thread
  *	gma.c	copies and atomics done by the kernel; completion
  *	event.c	what is known of other ranks
+ *	watch.c	sleeping until others have changed words of own memory
  *
  * On top of these is the middle layer, which uses acp.h and middle.h:
  *	middle.c	beginning and end of its parts
@@ -115,6 +116,7 @@ struct libacp {
 	uint64_t offset_mask;		/* and those of all GAs, to take them apart quickly */
 	uint32_t stag_mask, rank_shift;
 	struct libacp_region *first_chunk;	/* of the STag table */
+	struct acp_watch *watch;	/* at the end of the library page */
 	struct libacp_queue queue;
 	bool spin;			/* more than one CPU: waiting may go without sleeping */
 	struct libacp_boot boot;
@@ -170,7 +172,7 @@ struct libacp_page {
 	uint64_t failures_fetched;	/* where it comes */
 };
 
-_Static_assert(sizeof(struct libacp_page) <= 4096, "one page");
+_Static_assert(sizeof(struct libacp_page) <= ACP_WATCH_OFFSET, "one page, with acp_watch");
 
 /*
  * Agree with all ranks on their new numbers: 0 with the new rank and rank
@@ -258,6 +260,12 @@ static inline bool libacp_mem_find_word(acp_ga_t ga, bool write, char **word)
 int libacp_mem_open(void);
 void libacp_mem_close(void);
 
+/* What is at the end of a library page. */
+static inline struct acp_watch *libacp_mem_watch(void *page)
+{
+	return (struct acp_watch *)(void *)((char *)page + ACP_WATCH_OFFSET);
+}
+
 /* Own memory of one of the kernel's STags (ACP_STAG_STARTER ..); NULL if it has none. */
 void *libacp_mem_own(uint32_t stag);
 
@@ -267,6 +275,29 @@ void libacp_mem_unmap(void *addr, uint64_t size);
 
 /* Sizes of the kernel's regions of a rank on this node.  0 or -errno. */
 int libacp_mem_sizes(uint32_t rank, uint64_t sizes[ACP_STAG_RESERVED]);
+
+/* ---- watch.c ---- */
+
+/* Those who wait for what lies at a global address, which is "at" here, are woken.  True. */
+bool libacp_watch_wake(struct acp_watch *watch, acp_ga_t ga, const void *at, uint64_t size);
+
+/*
+ * After each write to memory that has global addresses, of this rank or another
+ * on the node: does anybody sleep there until such memory changes?  The fence
+ * pairs with the waiter's in watch.c.  True, for the caller to return: a call there
+ * would cost who does not make it, too.
+ */
+static inline bool libacp_watch_written(struct acp_watch *watch, acp_ga_t ga, const void *at,
+					uint64_t size)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(__atomic_load_n(&watch->armed, __ATOMIC_RELAXED) != 0, 0))
+		return libacp_watch_wake(watch, ga, at, size);
+	return true;
+}
+
+/* Threads that wait leave with -ENOTCONN: state is not IN any more, memory is still there. */
+void libacp_watch_close(void);
 
 /* ---- local.c ---- */
 
@@ -294,7 +325,7 @@ static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src)
 	    (((uintptr_t)to | (uintptr_t)from) & (sizeof(uint64_t) - 1)))
 		return false;
 	libacp_copy_word(to, from);
-	return true;
+	return libacp_watch_written(libacp.watch, dst, to, sizeof(uint64_t));
 }
 
 /* Do it now: true, or false without any effect if an end is out of reach or wrong. */
@@ -309,6 +340,17 @@ void libacp_gma_close(void);
 
 /* Wait for a handle: 0, or -errno.  Whether it failed is another question. */
 int libacp_gma_wait(acp_handle_t handle);
+
+/* Between two looks at what somebody else is to change. */
+static inline void libacp_pause(void)
+{
+#if __has_builtin(__builtin_ia32_pause)
+	__builtin_ia32_pause();
+#endif
+}
+
+/* Commands that failed and that nobody was told of: in the default mode they end the job. */
+void libacp_gma_check(void);
 
 #pragma GCC visibility pop
 

@@ -22,6 +22,7 @@ struct view {
 	uint64_t key;			/* of its GAs: all above the offset */
 	uint64_t size;
 	char *memory;
+	struct acp_watch *watch;	/* of that rank */
 };
 
 /* A rank that was looked for; sizes are 0 if it is not on this node or gone. */
@@ -30,6 +31,7 @@ struct peer {
 	uint64_t sizes[ACP_STAG_RESERVED];
 	char *memory[ACP_STAG_RESERVED];	/* NULL: not mapped yet */
 	struct view views[ACP_STAG_RESERVED];	/* filled before that */
+	struct acp_watch *watch;	/* there before any memory but the library page is */
 };
 
 struct peers {
@@ -108,21 +110,33 @@ static struct peer *add_peer(uint32_t rank)
 	return peer;
 }
 
+/* Lock held. */
+static char *map_memory(struct peer *peer, uint32_t stag)
+{
+	char *memory = peer->memory[stag];
+
+	if (memory)
+		return memory;
+	memory = libacp_mem_map(stag, peer->rank, peer->sizes[stag]);
+	if (memory && stag == ACP_STAG_LIBRARY)
+		peer->watch = libacp_mem_watch(memory);
+	peer->views[stag] = (struct view){
+		.key = acp_ga_make(&libacp.layout, peer->rank, 0, stag, 0) >>
+		       libacp.layout.offset_bits,
+		.size = peer->sizes[stag], .memory = memory, .watch = peer->watch,
+	};
+	__atomic_store_n(&peer->memory[stag], memory, __ATOMIC_RELEASE);
+	return memory;
+}
+
+/* Who writes there must see who waits there: the library page comes first. */
 static char *map_peer(struct peer *peer, uint32_t stag)
 {
-	char *memory;
+	char *memory = NULL;
 
 	pthread_mutex_lock(&lock);
-	memory = peer->memory[stag];
-	if (!memory) {
-		memory = libacp_mem_map(stag, peer->rank, peer->sizes[stag]);
-		peer->views[stag] = (struct view){
-			.key = acp_ga_make(&libacp.layout, peer->rank, 0, stag, 0) >>
-			       libacp.layout.offset_bits,
-			.size = peer->sizes[stag], .memory = memory,
-		};
-		__atomic_store_n(&peer->memory[stag], memory, __ATOMIC_RELEASE);
-	}
+	if (map_memory(peer, ACP_STAG_LIBRARY))
+		memory = map_memory(peer, stag);
 	pthread_mutex_unlock(&lock);
 	return memory;
 }
@@ -154,52 +168,61 @@ static inline struct view **recent_place(acp_ga_t ga)
 		       RECENT];
 }
 
-static char *__attribute__((noinline)) find_at_peer(acp_ga_t ga, uint64_t size)
+/* Where memory is, and where it is told who waits for writes there. */
+struct place {
+	char *at;			/* NULL: out of reach */
+	struct acp_watch *watch;
+};
+
+static struct place __attribute__((noinline)) find_at_peer(acp_ga_t ga, uint64_t size)
 {
 	const struct acp_ga_layout *l = &libacp.layout;
 	uint32_t stag = acp_ga_stag(l, ga), rank = acp_ga_rank(l, ga);
+	const struct place nowhere = { NULL, NULL };
 	uint64_t offset = acp_ga_offset(l, ga);
 	struct peer *peer;
 	char *memory;
 
 	if (stag >= ACP_STAG_RESERVED || acp_ga_color(l, ga) != 0 || !acp_ga_valid(l, ga) ||
 	    libacp_boot_node_of(&libacp.boot, rank) != libacp.node)
-		return NULL;
+		return nowhere;
 	peer = find_peer(rank);
 	if (!peer)
 		peer = add_peer(rank);
 	if (!peer || offset > peer->sizes[stag] || size > peer->sizes[stag] - offset)
-		return NULL;
+		return nowhere;
 	memory = __atomic_load_n(&peer->memory[stag], __ATOMIC_ACQUIRE);
 	if (!memory)
 		memory = map_peer(peer, stag);
 	if (!memory)
-		return NULL;
+		return nowhere;
 	__atomic_store_n(recent_place(ga), &peer->views[stag], __ATOMIC_RELEASE);
-	return memory + offset;
+	return (struct place){ memory + offset, peer->watch };
 }
 
 /* What was found lately is so again in a part of the steps. */
-static inline char *find_again(acp_ga_t ga, uint64_t size)
+static inline struct place find_again(acp_ga_t ga, uint64_t size)
 {
 	const struct view *v = __atomic_load_n(recent_place(ga), __ATOMIC_ACQUIRE);
 	uint64_t offset = ga & libacp.offset_mask;
 
 	if (!v || v->key != ga >> libacp.layout.offset_bits)
 		return find_at_peer(ga, size);
-	return offset > v->size || size > v->size - offset ? NULL : v->memory + offset;
+	if (offset > v->size || size > v->size - offset)
+		return (struct place){ NULL, NULL };
+	return (struct place){ v->memory + offset, v->watch };
 }
 
-static inline void *find(acp_ga_t ga, uint64_t size, bool write)
+static inline struct place find(acp_ga_t ga, uint64_t size, bool write)
 {
 	if ((ga ^ libacp.own) >> libacp.rank_shift == 0)
-		return libacp_mem_find(ga, size, write);
+		return (struct place){ libacp_mem_find(ga, size, write), libacp.watch };
 	return find_again(ga, size);
 }
 
 void *libacp_local_find(acp_ga_t ga)
 {
-	return find(ga, 1, false);
+	return find(ga, 1, false).at;
 }
 
 /* ---- Doing it ---- */
@@ -207,11 +230,11 @@ void *libacp_local_find(acp_ga_t ga)
 /* As libacp_copy_word(), in any size. */
 static void copy_bytes(char *dst, const char *src, uint64_t size)
 {
-	uintptr_t alignment = ((uintptr_t)dst | (uintptr_t)src) & (size - 1);
+	uintptr_t both = (uintptr_t)dst | (uintptr_t)src;
 
-	if (size == 8 && alignment == 0) {
+	if (size == 8 && both % 8 == 0) {
 		libacp_copy_word(dst, src);
-	} else if (size == 4 && alignment == 0) {
+	} else if (size == 4 && both % 4 == 0) {
 		__atomic_store_n((uint32_t *)(void *)dst,
 				 __atomic_load_n((const uint32_t *)(const void *)src,
 						 __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
@@ -224,13 +247,16 @@ static void copy_bytes(char *dst, const char *src, uint64_t size)
 
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size)
 {
-	char *to = find(dst, size, true);
-	const char *from = to ? find(src, size, false) : NULL;
+	const char *from = find(src, size, false).at;
+	struct place to;
 
 	if (!from)
 		return false;
-	copy_bytes(to, from, size);
-	return true;
+	to = find(dst, size, true);
+	if (!to.at)
+		return false;
+	copy_bytes(to.at, from, size);
+	return libacp_watch_written(to.watch, dst, to.at, size);
 }
 
 static uint64_t atomic8(unsigned int op, uint64_t *word, uint64_t a, uint64_t b)
@@ -276,15 +302,20 @@ static uint32_t atomic4(unsigned int op, uint32_t *word, uint32_t a, uint32_t b)
 bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b)
 {
 	unsigned int size = op % 2 ? 8 : 4;	/* as enum acp_op goes */
-	void *word = find(src, size, true);
-	void *former = word ? find(dst, size, true) : NULL;
+	struct place word = find(src, size, true), former;
 
-	if (!former || (((uintptr_t)word | (uintptr_t)former) & (size - 1)))
+	if (!word.at)
+		return false;
+	former = find(dst, size, true);
+	if (!former.at || (((uintptr_t)word.at | (uintptr_t)former.at) & (size - 1)))
 		return false;
 	if (size == 8)
-		__atomic_store_n((uint64_t *)former, atomic8(op, word, a, b), __ATOMIC_RELEASE);
+		__atomic_store_n((uint64_t *)(void *)former.at,
+				 atomic8(op, (uint64_t *)(void *)word.at, a, b), __ATOMIC_RELEASE);
 	else
-		__atomic_store_n((uint32_t *)former,
-				 atomic4(op, word, (uint32_t)a, (uint32_t)b), __ATOMIC_RELEASE);
-	return true;
+		__atomic_store_n((uint32_t *)(void *)former.at,
+				 atomic4(op, (uint32_t *)(void *)word.at, (uint32_t)a, (uint32_t)b),
+				 __ATOMIC_RELEASE);
+	libacp_watch_written(word.watch, src, word.at, size);
+	return libacp_watch_written(former.watch, dst, former.at, size);
 }

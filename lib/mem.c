@@ -123,6 +123,8 @@ int libacp_mem_open(void)
 	for (stag = 0; !error && stag < ACP_STAG_RESERVED; stag++)
 		error = open_own(stag);
 	libacp.first_chunk = libacp_chunks[0];
+	if (!error)
+		libacp.watch = libacp_mem_watch(own_memory[ACP_STAG_LIBRARY]);
 	return error;
 }
 

@@ -45,6 +45,8 @@ struct perf_board {
 	int32_t target, third, heap;
 	int32_t unused;
 	struct sockaddr_storage udp;	/* target: where it echoes; family 0: nowhere */
+	uint64_t word;		/* mode wait: what the other one has sent, */
+	uint64_t sent;		/* and this one */
 };
 
 struct perf_job {

@@ -32,6 +32,7 @@ void perf_barrier(struct perf_run *run);
 void perf_channel(struct perf_run *run);
 void perf_map(struct perf_run *run);
 void perf_udp(struct perf_run *run);
+void perf_wait(struct perf_run *run);
 
 /* The sizes of a sweep, if the user does not say. */
 extern const struct perf_list perf_sweep_sizes;

@@ -347,6 +347,56 @@ struct acp_event {
 
 /* ACP_IOC_ABORT: end the job on all nodes; every call and command fails. */
 
+/*
+ * Who sleeps until others have changed words of this rank's memory; at
+ * ACP_WATCH_OFFSET of its library page, so that ranks of the node, who write
+ * there without the kernel, see it.  A line is 64 bytes; those of one number
+ * share a counter.
+ *
+ *  waiter: lines[] of its words + 1, once; then again and again
+ *	    armed := 1, full fence, read wakes, look at the words, and if it
+ *	    has to wait longer ACP_IOC_WATCH
+ *  writer: writes, full fence, reads armed: if it is set, and one of lines[]
+ *	    that was written to is not 0, ACP_IOC_WAKE
+ *  kernel: armed := 0, wakes + 1, wakes all who sleep; without being asked
+ *	    after what it has written itself, and when a command of the rank
+ *	    failed, a rank of the node left, or the job ended
+ *
+ * The words do no harm whatever somebody writes there: waits end too early or
+ * too late.
+ */
+#define ACP_WATCH_LINES		64
+#define ACP_WATCH_OFFSET	3824
+#define ACP_WATCH_LINE(address)	(((address) >> 6) % ACP_WATCH_LINES)
+
+struct acp_watch {
+	__u64 wakes;
+	__u32 armed;
+	__u32 reserved;
+	__u32 lines[ACP_WATCH_LINES];
+};
+
+/*
+ * ACP_IOC_WATCH: sleep until "wakes" of the caller's acp_watch is another.
+ *	-EINTR		a signal came; call again
+ *	-ETIMEDOUT	it is still the same after timeout_ns
+ */
+struct acp_watch_wait {
+	__u32 size;
+	__u32 flags;		/* 0 */
+	__u64 wakes;		/* as it was read before the words were */
+	__u64 timeout_ns;	/* ~0: for ever */
+};
+
+/*
+ * ACP_IOC_WAKE: words of "rank", which is on this node, may have changed.
+ *	-ESRCH		it is not on this node, or not (any more) there
+ */
+struct acp_wake {
+	__u32 size;
+	__u32 rank;
+};
+
 #define ACP_IOC_MAGIC		0xAC
 #define ACP_IOC_JOIN		_IOWR(ACP_IOC_MAGIC, 0, struct acp_join)
 #define ACP_IOC_REG		_IOWR(ACP_IOC_MAGIC, 1, struct acp_reg)
@@ -358,6 +408,8 @@ struct acp_event {
 #define ACP_IOC_ABORT		_IO(ACP_IOC_MAGIC, 7)
 #define ACP_IOC_STATE		_IOWR(ACP_IOC_MAGIC, 8, struct acp_rank_state)
 #define ACP_IOC_EVENT		_IOWR(ACP_IOC_MAGIC, 9, struct acp_event)
+#define ACP_IOC_WATCH		_IOW(ACP_IOC_MAGIC, 10, struct acp_watch_wait)
+#define ACP_IOC_WAKE		_IOW(ACP_IOC_MAGIC, 11, struct acp_wake)
 
 /*
  * mmap: offset = ACP_MAP(kind, rank), length up to the size of the thing,
@@ -372,7 +424,7 @@ enum {
 	ACP_MAP_CQ	= 1,	/* likewise */
 	ACP_MAP_STARTER	= 2,	/* of any rank on this node */
 	ACP_MAP_HEAP	= 3,
-	ACP_MAP_LIBRARY	= 4,	/* one page */
+	ACP_MAP_LIBRARY	= 4,	/* one page; its end is a struct acp_watch */
 };
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && !defined(__cplusplus)
@@ -389,6 +441,9 @@ _Static_assert(sizeof(struct acp_sync) == 24, "ABI");
 _Static_assert(sizeof(struct acp_peer_info) == 24, "ABI");
 _Static_assert(sizeof(struct acp_rank_state) == 16, "ABI");
 _Static_assert(sizeof(struct acp_event) == 20, "ABI");
+_Static_assert(sizeof(struct acp_watch) == 4096 - ACP_WATCH_OFFSET, "ABI");
+_Static_assert(sizeof(struct acp_watch_wait) == 24, "ABI");
+_Static_assert(sizeof(struct acp_wake) == 8, "ABI");
 #endif
 
 #endif /* ACP_ABI_H */

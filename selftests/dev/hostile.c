@@ -26,6 +26,8 @@ static const struct call {
 	{ "SYNC", ACP_IOC_SYNC, sizeof(struct acp_sync), false },
 	{ "PEER", ACP_IOC_PEER, sizeof(struct acp_peer_info), true },
 	{ "STATE", ACP_IOC_STATE, sizeof(struct acp_rank_state), true },
+	{ "WATCH", ACP_IOC_WATCH, sizeof(struct acp_watch_wait), false },
+	{ "WAKE", ACP_IOC_WAKE, sizeof(struct acp_wake), false },
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -52,6 +54,12 @@ static void good_argument(const struct call *c, void *p, struct rank *r, struct 
 		break;
 	case ACP_IOC_STATE:
 		((struct acp_rank_state *)p)->rank = r->join.rank;
+		break;
+	case ACP_IOC_WATCH:
+		((struct acp_watch_wait *)p)->wakes = ~0ULL;
+		break;
+	case ACP_IOC_WAKE:
+		((struct acp_wake *)p)->rank = r->join.rank;
 		break;
 	}
 }

@@ -435,6 +435,18 @@ static void step_sync(struct actor *a)
 	CALL(a, open_file(a, true), SYNC, &s, sync_errors);
 }
 
+static void step_watch(struct actor *a)
+{
+	struct acp_watch_wait w = { .size = sizeof(w), .wakes = below(a, 3) };
+	struct acp_wake k = { .size = sizeof(k), .rank = (uint32_t)below(a, 5) };
+
+	w.timeout_ns = one_in(a, 50) ? FOREVER : below(a, 20) * MS;
+	spoil(a, &w, sizeof(w));
+	spoil(a, &k, sizeof(k));
+	CALL(a, open_file(a, true), WAKE, &k, peer_errors);
+	CALL(a, open_file(a, true), WATCH, &w, wait_errors);
+}
+
 static void step_ask(struct actor *a)
 {
 	struct acp_peer_info p = { .size = sizeof(p), .rank = (uint32_t)below(a, 5) };
@@ -571,8 +583,8 @@ static const struct {
 } steps[] = {
 	{ 30, step_ring }, { 8, step_open }, { 10, step_join }, { 12, step_map }, { 3, step_close },
 	{ 2, step_dup }, { 8, step_register }, { 4, step_unregister }, { 6, step_memory },
-	{ 3, step_wait }, { 1, step_sync }, { 3, step_ask }, { 1, step_abort }, { 3, step_other },
-	{ 1, step_fork },
+	{ 3, step_wait }, { 3, step_watch }, { 1, step_sync }, { 3, step_ask }, { 1, step_abort },
+	{ 3, step_other }, { 1, step_fork },
 };
 
 static void take_step(struct actor *a)

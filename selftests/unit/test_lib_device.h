@@ -50,6 +50,10 @@ static struct fake_device {
 	uint8_t key[16];
 	bool final;			/* the last barrier was said to be the last one */
 	unsigned int doorbells, waits, syncs, aborts, regs, maps;
+	unsigned int watches, wakes;	/* sleeps until others write, and wake-ups by the library */
+	uint32_t woken;			/* rank of the last of these */
+	bool deaf;			/* for the test to set: watches end by wake-ups alone */
+	unsigned int signals;		/* ... so many watches end with EINTR */
 
 	int fd;				/* -1: not open */
 	pid_t owner;			/* a forked child has all of this, but no thread */
@@ -107,6 +111,35 @@ static char *fake_find(uint64_t ga, uint64_t size, uint8_t *status)
 	return (char *)(uintptr_t)reg->start + offset;
 }
 
+static struct acp_watch *fake_watch_of(uint32_t rank)
+{
+	return (struct acp_watch *)(void *)(fake.memory[ACP_STAG_LIBRARY][rank] +
+					    ACP_WATCH_OFFSET);
+}
+
+/* Lock held. */
+static void fake_wake(uint32_t rank)
+{
+	__atomic_store_n(&fake_watch_of(rank)->armed, 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&fake_watch_of(rank)->wakes, 1, __ATOMIC_SEQ_CST);
+	pthread_cond_broadcast(&fake.changed);
+}
+
+/* After a write of up to 64 bytes to the rank that joined. */
+static void fake_written(uint64_t ga, uint64_t size)
+{
+	struct acp_watch *w = fake_watch_of(fake.join.rank);
+	uint64_t offset = acp_ga_offset(&fake.layout, ga);
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&w->armed, __ATOMIC_RELAXED) || !size ||
+	    acp_ga_rank(&fake.layout, ga) != fake.join.rank)
+		return;
+	if (__atomic_load_n(&w->lines[ACP_WATCH_LINE(offset)], __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&w->lines[ACP_WATCH_LINE(offset + size - 1)], __ATOMIC_RELAXED))
+		fake_wake(fake.join.rank);
+}
+
 static uint8_t fake_execute(const struct acp_sqe *e)
 {
 	uint64_t size = e->op == ACP_OP_COPY ? e->size : 8;
@@ -125,11 +158,17 @@ static uint8_t fake_execute(const struct acp_sqe *e)
 		return status;
 	if (e->op == ACP_OP_ADD8 && (e->src | e->dst) % 8)
 		return ACP_ST_ALIGN;
-	if (e->op == ACP_OP_COPY)
+	if (e->op == ACP_OP_COPY && size == 8 && e->dst % 8 == 0)
+		__atomic_store_n((uint64_t *)(void *)dst, *(uint64_t *)(void *)src,
+				 __ATOMIC_RELEASE);
+	else if (e->op == ACP_OP_COPY)
 		memmove(dst, src, size);
 	else
 		*(uint64_t *)(void *)dst = __atomic_fetch_add((uint64_t *)(void *)src, e->a,
 							      __ATOMIC_SEQ_CST);
+	fake_written(e->dst, size);
+	if (e->op != ACP_OP_COPY)
+		fake_written(e->src, size);
 	return ACP_ST_OK;
 }
 
@@ -154,6 +193,8 @@ static void fake_drain(void)
 			__atomic_fetch_add(&fake.cq->failed, 1, __ATOMIC_RELAXED);
 		fake.head = ticket;
 		__atomic_store_n(&fake.cq->completed, ticket, __ATOMIC_RELEASE);
+		if (status)
+			fake_wake(fake.join.rank);
 	}
 	pthread_cond_broadcast(&fake.changed);
 }
@@ -190,7 +231,7 @@ static inline void fake_abort(void)
 	pthread_mutex_lock(&fake.lock);
 	fake.aborted = true;
 	__atomic_fetch_or(&fake.cq->flags, ACP_CQ_ABORTED, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&fake.changed);
+	fake_wake(fake.join.rank);
 	pthread_mutex_unlock(&fake.lock);
 }
 
@@ -297,6 +338,28 @@ static int fake_wait(const struct acp_wait *wait)
 	return 0;
 }
 
+static int fake_watch(const struct acp_watch_wait *wait)
+{
+	struct acp_watch *w = fake_watch_of(fake.join.rank);
+	struct timespec end;
+	uint64_t ns;
+
+	fake.watches++;
+	if (fake.signals && fake.signals--)
+		return -EINTR;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	ns = (uint64_t)end.tv_nsec + wait->timeout_ns % 1000000000;
+	end.tv_sec += (time_t)(wait->timeout_ns / 1000000000 + ns / 1000000000);
+	end.tv_nsec = (long)(ns % 1000000000);
+	while (__atomic_load_n(&w->wakes, __ATOMIC_ACQUIRE) == wait->wakes && !fake.aborted) {
+		if (fake.deaf)
+			pthread_cond_wait(&fake.changed, &fake.lock);
+		else if (pthread_cond_clockwait(&fake.changed, &fake.lock, CLOCK_MONOTONIC, &end))
+			return -ETIMEDOUT;
+	}
+	return fake.aborted ? -ECANCELED : 0;
+}
+
 static int fake_join_error(void)
 {
 	int error = fake.join_error;
@@ -335,6 +398,13 @@ static int fake_call(unsigned long request, void *arg)
 		return 0;
 	case ACP_IOC_ABORT:
 		fake.aborts++;
+		return 0;
+	case ACP_IOC_WATCH:
+		return fake_watch(arg);
+	case ACP_IOC_WAKE:
+		fake.wakes++;
+		fake.woken = ((struct acp_wake *)arg)->rank;
+		fake_wake(fake.woken);
 		return 0;
 	default:
 		return -ENOTTY;
