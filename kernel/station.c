@@ -8,6 +8,7 @@
 #include "queue.h"
 #include "region.h"
 #include "station.h"
+#include "strided.h"
 #include "trace.h"
 
 #define STOCK_MOST	64		/* items of a processor */
@@ -111,6 +112,8 @@ static u8 local_copy(struct acp_job *job, const struct acp_msg *m, u64 offset, u
 	struct acp_region *src, *dst;
 	u8 status;
 
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		return acp_strided_local(job, m, offset, size);
 	src = acp_region_get(job, m->src + offset, size, m->origin, ACP_ACCESS_READ, &status);
 	if (!src)
 		return status;
@@ -130,6 +133,8 @@ static u8 check_copy(struct acp_job *job, const struct acp_msg *m)
 	struct acp_region *r;
 	u8 status;
 
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		return acp_strided_local(job, m, 0, 0);
 	r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
 	if (!r)
 		return status;
@@ -140,14 +145,38 @@ static u8 check_copy(struct acp_job *job, const struct acp_msg *m)
 	return status;
 }
 
+/* All of a copy is in memory: change its flag. */
+static noinline u8 change_flag(struct acp_job *job, const struct acp_msg *m)
+{
+	u8 op = m->op == ACP_OP_COPY_ADD ? ACP_OP_ADD8 : ACP_OP_SWAP8, status;
+	struct acp_region *r;
+
+	if (!acp_ga_valid(&job->ga, m->c))
+		return ACP_ST_GA;
+	if (m->c & 7)
+		return ACP_ST_ALIGN;
+	r = acp_region_get(job, m->c, 8, m->origin, ACP_ACCESS_ATOMIC, &status);
+	if (!r)
+		return status;
+	acp_region_atomic(r, acp_ga_offset(&job->ga, m->c), op, m->b, 0);
+	acp_region_put(r);
+	return ACP_ST_OK;
+}
+
+/* ... if it has one. */
+static inline u8 raise_flag(struct acp_job *job, const struct acp_msg *m)
+{
+	return unlikely(acp_op_signals(m->op)) ? change_flag(job, m) : ACP_ST_OK;
+}
+
 static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 {
 	struct acp_region *dst;
 	u64 old;
 	u8 status;
 
-	if (m->op == ACP_OP_COPY)
-		return local_copy(job, m, 0, m->size);
+	if (!acp_op_width(m->op))
+		return local_copy(job, m, 0, m->size) ?: raise_flag(job, m);
 	dst = acp_region_get(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
 			     &status);
 	if (!dst)
@@ -159,7 +188,7 @@ static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 
 static bool local_is_long(const struct acp_msg *m)
 {
-	return m->op == ACP_OP_COPY && m->size > ACP_COPY_LONG;
+	return acp_cmd_long(m);
 }
 
 /* A long copy on its way through the worker. */
@@ -189,6 +218,8 @@ static void long_copy_work(struct work_struct *work)
 		cond_resched();
 	}
 	local_bh_disable();
+	if (!status)
+		status = raise_flag(c->job, &c->m);
 	if (c->done)
 		answer(NULL, c->peer, c->done, &c->m, status);
 	else
@@ -248,11 +279,15 @@ static u8 make_data(struct acp_job *job, struct acp_out *out)
 	u64 old = 0;
 	u8 status;
 
-	if (m->op == ACP_OP_COPY) {
-		r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
+	if (!acp_op_width(m->op)) {
+		if (unlikely(m->op == ACP_OP_STRIDED))
+			r = acp_strided_src(job, m, &status);
+		else
+			r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ,
+					   &status);
 		if (!r)
 			return status;
-		if (m->size <= sizeof(m->a)) {
+		if (m->size <= sizeof(m->a) && m->op != ACP_OP_STRIDED) {
 			acp_region_read(r, acp_ga_offset(&job->ga, m->src), &m->a, m->size);
 			out->inline_data = true;
 		}
@@ -266,7 +301,8 @@ static u8 make_data(struct acp_job *job, struct acp_out *out)
 		out->inline_data = true;
 	}
 	m->type = ACP_MSG_DATA;
-	m->op = 0;
+	if (m->op < ACP_OP_STRIDED)
+		m->op = 0;
 	return ACP_ST_OK;
 }
 
@@ -516,7 +552,21 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 	return failed;
 }
 
-static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
+/* A piece of a strided copy: nothing of it moves unless all of the copy may. */
+static u8 apply_strided(struct acp_job *job, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+{
+	struct acp_region *r;
+	u8 status;
+
+	r = acp_strided_dst(job, m, &status);
+	if (!r)
+		return status;
+	status = acp_strided_write_skb(r, &job->ga, m, skb, at);
+	acp_region_put(r);
+	return status;
+}
+
+static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	struct acp_job *job = f->job;
 	struct acp_region *r;
@@ -528,6 +578,8 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_b
 		return ACP_ST_ORDER;
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		return apply_strided(job, m, skb, at);
 	r = acp_region_get(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
 	if (!r)
 		return status;
@@ -553,6 +605,8 @@ static void end_data(struct frame *f, const struct acp_msg *m, u8 status)
 
 	if (earlier)
 		status = earlier;
+	if (unlikely(m->op) && !status)
+		status = raise_flag(job, m);
 	if (origin == job->me) {
 		complete_own(job, m->origin, m->ticket, status);
 	} else if (origin == f->peer->node) {
@@ -565,7 +619,7 @@ static void end_data(struct frame *f, const struct acp_msg *m, u8 status)
 	}
 }
 
-static bool take_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
+static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	u8 status = apply_data(f, m, skb, at);
 
@@ -586,6 +640,8 @@ static u8 check_cmd(struct frame *f, const struct acp_msg *m)
 
 	if (!status && acp_job_ga_node(job, m->src) != job->me)
 		status = ACP_ST_RANK;
+	if (!status && !acp_job_flag_fits(job, m))
+		status = ACP_ST_OP;
 	if (!status && depends_failed(f, m))
 		status = ACP_ST_ORDER;
 	return status;
@@ -725,6 +781,9 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 		n = acp_msg_decode(m, skb->data + at, length - at, tagged - at);
 		if (!n || !message_ok(f, m))
 			return -1;
+		/* Where the tag ends, the payload begins. */
+		if (tagged < length && acp_msg_head(m) != tagged)
+			return -1;
 		if (!at)
 			f->first_size = n;
 		if (m->type == ACP_MSG_DATA) {
@@ -746,7 +805,7 @@ static void unreserve(struct frame *f)
 	kfree(f->arrival);
 }
 
-static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
+static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n = f->first_size;
@@ -796,7 +855,7 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 	f.epoch = epoch;
 	/* The payload of a lone message begins behind what is tagged, perhaps a checksum. */
 	if (tagged < length) {
-		f.gap = tagged - sizeof(struct acp_msg_data);
+		f.gap = (tagged - sizeof(struct acp_msg_data)) % sizeof(struct acp_msg_more);
 		tagged -= f.gap;
 		length -= f.gap;
 	}
