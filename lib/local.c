@@ -165,6 +165,11 @@ void *libacp_local_find(acp_ga_t ga)
 	return find(ga, 1, false);
 }
 
+void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write)
+{
+	return find(ga, size, write);
+}
+
 /* ---- Doing it ---- */
 
 /*
@@ -254,5 +259,19 @@ bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a
 	else
 		__atomic_store_n((uint32_t *)former,
 				 atomic4(op, word, (uint32_t)a, (uint32_t)b), __ATOMIC_RELEASE);
+	return true;
+}
+
+bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t flag,
+			 uint64_t operand, bool add)
+{
+	uint64_t *word = find(flag, sizeof(*word), true);
+
+	if (!word || ((uintptr_t)word & (sizeof(*word) - 1)) || !libacp_local_copy(dst, src, size))
+		return false;
+	if (add)
+		__atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(word, operand, __ATOMIC_SEQ_CST);
 	return true;
 }
