@@ -322,3 +322,10 @@ int acp_job_match(const struct acp_job *job, const struct acp_job *other)
 		return -EPROTO;
 	return 0;
 }
+
+u8 acp_job_check_flag(const struct acp_job *job, const struct acp_msg *m)
+{
+	if (!acp_op_signals(m->op) || acp_job_ga_node(job, m->c) == acp_job_ga_node(job, m->dst))
+		return ACP_ST_OK;
+	return ACP_ST_OP;
+}

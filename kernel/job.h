@@ -200,10 +200,7 @@ static inline u32 acp_job_ga_node(const struct acp_job *job, u64 ga)
 	return acp_job_node_of(job, acp_ga_rank(&job->ga, ga));
 }
 
-/* The flag of a copy that changes one is on the node that the copy goes to. */
-static inline bool acp_job_flag_fits(const struct acp_job *job, const struct acp_msg *m)
-{
-	return !acp_op_signals(m->op) || acp_job_ga_node(job, m->c) == acp_job_ga_node(job, m->dst);
-}
+/* The flag of a copy that changes one must be on the node that the copy goes to: ACP_ST_. */
+u8 acp_job_check_flag(const struct acp_job *job, const struct acp_msg *m);
 
 #endif /* ACP_JOB_H */

@@ -167,23 +167,35 @@ static u32 crc_size(const struct acp_peer *peer)
 	return peer->job->integrity == ACP_INTEGRITY_CRC32C ? sizeof(struct acp_frame_crc) : 0;
 }
 
+/* The payload of a piece of a strided copy; where it is if it was copied, else NULL. */
+static noinline u8 *put_blocks(const struct acp_peer *peer, struct sk_buff *skb,
+			       const struct acp_out *out, const struct acp_msg *m,
+			       struct acp_region *r)
+{
+	const struct acp_ga_layout *l = &peer->job->ga;
+	u8 *copy;
+
+	if (blocks_attached(out, m->length)) {
+		attach_blocks(skb, r, l, m, out->m.b);
+		return NULL;
+	}
+	copy = skb_put(skb, m->length);
+	acp_strided_read(r, l, &out->m, m->b, copy, m->length);
+	return copy;
+}
+
 static void put_bulk(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
 		     const struct acp_out *out, const struct acp_msg *m, struct acp_region *r)
 {
-	const struct acp_ga_layout *l = &peer->job->ga;
 	struct acp_frame_crc *c;
 	u8 *copy = NULL;
 
 	acp_msg_encode(skb_put(skb, acp_msg_head(m)), m);
 	c = skb_put(skb, crc_size(peer));
-	if (m->op != ACP_OP_STRIDED)
-		attach_pages(skb, r, acp_ga_offset(l, m->src), m->length);
-	else if (blocks_attached(out, m->length))
-		attach_blocks(skb, r, l, m, out->m.b);
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		copy = put_blocks(peer, skb, out, m, r);
 	else
-		copy = skb_put(skb, m->length);
-	if (copy)
-		acp_strided_read(r, l, &out->m, m->b, copy, m->length);
+		attach_pages(skb, r, acp_ga_offset(&peer->job->ga, m->src), m->length);
 	f->flags |= ACP_FRAME_BULK;
 	if (m->op)
 		f->flags |= ACP_FRAME_MORE;

@@ -289,8 +289,8 @@ static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 	status = check_entry(ctx, &e, ticket);
 	if (!status)
 		status = acp_cmd_check(&job->ga, job->colors, m);
-	if (unlikely(m->op >= ACP_OP_STRIDED) && !status && !acp_job_flag_fits(job, m))
-		status = ACP_ST_OP;
+	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+		status = acp_job_check_flag(job, m);
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));

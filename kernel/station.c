@@ -553,7 +553,7 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 }
 
 /* A piece of a strided copy: nothing of it moves unless all of the copy may. */
-static u8 apply_strided(struct acp_job *job, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	struct acp_region *r;
 	u8 status;
@@ -640,8 +640,8 @@ static u8 check_cmd(struct frame *f, const struct acp_msg *m)
 
 	if (!status && acp_job_ga_node(job, m->src) != job->me)
 		status = ACP_ST_RANK;
-	if (!status && !acp_job_flag_fits(job, m))
-		status = ACP_ST_OP;
+	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+		status = acp_job_check_flag(job, m);
 	if (!status && depends_failed(f, m))
 		status = ACP_ST_ORDER;
 	return status;

@@ -131,64 +131,62 @@ void acp_frame_key(struct acp_frame_key *k, u32 job, u16 generation, u32 from, u
 	k->to = cpu_to_be32(to);
 }
 
+/* What the operations from ACP_OP_STRIDED on have; not in the way of the others. */
+static noinline void encode_shaped(struct acp_msg_cmd *c, const struct acp_msg *m)
+{
+	bool strided = m->op == ACP_OP_STRIDED;
+
+	c->args[0] = cpu_to_be64(strided ? m->c : m->size);
+	c->args[1] = cpu_to_be64(strided ? m->a : m->c);
+	c->args[2] = cpu_to_be64(m->b);
+}
+
+/* Says whether it is well formed. */
+static noinline bool decode_shaped(struct acp_msg *m, const struct acp_msg_cmd *c)
+{
+	u64 first = be64_to_cpu(c->args[0]), second = be64_to_cpu(c->args[1]);
+
+	m->b = be64_to_cpu(c->args[2]);
+	if (m->op != ACP_OP_STRIDED) {
+		m->size = first;
+		m->c = second;
+		return true;
+	}
+	m->c = first;
+	m->size = acp_shape_size(first);
+	m->a = second;
+	return acp_shape_wanted(first);
+}
+
 static void encode_cmd(struct acp_msg_cmd *c, const struct acp_msg *m)
 {
 	c->dst = cpu_to_be64(m->dst);
 	c->src = cpu_to_be64(m->src);
-	switch (m->op) {
-	case ACP_OP_COPY:
-		c->args[0] = cpu_to_be64(m->size);
-		break;
-	case ACP_OP_STRIDED:
-		c->args[0] = cpu_to_be64(m->c);
-		c->args[1] = cpu_to_be64(m->a);
-		c->args[2] = cpu_to_be64(m->b);
-		break;
-	case ACP_OP_COPY_SET:
-	case ACP_OP_COPY_ADD:
-		c->args[0] = cpu_to_be64(m->size);
-		c->args[1] = cpu_to_be64(m->c);
-		c->args[2] = cpu_to_be64(m->b);
-		break;
-	case ACP_OP_CAS4:
-	case ACP_OP_CAS8:
-		c->args[1] = cpu_to_be64(m->b);
-		fallthrough;
-	default:
-		c->args[0] = cpu_to_be64(m->a);
+	if (m->op >= ACP_OP_STRIDED) {
+		encode_shaped(c, m);
+		return;
 	}
+	c->args[0] = cpu_to_be64(m->op == ACP_OP_COPY ? m->size : m->a);
+	if (acp_op_args(m->op) == 2)
+		c->args[1] = cpu_to_be64(m->b);
 }
 
-static void decode_cmd(struct acp_msg *m, const struct acp_msg_cmd *c)
+static bool decode_cmd(struct acp_msg *m, const struct acp_msg_cmd *c)
 {
 	m->dst = be64_to_cpu(c->dst);
 	m->src = be64_to_cpu(c->src);
-	switch (m->op) {
-	case ACP_OP_COPY:
+	if (m->op >= ACP_OP_STRIDED)
+		return decode_shaped(m, c);
+	if (m->op == ACP_OP_COPY)
 		m->size = be64_to_cpu(c->args[0]);
-		break;
-	case ACP_OP_STRIDED:
-		m->c = be64_to_cpu(c->args[0]);
-		m->size = acp_shape_size(m->c);
-		m->a = be64_to_cpu(c->args[1]);
-		m->b = be64_to_cpu(c->args[2]);
-		break;
-	case ACP_OP_COPY_SET:
-	case ACP_OP_COPY_ADD:
-		m->size = be64_to_cpu(c->args[0]);
-		m->c = be64_to_cpu(c->args[1]);
-		m->b = be64_to_cpu(c->args[2]);
-		break;
-	case ACP_OP_CAS4:
-	case ACP_OP_CAS8:
-		m->b = be64_to_cpu(c->args[1]);
-		fallthrough;
-	default:
+	else
 		m->a = be64_to_cpu(c->args[0]);
-	}
+	if (acp_op_args(m->op) == 2)
+		m->b = be64_to_cpu(c->args[1]);
+	return true;
 }
 
-static void encode_more(struct acp_msg_more *more, const struct acp_msg *m)
+static noinline void encode_more(struct acp_msg_more *more, const struct acp_msg *m)
 {
 	if (m->op == ACP_OP_STRIDED) {
 		more->stride = cpu_to_be64(m->a);
@@ -202,7 +200,7 @@ static void encode_more(struct acp_msg_more *more, const struct acp_msg *m)
 }
 
 /* Says whether it is well formed: what is needed to find a piece's place in its blocks. */
-static bool decode_more(struct acp_msg *m, const struct acp_msg_more *more)
+static noinline bool decode_more(struct acp_msg *m, const struct acp_msg_more *more)
 {
 	if (m->op != ACP_OP_STRIDED) {
 		m->c = be64_to_cpu(more->flag);
@@ -239,7 +237,7 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 }
 
 /* An op of DATA: a piece has bytes, and a flag changes at the end of a copy that succeeded. */
-static bool op_of_data(const struct acp_msg *m)
+static noinline bool op_of_data(const struct acp_msg *m)
 {
 	if (m->flags & ACP_MSG_FAIL)
 		return false;
@@ -299,8 +297,7 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 		if (m->op && !decode_more(m, p + sizeof(struct acp_msg_data)))
 			return 0;
 	} else if (m->type == ACP_MSG_CMD) {
-		decode_cmd(m, p);
-		if (m->op == ACP_OP_STRIDED && !acp_shape_wanted(m->c))
+		if (!decode_cmd(m, p))
 			return 0;
 	} else if (have < size) {
 		return 0;	/* a PING: only DATA may have a payload that no tag covers */
