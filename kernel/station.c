@@ -553,7 +553,8 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 }
 
 /* A piece of a strided copy: nothing of it moves unless all of the copy may. */
-static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m,
+				 struct sk_buff *skb, u32 at)
 {
 	struct acp_region *r;
 	u8 status;

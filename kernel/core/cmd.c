@@ -60,7 +60,8 @@ static u8 check_strided(const struct acp_ga_layout *l, const struct acp_msg *m)
 }
 
 /* The operands of all but plain copies. */
-static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m)
+static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
+				  const struct acp_msg *m)
 {
 	int width = acp_op_width(m->op);
 
