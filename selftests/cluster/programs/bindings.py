@@ -95,6 +95,7 @@ def columns_vectors_and_flags(me, right):
         assert board[24] == 1, board[24]
         assert (mine[:, 3] == left).all() and (mine[:, 5] == left).all() and mine[0, 7] == left[0]
         assert not mine[:, [0, 1, 2, 4, 6]].any() and not mine[1:, 7].any()
+        acp.sync()          # what fails below may write
         handle = acp.copyv([(theirs, source.ga, 8), (theirs + 10 ** 6, source.ga, 8), (theirs, source.ga, 8)])
         raised(acp.AccessError, acp.complete, handle)
         raised(ValueError, acp.copy_strided, theirs, source.ga, 8, 2, 2 ** 63, 8)
