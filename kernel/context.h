@@ -45,6 +45,7 @@ struct acp_cmd {
 	u8 state;		/* enum acp_cmd_state; under the queue lock */
 	u8 status;
 	bool busy;		/* the transport still has the item; under the queue lock */
+	bool more;		/* if it fails, the next one does: ACP_SQE_MORE */
 	u8 expected;		/* ACP_EXPECT_: who owes an answer; under the queue lock */
 };
 
@@ -87,6 +88,8 @@ struct acp_context {
 	u64 completed;		/* last ticket published; soon in cq->completed */
 	u64 failed;
 	u64 last_failed;	/* ticket, the highest */
+	u64 doomed;		/* ticket whose former failed, and carries it along; 0: none */
+	u8 doom;		/* ... with this status */
 	struct acp_cmd *cmds;	/* [ACP_INFLIGHT], by ticket */
 	struct list_head copies;	/* long ones that wait for somebody; under lock: copies.c */
 	atomic_t helpers;	/* calls under way that will look there */

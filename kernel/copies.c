@@ -6,6 +6,7 @@
 #include "copies.h"
 #include "region.h"
 #include "station.h"
+#include "strided.h"
 
 #define STEP	65536	/* bytes copied between two looks up */
 #define LEAST	4096	/* bytes that a copy counts as */
@@ -31,6 +32,8 @@ u8 acp_copies_now(struct acp_job *job, const struct acp_msg *m, u64 offset, u64 
 	struct acp_region *src, *dst;
 	u8 status;
 
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		return acp_strided_local(job, m, offset, size);
 	src = acp_region_get(job, m->src + offset, size, m->origin, ACP_ACCESS_READ, &status);
 	if (!src)
 		return status;
@@ -50,6 +53,8 @@ static u8 check(struct acp_job *job, const struct acp_msg *m)
 	struct acp_region *r;
 	u8 status;
 
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		return acp_strided_local(job, m, 0, 0);
 	r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
 	if (!r)
 		return status;

@@ -182,7 +182,7 @@ static u32 children_of(const struct acp_job *job)
 /* The runs, field by field free of padding, so they can be digested as they are. */
 static u64 digest(const struct acp_job *job)
 {
-	u64 sizes = (u64)job->colors << 8 | job->integrity;
+	u64 sizes = ACP_FRAME_EDITION << 16 | (u64)job->colors << 8 | job->integrity;
 
 	return siphash_3u64(siphash(job->rank_runs, job->n_rank_runs * sizeof(*job->rank_runs),
 				    &job->key),
@@ -321,4 +321,11 @@ int acp_job_match(const struct acp_job *job, const struct acp_job *other)
 	    other->asked_open_limit != job->asked_open_limit)
 		return -EPROTO;
 	return 0;
+}
+
+u8 acp_job_check_flag(const struct acp_job *job, const struct acp_msg *m)
+{
+	if (!acp_op_signals(m->op) || acp_job_ga_node(job, m->c) == acp_job_ga_node(job, m->dst))
+		return ACP_ST_OK;
+	return ACP_ST_OP;
 }

@@ -200,4 +200,7 @@ static inline u32 acp_job_ga_node(const struct acp_job *job, u64 ga)
 	return acp_job_node_of(job, acp_ga_rank(&job->ga, ga));
 }
 
+/* The flag of a copy that changes one must be on the node that the copy goes to: ACP_ST_. */
+u8 acp_job_check_flag(const struct acp_job *job, const struct acp_msg *m);
+
 #endif /* ACP_JOB_H */

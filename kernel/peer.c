@@ -20,12 +20,14 @@
 #include "node.h"
 #include "notice.h"
 #include "region.h"
+#include "strided.h"
 #include "trace.h"
 #include "udp.h"
 
 #define SEND_BUDGET	64	/* frames built in one go */
 #define LAZY_MSGS	8	/* of a frame whose acknowledgement may be late */
 #define AT_ONCE		256	/* bytes of messages */
+#define ATTACHED	512	/* bytes of a block, from which on it is not copied to be sent */
 #define HELD_MAX	64	/* fenced frames of a peer that wait */
 #define RETRY_NS	(2 * NSEC_PER_MSEC)
 #define DOUBTS		6	/* until a frame is too long for its path */
@@ -106,20 +108,56 @@ static u32 frags_crc(const struct sk_buff *skb)
 	return ~crc;
 }
 
+/*
+ * Long blocks stay where they are, too, if there are enough fragments for all of them in a
+ * piece of "length" bytes (each at both ends of a page, and one for padding).  Others are copied.
+ */
+static bool blocks_attached(const struct acp_out *out, u32 length)
+{
+	u32 block = acp_shape_block(out->m.c), runs = length / block + 2;
+
+	return block >= ATTACHED && 2 * runs + length / PAGE_SIZE < MAX_SKB_FRAGS;
+}
+
+static void attach_blocks(struct sk_buff *skb, struct acp_region *r, const struct acp_ga_layout *l,
+			  const struct acp_msg *m, u64 stride)
+{
+	struct acp_walk w acp_uncleared;
+	u32 n, left;
+
+	acp_walk_begin(&w, acp_ga_offset(l, m->src), stride, m->c, m->b);
+	for (left = m->length; left; left -= n) {
+		n = acp_walk_run(&w, left);
+		attach_pages(skb, r, w.at, n);
+		acp_walk_skip(&w, n);
+	}
+}
+
+/* Copy the payload of a piece. */
+static void copy_payload(const struct acp_peer *peer, void *to, const struct acp_out *out,
+			 const struct acp_msg *m, struct acp_region *r)
+{
+	const struct acp_ga_layout *l = &peer->job->ga;
+
+	if (out->inline_data)
+		memcpy(to, &out->m.a, m->length);
+	else if (m->type == ACP_MSG_PING)
+		memset(to, 0, m->length);
+	else if (m->length && m->op == ACP_OP_STRIDED)
+		acp_strided_read(r, l, &out->m, m->b, to, m->length);
+	else if (m->length)
+		acp_region_read(r, acp_ga_offset(l, m->src), to, m->length);
+}
+
 /* Append a message with a copy of its payload. */
-static void put_copy(struct sk_buff *skb, const struct acp_msg *m, struct acp_region *r,
-		     const void *inline_data, u64 offset)
+static void put_copy(const struct acp_peer *peer, struct sk_buff *skb, const struct acp_out *out,
+		     const struct acp_msg *m, struct acp_region *r)
 {
 	u32 head = acp_msg_head(m), size = acp_msg_size(m);
 	u8 *p = skb_put(skb, size);
 
 	acp_msg_encode(p, m);
-	if (inline_data)
-		memcpy(p + head, inline_data, m->length);
-	else if (m->type == ACP_MSG_PING)
-		memset(p + head, 0, m->length);
-	else if (m->length)
-		acp_region_read(r, offset, p + head, m->length);
+	copy_payload(peer, p + head, out, m, r);
 	if (m->length & 7)
 		memset(p + head + m->length, 0, size - head - m->length);
 }
@@ -169,18 +207,41 @@ static u32 crc_size(const struct acp_peer *peer)
 	return peer->job->integrity == ACP_INTEGRITY_CRC32C ? sizeof(struct acp_frame_crc) : 0;
 }
 
+/* The payload of a piece of a strided copy; where it is if it was copied, else NULL. */
+static noinline u8 *put_blocks(const struct acp_peer *peer, struct sk_buff *skb,
+			       const struct acp_out *out, const struct acp_msg *m,
+			       struct acp_region *r)
+{
+	const struct acp_ga_layout *l = &peer->job->ga;
+	u8 *copy;
+
+	if (blocks_attached(out, m->length)) {
+		attach_blocks(skb, r, l, m, out->m.b);
+		return NULL;
+	}
+	copy = skb_put(skb, m->length);
+	acp_strided_read(r, l, &out->m, m->b, copy, m->length);
+	return copy;
+}
+
 static void put_bulk(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
-		     const struct acp_msg *m, struct acp_region *r, u64 offset)
+		     const struct acp_out *out, const struct acp_msg *m, struct acp_region *r)
 {
 	struct acp_frame_crc *c;
+	u8 *copy = NULL;
 
-	acp_msg_encode(skb_put(skb, sizeof(struct acp_msg_data)), m);
+	acp_msg_encode(skb_put(skb, acp_msg_head(m)), m);
 	c = skb_put(skb, crc_size(peer));
-	attach_pages(skb, r, offset, m->length);
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		copy = put_blocks(peer, skb, out, m, r);
+	else
+		attach_pages(skb, r, acp_ga_offset(&peer->job->ga, m->src), m->length);
 	f->flags |= ACP_FRAME_BULK;
+	if (m->op)
+		f->flags |= ACP_FRAME_MORE;
 	if (crc_size(peer)) {
 		f->flags |= ACP_FRAME_CRC;
-		c->crc = cpu_to_be32(frags_crc(skb));
+		c->crc = cpu_to_be32(copy ? ~__crc32c_le(~0u, copy, m->length) : frags_crc(skb));
 		c->reserved = 0;
 	}
 	if (m->length & 7)
@@ -191,7 +252,6 @@ static void put_bulk(struct acp_peer *peer, struct sk_buff *skb, struct acp_fram
 static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
 		      struct acp_item *item, u64 offset, u32 length)
 {
-	const struct acp_ga_layout *l = &peer->job->ga;
 	struct acp_out *out = &item->out;
 	struct acp_region *r = NULL;
 	struct acp_msg m acp_uncleared;
@@ -200,7 +260,11 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 
 	acp_out_piece(out, offset, length, &m, &fence);
 	if (m.length && !out->inline_data && m.type == ACP_MSG_DATA) {
-		r = acp_region_get(peer->job, m.src, m.length, m.origin, ACP_ACCESS_READ, &status);
+		if (unlikely(m.op == ACP_OP_STRIDED))
+			r = acp_strided_src(peer->job, &out->m, &status);
+		else
+			r = acp_region_get(peer->job, m.src, m.length, m.origin, ACP_ACCESS_READ,
+					   &status);
 		if (!r) {
 			acp_out_fail(out, status);
 			acp_out_piece(out, offset, length, &m, &fence);
@@ -210,17 +274,16 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 		f->flags |= ACP_FRAME_FENCE;
 	/* What is encrypted is so in place, and its owner may write to it meanwhile. */
 	if (m.length > ACP_FRAME_SHORT && !acp_job_sealed(peer->job))
-		put_bulk(peer, skb, f, &m, r, acp_ga_offset(l, m.src));
+		put_bulk(peer, skb, f, out, &m, r);
 	else
-		put_copy(skb, &m, r, out->inline_data ? &out->m.a : NULL,
-			 acp_ga_offset(l, m.src));
+		put_copy(peer, skb, out, &m, r);
 	if (r)
 		acp_region_put(r);
 }
 
-static u32 payload_most(struct acp_peer *peer)
+static u32 payload_most(const struct acp_peer *peer, const struct acp_out *out)
 {
-	return (peer->mtu - sizeof(struct acp_frame_hdr) - sizeof(struct acp_msg_data) -
+	return (peer->mtu - sizeof(struct acp_frame_hdr) - acp_out_head(out) -
 		crc_size(peer)) & ~7u;
 }
 
@@ -233,7 +296,7 @@ static u32 short_size(const struct acp_item *item)
 		return acp_msg_size(&out->m);
 	if (out->m.size > ACP_FRAME_SHORT)
 		return 0;
-	return sizeof(struct acp_msg_data) + ((out->m.size + 7) & ~7u);
+	return acp_out_head(out) + ((out->m.size + 7) & ~7u);
 }
 
 /* ... and all that are in a frame? */
@@ -267,7 +330,8 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 		if (!size)
 			acp_udp_measure(peer);
 		s->offset = item->out.cut;
-		s->length = cut_message(item, size ? ACP_FRAME_SHORT : payload_most(peer));
+		s->length = cut_message(item, size ? ACP_FRAME_SHORT :
+						payload_most(peer, &item->out));
 		if (item->out.finished)
 			list_del_init(&item->link);
 		return;
@@ -312,13 +376,17 @@ static bool awaited(const struct acp_sent *s)
 }
 
 /* Bytes of a piece that are not in pages of their own. */
-static u32 piece_linear(const struct acp_peer *peer, u32 length)
+static u32 piece_linear(const struct acp_peer *peer, const struct acp_out *out, u32 length)
 {
-	u32 head = sizeof(struct acp_msg_data);
+	u32 head = acp_out_head(out);
 
 	if (length <= ACP_FRAME_SHORT)
 		return head + ACP_FRAME_SHORT;
-	return head + (acp_job_sealed(peer->job) ? (length + 7) & ~7u : crc_size(peer));
+	if (acp_job_sealed(peer->job))
+		return head + ((length + 7) & ~7u);
+	if (out->m.op == ACP_OP_STRIDED && !blocks_attached(out, length))
+		head += length;
+	return head + crc_size(peer);
 }
 
 static void put_items(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
@@ -346,7 +414,7 @@ static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
 	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
 		f.flags |= ACP_FRAME_LAZY;
 	if (s->piece)
-		linear += piece_linear(peer, s->length);
+		linear += piece_linear(peer, &s->piece->out, s->length);
 	else
 		linear += items_size(s);
 	skb = acp_udp_frame_new(peer, linear);
@@ -621,7 +689,7 @@ static u32 frame_size(const struct acp_peer *peer, const struct acp_sent *s)
 	if (s->piece && s->piece->out.failed)
 		return size + sizeof(struct acp_msg_data);
 	if (s->piece)
-		return size + sizeof(struct acp_msg_data) + crc_size(peer) +
+		return size + acp_out_head(&s->piece->out) + crc_size(peer) +
 		       round_up(s->length, 8);
 	return size + items_size(s);
 }

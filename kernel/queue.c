@@ -74,6 +74,20 @@ void acp_queue_destroy(struct acp_context *ctx)
 
 /* ---- completion ---- */
 
+/*
+ * Of commands that belong together (ACP_SQE_MORE) the last one tells of the first that
+ * failed.  Whether that happens is known as soon as the former is published.
+ */
+static noinline void carry_status(struct acp_context *ctx, struct acp_cmd *cmd, u64 t)
+{
+	if (ctx->doomed == t && (!cmd->status || cmd->status == ACP_ST_ORDER)) {
+		WRITE_ONCE(cmd->status, ctx->doom);
+		if (ctx->last_failed < t)
+			WRITE_ONCE(ctx->last_failed, t);
+	}
+	ctx->doom = cmd->status;
+}
+
 /* Publish what ended in order.  Under ctx->lock. */
 static void publish(struct acp_context *ctx)
 {
@@ -83,6 +97,10 @@ static void publish(struct acp_context *ctx)
 	lockdep_assert_held(&ctx->lock);
 	for (; cmd->state == ACP_CMD_ENDED && cmd->item.out.m.ticket == t;
 	     cmd = acp_context_cmd(ctx, ++t)) {
+		bool carries = cmd->more || ctx->doomed;
+
+		if (unlikely(carries))
+			carry_status(ctx, cmd, t);
 		WRITE_ONCE(ctx->cq->status[t & (ctx->depth - 1)], cmd->status);
 		if (cmd->status) {
 			ctx->failed++;
@@ -91,6 +109,12 @@ static void publish(struct acp_context *ctx)
 		trace_acp_complete(ctx, t, cmd->status);
 		/* The status first: pairs with has_failed(). */
 		smp_store_release(&ctx->completed, t);
+		if (unlikely(carries)) {
+			u64 next = cmd->more && cmd->status ? t + 1 : 0;
+
+			/* What was doomed is on record now: pairs with order_failed(). */
+			smp_store_release(&ctx->doomed, next);
+		}
 		/* Our reads of the command, before it is taken again: pairs with slot_free(). */
 		smp_store_release(&cmd->state, ACP_CMD_FREE);
 	}
@@ -261,6 +285,9 @@ static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 	m->size = e.size;
 	m->a = e.a;
 	m->b = e.b;
+	if (unlikely(e.op >= ACP_OP_STRIDED))
+		acp_sqe_shaped(m, &e);
+	cmd->more = e.flags & ACP_SQE_MORE;
 	cmd->order = e.order;
 	cmd->seen = e.seen;
 	cmd->expected = 0;
@@ -269,6 +296,8 @@ static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 	status = check_entry(ctx, &e, ticket);
 	if (!status)
 		status = acp_cmd_check(&job->ga, job->colors, m);
+	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+		status = acp_job_check_flag(job, m);
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));
@@ -308,6 +337,11 @@ bool acp_queue_failed(struct acp_context *ctx, u64 from, u64 to)
 /* Did a command that this one waits for fail?  Only those still on record count. */
 static bool order_failed(struct acp_context *ctx, const struct acp_cmd *cmd)
 {
+	/* Pairs with publish(): what is doomed no longer has failed. */
+	u64 doomed = smp_load_acquire(&ctx->doomed);
+
+	if (unlikely(doomed) && cmd->seen < doomed && doomed <= cmd->order)
+		return true;
 	return cmd->seen < cmd->order && acp_queue_failed(ctx, cmd->seen + 1, cmd->order);
 }
 

@@ -8,6 +8,7 @@
 #include "queue.h"
 #include "region.h"
 #include "station.h"
+#include "strided.h"
 #include "trace.h"
 
 #define STOCK_MOST	64		/* items of a processor */
@@ -142,14 +143,38 @@ static u8 local_atomic(struct acp_job *job, const struct acp_msg *m, struct acp_
 	return ACP_ST_OK;
 }
 
+/* All of a copy is in memory: change its flag. */
+static noinline u8 change_flag(struct acp_job *job, const struct acp_msg *m)
+{
+	u8 op = m->op == ACP_OP_COPY_ADD ? ACP_OP_ADD8 : ACP_OP_SWAP8, status;
+	struct acp_region *r;
+
+	if (!acp_ga_valid(&job->ga, m->c))
+		return ACP_ST_GA;
+	if (m->c & 7)
+		return ACP_ST_ALIGN;
+	r = acp_region_get(job, m->c, 8, m->origin, ACP_ACCESS_ATOMIC, &status);
+	if (!r)
+		return status;
+	acp_region_atomic(r, acp_ga_offset(&job->ga, m->c), op, m->b, 0);
+	acp_region_put(r);
+	return ACP_ST_OK;
+}
+
+/* ... if it has one. */
+static inline u8 raise_flag(struct acp_job *job, const struct acp_msg *m)
+{
+	return unlikely(acp_op_signals(m->op)) ? change_flag(job, m) : ACP_ST_OK;
+}
+
 static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 {
 	struct acp_region *dst;
 	u64 old;
 	u8 status;
 
-	if (m->op == ACP_OP_COPY)
-		return acp_copies_now(job, m, 0, m->size);
+	if (!acp_op_width(m->op))
+		return acp_copies_now(job, m, 0, m->size) ?: raise_flag(job, m);
 	dst = acp_region_get(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
 			     &status);
 	if (!dst)
@@ -161,7 +186,7 @@ static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 
 static bool local_is_long(const struct acp_msg *m)
 {
-	return m->op == ACP_OP_COPY && m->size > ACP_COPY_LONG;
+	return acp_cmd_long(m);
 }
 
 /* ---- starting commands of our own ---- */
@@ -197,11 +222,15 @@ static u8 make_data(struct acp_job *job, struct acp_out *out, struct acp_batch *
 			return status;
 		m->a = acp_region_read_word(r, acp_ga_offset(&job->ga, m->src));
 		out->inline_data = true;
-	} else if (m->op == ACP_OP_COPY) {
-		r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
+	} else if (!acp_op_width(m->op)) {
+		if (unlikely(m->op == ACP_OP_STRIDED))
+			r = acp_strided_src(job, m, &status);
+		else
+			r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ,
+					   &status);
 		if (!r)
 			return status;
-		if (m->size < sizeof(m->a)) {
+		if (m->size <= sizeof(m->a) && m->op != ACP_OP_STRIDED) {
 			acp_region_read(r, acp_ga_offset(&job->ga, m->src), &m->a, m->size);
 			out->inline_data = true;
 		}
@@ -215,7 +244,8 @@ static u8 make_data(struct acp_job *job, struct acp_out *out, struct acp_batch *
 		out->inline_data = true;
 	}
 	m->type = ACP_MSG_DATA;
-	m->op = 0;
+	if (m->op < ACP_OP_STRIDED)
+		m->op = 0;
 	return ACP_ST_OK;
 }
 
@@ -399,6 +429,8 @@ static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item
 void acp_station_copied(struct acp_job *job, const struct acp_msg *m, u8 status,
 			struct acp_item *done, struct acp_peer *peer)
 {
+	if (!status)
+		status = raise_flag(job, m);
 	if (done)
 		answer(NULL, peer, done, m, status);
 	else
@@ -485,7 +517,22 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 	return failed;
 }
 
-static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
+/* A piece of a strided copy: nothing of it moves unless all of the copy may. */
+static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m,
+				 struct sk_buff *skb, u32 at)
+{
+	struct acp_region *r;
+	u8 status;
+
+	r = acp_strided_dst(job, m, &status);
+	if (!r)
+		return status;
+	status = acp_strided_write_skb(r, &job->ga, m, skb, at);
+	acp_region_put(r);
+	return status;
+}
+
+static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	struct acp_job *job = f->job;
 	struct acp_region *r;
@@ -497,6 +544,8 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_b
 		return ACP_ST_ORDER;
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		return apply_strided(job, m, skb, at);
 	r = acp_region_get(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
 	if (!r)
 		return status;
@@ -518,6 +567,8 @@ static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8
 	struct acp_job *job = f->job;
 	struct acp_peer *to;
 
+	if (unlikely(m->op) && !status)
+		status = raise_flag(job, m);
 	if (origin == job->me) {
 		complete_own(job, m->origin, m->ticket, status);
 	} else if (origin == f->peer->node) {
@@ -530,7 +581,7 @@ static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8
 	}
 }
 
-static bool take_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
+static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	u8 status = apply_data(f, m, skb, at), earlier;
 
@@ -578,6 +629,8 @@ static u8 check_cmd(struct frame *f, const struct acp_msg *m)
 
 	if (!status && acp_job_ga_node(job, m->src) != job->me)
 		status = ACP_ST_RANK;
+	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+		status = acp_job_check_flag(job, m);
 	if (!status && depends_failed(f, m))
 		status = ACP_ST_ORDER;
 	return status;
@@ -721,6 +774,9 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 		f->count += acp_msg_count(m);
 		if (f->count > ACP_FRAME_MSGS)
 			return -1;
+		/* Where the tag ends, the payload begins. */
+		if (tagged < length && acp_msg_head(m) != tagged)
+			return -1;
 		if (!at)
 			f->first_size = n;
 		if (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS) {
@@ -735,7 +791,7 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 	return f->lone_put ? 0 : needs;
 }
 
-static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged)
+static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n = f->first_size;
@@ -788,7 +844,7 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 	f.epoch = epoch;
 	/* The payload of a lone message begins behind what is tagged, perhaps a checksum. */
 	if (tagged < length) {
-		f.gap = tagged - sizeof(struct acp_msg_data);
+		f.gap = (tagged - sizeof(struct acp_msg_data)) % sizeof(struct acp_msg_more);
 		tagged -= f.gap;
 		length -= f.gap;
 	}

@@ -53,7 +53,9 @@ enum acp_trace_state {
 	E(ACP_OP_ADD4, "add4") E(ACP_OP_ADD8, "add8")				\
 	E(ACP_OP_XOR4, "xor4") E(ACP_OP_XOR8, "xor8")				\
 	E(ACP_OP_OR4, "or4") E(ACP_OP_OR8, "or8")				\
-	E(ACP_OP_AND4, "and4") LAST(ACP_OP_AND8, "and8")
+	E(ACP_OP_AND4, "and4") E(ACP_OP_AND8, "and8")				\
+	E(ACP_OP_STRIDED, "strided") E(ACP_OP_COPY_SET, "copy_set")		\
+	LAST(ACP_OP_COPY_ADD, "copy_add")
 
 #define ACP_TRACE_STATUSES						\
 	E(ACP_ST_OK, "ok") E(ACP_ST_OP, "op") E(ACP_ST_GA, "ga") E(ACP_ST_STAG, "stag")	\
@@ -116,7 +118,7 @@ TRACE_EVENT(acp_submit,
 		bool far = !status && cmd->step.plan != ACP_PLAN_LOCAL;
 
 		__entry->ticket = m->ticket;
-		__entry->bytes = m->op == ACP_OP_COPY ? m->size : max(acp_op_width(m->op), 0);
+		__entry->bytes = acp_op_width(m->op) ? max(acp_op_width(m->op), 0) : m->size;
 		__entry->dst = m->dst;
 		__entry->src = m->src;
 		__entry->order = cmd->order;

@@ -24,6 +24,12 @@ static inline void acp_watch_written(struct acp_region *r, u64 offset, u64 size)
 		acp_watch_look(r, offset, size);
 }
 
+/* The same, for blocks anywhere in it. */
+static inline void acp_watch_scattered(struct acp_region *r)
+{
+	acp_watch_written(r, 0, ACP_WATCH_LINES * 64);
+}
+
 /* Wake all who wait in this rank, if it is still there; all ranks of the job on this node. */
 void acp_watch_wake(struct acp_context *ctx);
 void acp_watch_wake_all(struct acp_job *job);

@@ -479,6 +479,31 @@ struct acpx_event {
 #define ACPX_ACCESS_ATOMIC	4u	/* ... do atomics */
 #define ACPX_ACCESS_RO		8u	/* read-only memory, for its owner too */
 
+/* ---- Copies of several pieces as one access: see acpx_copy_strided(3) ---- */
+
+/*
+ * Block i < count, of "block" bytes, from src + i * src_stride to dst + i * dst_stride.
+ * Strides are bytes, of either sign, and not less than a block.
+ */
+acp_handle_t acpx_copy_strided(acp_ga_t dst, acp_ga_t src, size_t block, size_t count,
+			       int64_t dst_stride, int64_t src_stride, acp_handle_t order);
+
+#define ACPX_COPYV_MAX	1024	/* pieces */
+
+struct acpx_iov {
+	acp_ga_t dst, src;
+	size_t size;		/* bytes */
+};
+
+acp_handle_t acpx_copyv(const struct acpx_iov *v, size_t n, acp_handle_t order);
+
+/* A copy, and when all of it is in memory, the 8 bytes at "flag" change. */
+#define ACPX_SIGNAL_SET	0	/* they become operand */
+#define ACPX_SIGNAL_ADD	1	/* operand is added */
+
+acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t flag,
+			      uint64_t operand, int op, acp_handle_t order);
+
 int acpx_status(acp_handle_t handle);		/* 0 or ACPX_E* */
 const char *acpx_strerror(int status);		/* one line of English */
 int acpx_set_error_mode(int mode);		/* former mode, or -1 */

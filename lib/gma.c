@@ -220,6 +220,41 @@ static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
 	return make_handle(ticket, false);
 }
 
+/* Not set_order(): the later ones wait for what the first one does, or for that as well. */
+acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order)
+{
+	struct libacp_queue *q = &libacp.queue;
+	uint64_t ticket = 0, room;
+	struct acp_sqe first = { 0 };
+	size_t i;
+
+	pthread_mutex_lock(&submit_lock);
+	for (i = 0; i < n; i++) {
+		struct acp_sqe e = { 0 };
+
+		next(&e, state);
+		room = wait_for_room();
+		if (!room || (!i && chain_broken(order, room)))
+			break;
+		e.seen = i ? first.seen : room;
+		if (!i)
+			set_order(&e, order);
+		else
+			e.order = e.order == LIBACP_BEHIND ? ticket : first.order;
+		if (!i)
+			first = e;
+		if (i < n - 1)
+			e.flags |= ACP_SQE_MORE;
+		take_slot();
+		ticket = libacp_queue_push(q, &e);
+	}
+	__atomic_store_n(&last_was_local, false, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&submit_lock);
+	if (i && libacp_queue_must_ring(q))
+		ioctl(libacp.fd, ACP_IOC_DOORBELL);
+	return i == n ? make_handle(ticket, false) : (acp_handle_t)ACP_HANDLE_NULL;
+}
+
 static bool __attribute__((noinline)) may_start_behind(acp_handle_t order)
 {
 	return handle_ticket(order) <= libacp_queue_completed(&libacp.queue) &&
@@ -241,6 +276,21 @@ static acp_handle_t done_locally(void)
 	if (!__atomic_load_n(&last_was_local, __ATOMIC_RELAXED))
 		__atomic_store_n(&last_was_local, true, __ATOMIC_RELAXED);
 	return make_handle(libacp_queue_newest(&libacp.queue), true);
+}
+
+acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order)
+{
+	return submit(entry, order);
+}
+
+bool libacp_may_start(acp_handle_t order)
+{
+	return may_start(order);
+}
+
+acp_handle_t libacp_done_locally(void)
+{
+	return done_locally();
 }
 
 static acp_handle_t __attribute__((noinline)) copy(acp_ga_t dst, acp_ga_t src, size_t size,
@@ -376,6 +426,8 @@ static const char *const op_names[ACP_OP_END] = {
 	[ACP_OP_XOR4] = "acp_xor4", [ACP_OP_XOR8] = "acp_xor8",
 	[ACP_OP_OR4] = "acp_or4", [ACP_OP_OR8] = "acp_or8",
 	[ACP_OP_AND4] = "acp_and4", [ACP_OP_AND8] = "acp_and8",
+	[ACP_OP_STRIDED] = "acpx_copy_strided",
+	[ACP_OP_COPY_SET] = "acpx_copy_signal", [ACP_OP_COPY_ADD] = "acpx_copy_signal",
 };
 
 #define PLACE "0x%016" PRIx64 " of rank %d on node %d"

@@ -328,15 +328,41 @@ static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src)
 	return libacp_watch_written(libacp.watch, dst, to, sizeof(uint64_t));
 }
 
+/* The bytes [ga, ga + size), or NULL: out of reach, or not to be written. */
+void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write);
+
 /* Do it now: true, or false without any effect if an end is out of reach or wrong. */
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size);
 bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b);
+bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t flag,
+			 uint64_t operand, bool add);
 
 /* ---- gma.c ---- */
 
 /* Forget all handles.  0 or -errno. */
 int libacp_gma_open(void);
 void libacp_gma_close(void);
+
+/* May an access with this order be done by the calling thread?  Then what it returns. */
+bool libacp_may_start(acp_handle_t order);
+acp_handle_t libacp_done_locally(void);
+
+acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
+
+/*
+ * Submit n > 0 entries that belong together: the last one's handle; it fails if any of them
+ * does.  next() fills one after the other (op, addresses, size, operands).  Each waits for
+ * "order"; one whose order is LIBACP_BEHIND waits for the entry before it.
+ */
+#define LIBACP_BEHIND	UINT64_MAX
+typedef void libacp_next_t(struct acp_sqe *entry, void *state);
+acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order);
+
+/* An address of this rank where 0 bytes can be read and written. */
+static inline acp_ga_t libacp_own_starter(void)
+{
+	return acp_ga_make(&libacp.layout, libacp.rank, 0, ACP_STAG_STARTER, 0);
+}
 
 /* Wait for a handle: 0, or -errno.  Whether it failed is another question. */
 int libacp_gma_wait(acp_handle_t handle);

@@ -225,6 +225,11 @@ void *libacp_local_find(acp_ga_t ga)
 	return find(ga, 1, false).at;
 }
 
+void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write)
+{
+	return find(ga, size, write);
+}
+
 /* ---- Doing it ---- */
 
 /* As libacp_copy_word(), in any size. */
@@ -318,4 +323,18 @@ bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a
 				 __ATOMIC_RELEASE);
 	libacp_watch_written(word.watch, src, word.at, size);
 	return libacp_watch_written(former.watch, dst, former.at, size);
+}
+
+bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t flag,
+			 uint64_t operand, bool add)
+{
+	uint64_t *word = find(flag, sizeof(*word), true);
+
+	if (!word || ((uintptr_t)word & (sizeof(*word) - 1)) || !libacp_local_copy(dst, src, size))
+		return false;
+	if (add)
+		__atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(word, operand, __ATOMIC_SEQ_CST);
+	return true;
 }

@@ -14,7 +14,7 @@
 local acp = Proto("acp", "Advanced Communication Primitives")
 
 local HEADER, SEAL, CODE, ACK_MAP, HELLO_BODY = 48, 16, 16, 64, 16
-local MESSAGE, MESSAGE_DATA, WORD, CRC, MESSAGES_MOST = 24, 32, 16, 8, 64
+local MESSAGE, MESSAGE_DATA, MORE, WORD, CRC, MESSAGES_MOST = 24, 32, 24, 16, 8, 64
 local SHORT = 128			-- bytes of payload that may share a frame, and of a PING
 local RANKS_MAX = 0xffffff
 
@@ -22,14 +22,16 @@ local DATA, ACK, HELLO = 1, 2, 3
 local frame_types = { [DATA] = "DATA", [ACK] = "ACK", [HELLO] = "HELLO" }
 
 local FENCE, BULK, CRC_FLAG, ASK, LAZY, AEAD, MARKS = 1, 2, 4, 8, 16, 32, 192
+local MORE_FLAG = ASK			-- the same bit, in DATA
 local frame_flags = {
-	{ FENCE, "fence" }, { BULK, "bulk" }, { CRC_FLAG, "crc" }, { ASK, "ask" }, { LAZY, "lazy" },
+	{ FENCE, "fence" }, { BULK, "bulk" }, { CRC_FLAG, "crc" }, { MORE_FLAG, "more" }, { LAZY, "lazy" },
 	{ AEAD, "aead" },
 }
+local hello_flags = { { ASK, "ask" }, { AEAD, "aead" } }
 
 -- What each type of frame may carry beside AEAD, and the bytes of its body.
 local frame_rules = {
-	[DATA] = { flags = FENCE + BULK + CRC_FLAG + LAZY + MARKS, least = MESSAGE, most = 65535 },
+	[DATA] = { flags = FENCE + BULK + CRC_FLAG + MORE_FLAG + LAZY + MARKS, least = MESSAGE, most = 65535 },
 	[ACK] = { flags = MARKS, least = 0, most = ACK_MAP },
 	[HELLO] = { flags = ASK, least = HELLO_BODY, most = HELLO_BODY },
 }
@@ -47,7 +49,7 @@ local message_flags = {
 }
 
 local message_rules = {
-	[M_DATA] = { flags = LAST + FAIL, status = true, depends = true, most = 2 ^ 32 },
+	[M_DATA] = { flags = LAST + FAIL, status = true, depends = true, most = 2 ^ 32, more = true },
 	[M_CMD] = { flags = ORDERED + FAIL, status = true, depends = true, op = true },
 	[M_DONE] = { flags = 0, status = true },
 	[M_BARRIER] = { flags = RELEASE + ABORT + BROKEN },
@@ -55,10 +57,10 @@ local message_rules = {
 	[M_WORDS] = { flags = 0, most = 2 ^ 32 },
 }
 
-local COPY, CAS4, CAS8 = 1, 2, 3
+local COPY, CAS4, CAS8, STRIDED, COPY_SET, COPY_ADD = 1, 2, 3, 14, 15, 16
 local ops = {
 	[0] = "none", "copy", "cas4", "cas8", "swap4", "swap8", "add4", "add8", "xor4", "xor8", "or4", "or8",
-	"and4", "and8",
+	"and4", "and8", "strided", "copy_set", "copy_add",
 }
 
 local statuses = {
@@ -113,6 +115,14 @@ local field = {
 		size = ProtoField.uint64("acp.msg.size", "Size"),
 		a = ProtoField.uint64("acp.msg.a", "Operand a", base.HEX),
 		b = ProtoField.uint64("acp.msg.b", "Operand b", base.HEX),
+		block = ProtoField.uint32("acp.msg.block", "Bytes of a block"),
+		count = ProtoField.uint32("acp.msg.count", "Blocks"),
+		dst_stride = ProtoField.int64("acp.msg.dst_stride", "Stride of the destination"),
+		src_stride = ProtoField.int64("acp.msg.src_stride", "Stride of the source"),
+		position = ProtoField.uint64("acp.msg.position", "Position in the blocks, end to end"),
+		flag_ga = ProtoField.uint64("acp.msg.flag_ga", "Flag", base.HEX),
+		operand = ProtoField.uint64("acp.msg.operand", "Operand", base.HEX),
+		unused = ProtoField.uint64("acp.msg.unused", "Reserved", base.HEX),
 		crc = ProtoField.uint32("acp.msg.crc", "CRC-32C of the payload", base.HEX),
 		reserved = ProtoField.uint32("acp.msg.reserved", "Reserved", base.HEX),
 		payload = ProtoField.bytes("acp.msg.payload", "Payload"),
@@ -137,6 +147,7 @@ end
 
 field.flag, field.m.flag = {}, {}
 add_flag_fields(frame_flags, "acp.flags.", field.flag)
+field.flag.ask = ProtoField.bool("acp.flags.ask", "ask", 8, nil, ASK)
 add_flag_fields(message_flags, "acp.msg.flags.", field.m.flag)
 
 local all_fields = {}
@@ -254,7 +265,13 @@ end
 local function message_fault(m)
 	local rule = message_rules[m.type]
 	if beyond(m.flags, rule.flags) ~= 0 then return "flags that its type has not" end
-	if m.op ~= 0 and not rule.op then return "an operation in what is no command" end
+	if m.op ~= 0 and not rule.op and not rule.more then return "an operation in what is no command" end
+	if m.op ~= 0 and rule.more then
+		if m.op < STRIDED or m.op > COPY_ADD then return "an operation that DATA has not" end
+		if has(m.flags, FAIL) then return "an operation with FAIL" end
+		if m.op == STRIDED and m.length == 0 then return "a strided piece of no bytes" end
+		if m.op ~= STRIDED and not has(m.flags, LAST) then return "a flag to change before the end" end
+	end
 	if rule.op and (m.op == 0 or not ops[m.op]) then return "no such operation" end
 	if m.status ~= 0 and not rule.status then return "a status, which its type has not" end
 	if m.depends + m.upto ~= 0 then
@@ -272,8 +289,9 @@ local function message_fault(m)
 end
 
 local function message_size(m)
-	if m.type == M_DATA then return MESSAGE_DATA + padded(m.length) end
+	if m.type == M_DATA then return MESSAGE_DATA + (m.op ~= 0 and MORE or 0) + padded(m.length) end
 	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
+	if m.type == M_CMD and m.op >= STRIDED and m.op <= COPY_ADD then return 64 end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
 end
@@ -281,7 +299,7 @@ end
 local function message_text(m)
 	local flags = names(m.flags, message_flags)
 	local text = message_types[m.type]
-	if m.type == M_CMD then text = text .. " " .. (ops[m.op] or m.op) end
+	if m.type == M_CMD or m.op ~= 0 then text = text .. " " .. (ops[m.op] or m.op) end
 	if flags ~= "" then text = text .. " [" .. flags .. "]" end
 	if m.type == M_BARRIER then
 		if has(m.flags, BROKEN) or has(m.flags, ABORT) then return text end
@@ -322,9 +340,27 @@ local function barrier(c, tree, at, m)
 	if stranger > 0 then tree:add(field.m.stranger, c.tvb(at + 20, 4), stranger - 1) end
 end
 
+-- The numbers of blocks, and their bytes.  A shape that needs no strided copy is malformed.
+local function shape(c, tree, at)
+	tree:add(field.m.count, c.tvb(at, 4))
+	tree:add(field.m.block, c.tvb(at + 4, 4))
+	if c.tvb(at, 4):uint() < 2 or c.tvb(at + 4, 4):uint() == 0 then bad(tree, "fewer than two blocks, or empty ones") end
+end
+
 local function command(c, tree, at, m, size)
 	address(c, tree, field.m.dst, at + 24)
 	address(c, tree, field.m.src, at + 32)
+	if m.op == STRIDED then
+		shape(c, tree, at + 40)
+		tree:add(field.m.dst_stride, c.tvb(at + 48, 8))
+		tree:add(field.m.src_stride, c.tvb(at + 56, 8))
+		return
+	elseif size == 64 then
+		tree:add(field.m.size, c.tvb(at + 40, 8))
+		address(c, tree, field.m.flag_ga, at + 48)
+		tree:add(field.m.operand, c.tvb(at + 56, 8))
+		return
+	end
 	tree:add(m.op == COPY and field.m.size or field.m.a, c.tvb(at + 40, 8))
 	if size == 56 then tree:add(field.m.b, c.tvb(at + 48, 8)) end
 end
@@ -348,9 +384,30 @@ local function payload(c, tree, at, m)
 	end
 end
 
+-- What a DATA message with an operation has behind its destination.
+local function more(c, tree, at, m)
+	if m.op ~= STRIDED then
+		address(c, tree, field.m.flag_ga, at)
+		tree:add(field.m.operand, c.tvb(at + 8, 8))
+		local item = tree:add(field.m.unused, c.tvb(at + 16, 8))
+		if c.tvb(at + 16, 8):uint64() ~= UInt64(0) then bad(item, "reserved bytes behind the operand are in use") end
+		return
+	end
+	tree:add(field.m.dst_stride, c.tvb(at, 8))
+	shape(c, tree, at + 8)
+	local item = tree:add(field.m.position, c.tvb(at + 16, 8))
+	local size = c.tvb(at + 8, 4):uint64() * c.tvb(at + 12, 4):uint64()
+	local position, length = c.tvb(at + 16, 8):uint64(), UInt64(m.length)
+	if position > size or length > size - position then bad(item, "a piece beyond the blocks") end
+end
+
 local function data_message(c, tree, at, m)
 	address(c, tree, field.m.dst, at + 24)
 	local from = at + MESSAGE_DATA
+	if m.op ~= 0 then
+		more(c, tree, from, m)
+		from = from + MORE
+	end
 	if c.crc then
 		if not there(c, from, CRC) then return end
 		tree:add(field.m.crc, c.tvb(from, 4))
@@ -412,10 +469,11 @@ local function message(c, at)
 	local size = message_size(m)
 	local gap = c.crc and CRC or 0
 	if at + size + gap > c.stop then return rest_is_bad(c, at, "a message that is longer than its frame") end
-	local fixed = m.type == M_DATA and MESSAGE_DATA or (m.type == M_PING or m.type == M_WORDS) and MESSAGE or size
+	local fixed = m.type == M_DATA and size - padded(m.length) or (m.type == M_PING or m.type == M_WORDS) and MESSAGE or size
 	if not there(c, at, fixed) then return end
 	if not show_message(c, at, m, size + gap) then return end
 	if c.bulk and m.type ~= M_DATA then bad(c.tree, "BULK, and a message that is not DATA") end
+	if c.bulk and m.type == M_DATA and c.more ~= (m.op ~= 0) then bad(c.tree, "MORE and an operation come together") end
 	if not c.bulk and m.length > SHORT and m.type ~= M_WORDS then
 		c.tree:add_proto_expert_info(odd, "A long payload without BULK")
 	end
@@ -520,7 +578,9 @@ local function header_fault(h, size)
 	local bulk, crc = has(h.flags, BULK), has(h.flags, CRC_FLAG)
 	if bulk and aead then return "BULK and AEAD" end
 	if crc and not bulk then return "CRC without BULK" end
-	if bulk and body <= MESSAGE_DATA + (crc and CRC or 0) then return "BULK without a payload" end
+	local more = h.type == DATA and has(h.flags, MORE_FLAG)
+	if more and not bulk then return "MORE without BULK" end
+	if bulk and body <= MESSAGE_DATA + (more and MORE or 0) + (crc and CRC or 0) then return "BULK without a payload" end
 	if (h.type == DATA) ~= h.numbered then return "DATA has a number, and nothing else has" end
 	if h.epoch_src == 0 then return "no epoch of its sender" end
 	if h.type ~= HELLO and h.epoch_dst == 0 then return "no epoch of its receiver" end
@@ -554,7 +614,8 @@ local function header(c, pinfo, h)
 	tree:add(field.tag, tvb(0, 8))
 	tree:add(field.version, tvb(8, 1))
 	tree:add(field.type, tvb(9, 1))
-	add_flags(c, tree, 10, field.flags, frame_flags, field.flag):add(field.marks, tvb(10, 1))
+	add_flags(c, tree, 10, field.flags, h.type == HELLO and hello_flags or frame_flags, field.flag)
+		:add(field.marks, tvb(10, 1))
 	tree:add(field.color, tvb(11, 1))
 	tree:add(field.job, tvb(12, 4))
 	tree:add(field.generation, tvb(16, 2))
@@ -568,7 +629,7 @@ end
 
 local function summary(c, h)
 	local text = frame_types[h.type] or "Frame of type " .. h.type
-	local flags = names(h.flags, frame_flags)
+	local flags = names(h.flags, h.type == HELLO and hello_flags or frame_flags)
 	if flags ~= "" then text = text .. " [" .. flags .. "]" end
 	text = text .. " node " .. h.node
 	if h.type == DATA then text = text .. " seq " .. c.seq end
@@ -592,7 +653,7 @@ local function show(tvb, pinfo, tree)
 	end
 	local h = read_header(tvb)
 	c.job = h.job .. "." .. h.generation
-	c.bulk, c.crc = has(h.flags, BULK), has(h.flags, CRC_FLAG)
+	c.bulk, c.crc, c.more = has(h.flags, BULK), has(h.flags, CRC_FLAG), has(h.flags, MORE_FLAG)
 	header(c, pinfo, h)
 	local fault = header_fault(h, size)
 	if fault then

@@ -56,6 +56,60 @@ static uint64_t model_and(uint64_t old, uint64_t value)
 	return old & value;
 }
 
+/*
+ * A column of a matrix: words, one in each line of so many bytes, to a column of another one.
+ * As one strided copy, as a vector of copies, and as a copy for each word.
+ */
+#define LINE	64u
+#define WORD	8u
+
+static acp_handle_t column(acp_ga_t dst, acp_ga_t src, size_t size)
+{
+	return acpx_copy_strided(dst, src, WORD, size / WORD, LINE, LINE, ACP_HANDLE_NULL);
+}
+
+static acp_handle_t column_vector(acp_ga_t dst, acp_ga_t src, size_t size)
+{
+	struct acpx_iov v[ACPX_COPYV_MAX];
+	size_t i;
+
+	for (i = 0; i < size / WORD; i++)
+		v[i] = (struct acpx_iov){ dst + i * LINE, src + i * LINE, WORD };
+	return acpx_copyv(v, i, ACP_HANDLE_NULL);
+}
+
+static acp_handle_t column_words(acp_ga_t dst, acp_ga_t src, size_t size)
+{
+	acp_handle_t handle = ACP_HANDLE_NULL;
+	size_t i;
+
+	for (i = 0; i < size / WORD; i++)
+		handle = acp_copy(dst + i * LINE, src + i * LINE, WORD, ACP_HANDLE_NULL);
+	return handle;
+}
+
+/* The word behind a copy, which tells that it is there: with it, or by a put that waits for it. */
+static size_t flag_at(size_t size)
+{
+	return (size + WORD - 1) / WORD * WORD;
+}
+
+static acp_handle_t put_signal(acp_ga_t dst, acp_ga_t src, size_t size)
+{
+	return acpx_copy_signal(dst, src, size, dst + flag_at(size), OPERAND, ACPX_SIGNAL_SET,
+				ACP_HANDLE_NULL);
+}
+
+static acp_handle_t put_flag(acp_ga_t dst, acp_ga_t src, size_t size)
+{
+	acp_handle_t data = acp_copy(dst, src, size, ACP_HANDLE_NULL);
+
+	return acp_copy(dst + flag_at(size), src + flag_at(size), WORD, data);
+}
+
+#define COPY_BY(_name, _copy, _apart, _flag, _what) \
+	{ .name = _name, .what = _what, .dst = PERF_TARGET, .src = PERF_OWN, .copy = _copy, \
+	  .apart = _apart, .flag = _flag }
 #define COPY(_name, _dst, _src, _what) \
 	{ .name = _name, .what = _what, .dst = _dst, .src = _src }
 #define ATOMIC4(_name, _function, _model, _what) \
@@ -83,6 +137,13 @@ const struct perf_op perf_op_table[] = {
 	ATOMIC8("and8", PERF_OWN, acp_and8, model_and, "the same, 8 bytes"),
 	ATOMIC8("add3", PERF_THIRD, acp_add8, model_add,
 		"8-byte fetch and add on the target's memory, former value to the third rank"),
+	COPY_BY("signal", put_signal, 0, true, "put, and set a flag: acpx_copy_signal"),
+	COPY_BY("put+flag", put_flag, 0, true, "put, and behind it a put of a flag"),
+	COPY_BY("strided", column, LINE, false,
+		"put words that are 64 bytes apart at both ends: acpx_copy_strided"),
+	COPY_BY("copyv", column_vector, LINE, false,
+		"the same as a vector of copies: acpx_copyv"),
+	COPY_BY("words", column_words, LINE, false, "the same as a copy for each word"),
 	COPY("local", PERF_NEAR, PERF_OWN, "within own memory"),
 	COPY("node", PERF_HEAP, PERF_OWN, "own memory to the heap of a rank on the same node"),
 };
@@ -120,10 +181,24 @@ static const char *area_obstacle(const struct perf_job *job, enum perf_place pla
 	return NULL;
 }
 
+/* Bytes of an area that it has to do with. */
+static size_t span(const struct perf_op *op, size_t size)
+{
+	if (op->flag)
+		return flag_at(size) + WORD;
+	return op->apart ? size / WORD * op->apart : size;
+}
+
 const char *perf_op_obstacle(const struct perf_op *op, const struct perf_job *job, size_t size)
 {
-	const char *why = area_obstacle(job, op->dst, size);
+	const char *why;
 
+	if (op->apart && (size == 0 || size % WORD != 0))
+		return "copies words of 8 bytes";
+	if (op->apart && op->copy != column && size / WORD > ACPX_COPYV_MAX)
+		return "more words than a vector has pieces";
+	size = span(op, size);
+	why = area_obstacle(job, op->dst, size);
 	return why != NULL ? why : area_obstacle(job, op->src, size);
 }
 
@@ -136,7 +211,8 @@ acp_handle_t perf_op_issue(const struct perf_op *op, const struct perf_job *job,
 		return op->atomic4(dst, src, (uint32_t)OPERAND, ACP_HANDLE_NULL);
 	if (op->width == 8)
 		return op->atomic8(dst, src, OPERAND, ACP_HANDLE_NULL);
-	return acp_copy(dst, src, size, ACP_HANDLE_NULL);
+	return op->copy != NULL ? op->copy(dst, src, size) :
+				  acp_copy(dst, src, size, ACP_HANDLE_NULL);
 }
 
 /* A pattern of bytes that depend on place and seed: its next word. */
@@ -207,10 +283,42 @@ void perf_op_prepare(const struct perf_op *op, const struct perf_job *job, size_
 		write_area(job, op->dst, op->width);
 		return;
 	}
+	size = span(op, size);
 	fill(job->scratch, size, ~seed);
 	write_area(job, op->dst, size);
 	fill(job->scratch, size, seed);
 	write_area(job, op->src, size);
+	if (op->flag) {
+		value = OPERAND;
+		memcpy(job->scratch, &value, WORD);
+		perf_finish(acp_copy(job->area[op->src].ga + size - WORD, job->scratch_ga, WORD,
+				     ACP_HANDLE_NULL), "preparing memory");
+	}
+}
+
+/* Words that are apart come from the source, all others are as they were. */
+static bool filled_apart(const char *memory, size_t size, unsigned int apart, uint64_t seed)
+{
+	uint64_t ours = first_word(seed), theirs = first_word(~seed);
+	size_t i;
+
+	for (i = 0; i < size; i += WORD, ours = next_word(ours), theirs = next_word(theirs))
+		if (memcmp(memory + i, i % apart == 0 ? &ours : &theirs, WORD) != 0)
+			return false;
+	return true;
+}
+
+static bool verify_copy(const struct perf_op *op, const struct perf_job *job, size_t size,
+			uint64_t seed)
+{
+	const uint64_t flag = OPERAND;
+
+	read_area(job, op->dst, span(op, size));
+	if (op->apart)
+		return filled_apart(job->scratch, span(op, size), op->apart, seed);
+	if (op->flag && memcmp(job->scratch + flag_at(size), &flag, WORD) != 0)
+		return false;
+	return filled(job->scratch, size, seed);
 }
 
 static bool word_is(const struct perf_op *op, const struct perf_job *job, enum perf_place place,
@@ -239,6 +347,5 @@ bool perf_op_verify(const struct perf_op *op, const struct perf_job *job, size_t
 {
 	if (op->width != 0)
 		return verify_atomic(op, job, seed, times, in_order);
-	read_area(job, op->dst, size);
-	return filled(job->scratch, size, seed);
+	return verify_copy(op, job, size, seed);
 }

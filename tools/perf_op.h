@@ -19,6 +19,10 @@ struct perf_op {
 	acp_handle_t (*atomic4)(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 	acp_handle_t (*atomic8)(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 	uint64_t (*model)(uint64_t old, uint64_t value);
+	/* A copy that is not acp_copy: offset 0 only. */
+	acp_handle_t (*copy)(acp_ga_t dst, acp_ga_t src, size_t size);
+	unsigned int apart;	/* bytes from word to word that it copies; 0: in one piece */
+	bool flag;		/* it changes the word behind the copy, too */
 };
 
 extern const struct perf_op perf_op_table[];

@@ -37,7 +37,7 @@ static void set_burst(struct stream *s, const struct perf_job *job, double ns)
 	if (s->burst < BURST_MIN * s->window)
 		s->burst = BURST_MIN * s->window;
 	s->slots = 1;
-	if (s->op->width == 0 && s->size > 0)
+	if (s->op->width == 0 && s->op->copy == NULL && s->size > 0)
 		s->slots = (dst < src ? dst : src) / s->size;
 	if (s->slots > s->burst)
 		s->slots = s->burst;

@@ -78,12 +78,27 @@ enum acp_op {
 	ACP_OP_OR8	= 11,
 	ACP_OP_AND4	= 12,
 	ACP_OP_AND8	= 13,
+	ACP_OP_STRIDED	= 14,	/* blocks of dst := blocks of src, see ACP_BLOCKS */
+	ACP_OP_COPY_SET	= 15,	/* a copy, then the 8 bytes at address a := b */
+	ACP_OP_COPY_ADD	= 16,	/* a copy, then the 8 bytes at address a += b */
 	ACP_OP_END
 };
 
+/*
+ * ACP_OP_STRIDED: block i < count goes from src + i * b to dst + i * a, where a
+ * and b are signed, and blocks do not overlap.  size is ACP_BLOCKS(bytes of a
+ * block, count); no blocks, or empty ones, are a copy of nothing.
+ *
+ * ACP_OP_COPY_SET, COPY_ADD: address a is on dst's node, aligned, and allows
+ * atomics.  It changes, atomically, when all of the copy is in memory; it does
+ * not if any of it failed.
+ */
+#define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
+
 /* acp_sqe.flags */
 #define ACP_SQE_CONT	1u	/* order: continue the previous command, "order" = that ticket */
-#define ACP_SQE_FLAGS	ACP_SQE_CONT
+#define ACP_SQE_MORE	2u	/* the next command ends with this one's status if this one fails */
+#define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE)
 
 /*
  * One command.  It may start when all commands up to ticket "order" are
@@ -95,10 +110,10 @@ struct acp_sqe {
 	__u8  flags;		/* ACP_SQE_ */
 	__u8  reserved[6];	/* 0 */
 	__u64 dst, src;		/* global addresses */
-	__u64 size;		/* bytes, ACP_OP_COPY only, else 0 */
+	__u64 size;		/* of copies: bytes, or ACP_BLOCKS; else 0 */
 	__u64 order;		/* ticket, less than the command's own */
 	__u64 seen;		/* "completed" when the caller issued this */
-	__u64 a, b;		/* operands of atomics, else 0 */
+	__u64 a, b;		/* operands; 0 where there are none */
 };
 
 /* Completion area, written by the kernel only, mapped read-only. */

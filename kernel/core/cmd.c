@@ -26,14 +26,71 @@ u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
 	}
 }
 
-u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m)
+void acp_sqe_shaped(struct acp_msg *m, const struct acp_sqe *e)
+{
+	if (m->op != ACP_OP_STRIDED) {
+		m->a = 0;
+		m->c = e->a;
+		return;
+	}
+	m->size = acp_shape_size(e->size);
+	m->c = e->size;
+	if (acp_shape_wanted(m->c) &&
+	    (m->a != acp_shape_block(m->c) || m->b != acp_shape_block(m->c)))
+		return;
+	m->op = ACP_OP_COPY;
+	m->a = 0;
+	m->b = 0;
+	m->c = 0;
+}
+
+/* What no region can have is not sent anywhere. */
+static u8 check_strided(const struct acp_ga_layout *l, const struct acp_msg *m)
+{
+	u64 first, size;
+
+	if (!acp_shape_wanted(m->c) || !acp_shape_apart(m->a, m->c) || !acp_shape_apart(m->b, m->c))
+		return ACP_ST_OP;
+	if (!acp_ga_valid(l, m->src) || !acp_ga_valid(l, m->dst))
+		return ACP_ST_GA;
+	if (!acp_shape_span(l, m->dst, m->a, m->c, &first, &size) ||
+	    !acp_shape_span(l, m->src, m->b, m->c, &first, &size))
+		return ACP_ST_RANGE;
+	return ACP_ST_OK;
+}
+
+/* The operands of all but plain copies. */
+static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
+				  const struct acp_msg *m)
 {
 	int width = acp_op_width(m->op);
 
-	if (width < 0)
+	if (width)
+		return width < 0 || m->size || m->c ? ACP_ST_OP : ACP_ST_OK;
+	if (m->size > ACP_COPY_MAX)
 		return ACP_ST_OP;
-	if (width ? m->size : m->a || m->b || m->size > ACP_COPY_MAX)
+	if (m->op == ACP_OP_STRIDED)
+		return check_strided(l, m);
+	if (m->a)
 		return ACP_ST_OP;
+	if (!acp_ga_valid(l, m->c) || acp_ga_color(l, m->c) >= colors)
+		return ACP_ST_GA;
+	return m->c & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
+}
+
+u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m)
+{
+	int width = 0;
+	u8 status;
+
+	if (m->op != ACP_OP_COPY) {
+		status = check_operands(l, colors, m);
+		if (status)
+			return status;
+		width = acp_op_width(m->op);
+	} else if (m->a | m->b | m->c || m->size > ACP_COPY_MAX) {
+		return ACP_ST_OP;
+	}
 	if (!acp_ga_valid(l, m->src) || !acp_ga_valid(l, m->dst))
 		return ACP_ST_GA;
 	if (acp_ga_color(l, m->src) >= colors || acp_ga_color(l, m->dst) >= colors)
@@ -47,10 +104,10 @@ void acp_step_set(struct acp_step *s, const struct acp_ga_layout *l, const struc
 		  u32 me, u32 src_node, u32 dst_node)
 {
 	s->plan = acp_cmd_plan(me, src_node, dst_node);
-	s->atomic = m->op != ACP_OP_COPY;
+	s->atomic = m->op != ACP_OP_COPY && m->op < ACP_OP_STRIDED;
 	s->home = s->plan == ACP_PLAN_DELEGATE && dst_node == me;
 	s->third = s->plan == ACP_PLAN_DELEGATE && dst_node != me && dst_node != src_node;
-	s->later = s->third || (src_node == dst_node && !s->atomic && m->size > ACP_COPY_LONG);
+	s->later = s->third || (src_node == dst_node && acp_cmd_long(m));
 	s->dst_node = dst_node;
 	s->dst_color = acp_ga_color(l, m->dst);
 	s->node = s->plan == ACP_PLAN_SEND ? dst_node : src_node;
@@ -141,16 +198,24 @@ void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_m
 	}
 	if (m->type != ACP_MSG_DATA)
 		return;
-	m->dst += offset;
-	m->src += offset;
+	if (m->op == ACP_OP_STRIDED) {
+		m->b = offset;
+	} else {
+		m->dst += offset;
+		m->src += offset;
+	}
 	m->length = length;
 	m->size = 0;
 	if (offset + length == o->m.size || !length) {
 		m->flags |= ACP_MSG_LAST;
 		*fence |= offset > 0;
+	} else if (m->op != ACP_OP_STRIDED) {
+		m->op = 0;
 	}
-	if (o->failed)
+	if (o->failed) {
 		m->length = 0;
+		m->op = 0;
+	}
 }
 
 /* ---- failures ---- */

@@ -22,18 +22,19 @@
 
 #include "port.h"
 #include "frame.h"
+#include "shape.h"
 #include "acp_abi.h"
 #include "acp_ga.h"
 
 /* ---- checking ---- */
 
-/* Bytes an atomic works on: 4 or 8; 0: a copy; negative: no such operation. */
+/* Bytes an atomic works on: 4 or 8; 0: a copy of some kind; negative: no such operation. */
 static inline int acp_op_width(u8 op)
 {
 	if (op == ACP_OP_COPY)
 		return 0;
-	if (op < ACP_OP_CAS4 || op >= ACP_OP_END)
-		return -1;
+	if (op < ACP_OP_CAS4 || op > ACP_OP_AND8)
+		return op >= ACP_OP_STRIDED && op < ACP_OP_END ? 0 : -1;
 	return (op - ACP_OP_CAS4) & 1 ? 8 : 4;
 }
 
@@ -50,6 +51,12 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 		return ACP_ST_OP;
 	return ACP_ST_OK;
 }
+
+/*
+ * The command that an entry of the ring with one of the operations from ACP_OP_STRIDED on is.
+ * A strided copy whose bytes are in one piece at both ends becomes an ordinary one.
+ */
+void acp_sqe_shaped(struct acp_msg *m, const struct acp_sqe *e);
 
 /* ACP_ST_OK, or what is wrong with a command whatever the regions are. */
 u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m);
@@ -69,10 +76,18 @@ static inline enum acp_plan acp_cmd_plan(u32 me, u32 src_node, u32 dst_node)
 	return dst_node == me ? ACP_PLAN_LOCAL : ACP_PLAN_SEND;
 }
 
-#define ACP_COPY_LONG	16384	/* a copy within a node of more bytes is not done at once */
+#define ACP_COPY_LONG	16384	/* a copy within a node of more bytes is not done at once ... */
+#define ACP_COPY_BLOCKS	512	/* ... nor one of more blocks */
 #define ACP_DELEGATED	1024	/* commands that the nodes of a flow ask of each other at once */
 
 /* ---- when: order at the remote side ---- */
+
+/* Is it, within a node, a copy that is not done at once? */
+static inline bool acp_cmd_long(const struct acp_msg *m)
+{
+	return m->size > ACP_COPY_LONG ||
+	       (m->op == ACP_OP_STRIDED && acp_shape_count(m->c) > ACP_COPY_BLOCKS);
+}
 
 /* What a command is for the order: the flow it uses and where its result goes. */
 struct acp_step {
@@ -121,13 +136,19 @@ void acp_run_sent(struct acp_run *r, u64 ticket, u32 life);
 
 /* A message to be sent, or a transfer to be cut into DATA messages. */
 struct acp_out {
-	struct acp_msg m;	/* DATA: src, size and dst of the whole transfer */
+	struct acp_msg m;	/* DATA: op, src, size, dst .. of the whole transfer */
 	u64 cut;		/* bytes already cut off */
 	bool fence;		/* every frame of it is fenced */
 	bool inline_data;	/* DATA: the 4 or 8 bytes to send are in m.a */
 	bool finished;		/* the last message was cut */
 	u8 failed;		/* the source, or what it waited for, failed so: no more data */
 };
+
+/* Bytes of a DATA message before its payload, at most. */
+static inline u32 acp_out_head(const struct acp_out *o)
+{
+	return sizeof(struct acp_msg_data) + (o->m.op ? sizeof(struct acp_msg_more) : 0);
+}
 
 /* Does it go out as one message of at most "payload" bytes of data? */
 static inline bool acp_out_single(const struct acp_out *o, u32 payload)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The wire format: see frame.h. */
 #include "frame.h"
+#include "shape.h"
 
 /* What each frame type may carry, beside AEAD. */
 static const struct {
@@ -8,7 +9,7 @@ static const struct {
 	u32 min, max;		/* bytes of the body */
 } frame_rules[] = {
 	[ACP_FRAME_DATA] = { ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC |
-			     ACP_FRAME_LAZY | ACP_FRAME_MARKS,
+			     ACP_FRAME_MORE | ACP_FRAME_LAZY | ACP_FRAME_MARKS,
 			     sizeof(struct acp_msg_hdr), 65535 },
 	[ACP_FRAME_ACK] = { ACP_FRAME_MARKS, 0, sizeof(struct acp_frame_ack) },
 	[ACP_FRAME_HELLO] = { ACP_FRAME_ASK, sizeof(struct acp_frame_hello),
@@ -24,7 +25,7 @@ static const struct {
 
 /* What of it each message type may carry; all else must be 0. */
 static const u64 msg_rules[] = {
-	[ACP_MSG_DATA] = TYPE | FLAGS(ACP_MSG_LAST | ACP_MSG_FAIL) | STATUS | DEPENDS,
+	[ACP_MSG_DATA] = TYPE | FLAGS(ACP_MSG_LAST | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
 	[ACP_MSG_CMD] = TYPE | FLAGS(ACP_MSG_ORDERED | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
 	[ACP_MSG_DONE] = TYPE | STATUS,
 	[ACP_MSG_BARRIER] = TYPE | FLAGS(ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN),
@@ -64,10 +65,12 @@ static enum acp_frame_error check(const struct acp_frame *f)
 		return ACP_FRAME_BAD_LEN;
 	if (f->flags & ~(frame_rules[f->type].flags | ACP_FRAME_AEAD))
 		return ACP_FRAME_BAD_FLAGS;
-	if (f->flags & (ACP_FRAME_BULK | ACP_FRAME_CRC | ACP_FRAME_AEAD)) {
+	if (f->flags & (ACP_FRAME_BULK | ACP_FRAME_CRC | ACP_FRAME_MORE | ACP_FRAME_AEAD)) {
 		bool bulk = f->flags & ACP_FRAME_BULK;
 
 		if (bulk ? f->flags & ACP_FRAME_AEAD : f->flags & ACP_FRAME_CRC)
+			return ACP_FRAME_BAD_FLAGS;
+		if (!bulk && f->type == ACP_FRAME_DATA && (f->flags & ACP_FRAME_MORE))
 			return ACP_FRAME_BAD_FLAGS;
 		if (bulk && sizeof(struct acp_frame_hdr) + f->length <= acp_frame_tagged(f))
 			return ACP_FRAME_BAD_LEN;
@@ -111,8 +114,9 @@ bool acp_frame_seal(const void *frame)
 
 bool acp_frame_crc(const void *frame, u32 *crc)
 {
-	const struct acp_frame_crc *c = frame + sizeof(struct acp_frame_hdr) +
-					sizeof(struct acp_msg_data);
+	const struct acp_frame_hdr *h = frame;
+	const struct acp_frame_crc *c = frame + sizeof(*h) + sizeof(struct acp_msg_data) +
+		(h->flags & ACP_FRAME_MORE ? sizeof(struct acp_msg_more) : 0);
 
 	*crc = be32_to_cpu(c->crc);
 	return !c->reserved;
@@ -137,27 +141,87 @@ static_assert(offsetof(struct acp_msg, op) == offsetof(struct acp_msg_hdr, op));
 static_assert(offsetof(struct acp_msg, status) == offsetof(struct acp_msg_hdr, status));
 static_assert(offsetof(struct acp_msg, depends) == MSG_BYTES);
 
+/* What the operations from ACP_OP_STRIDED on have; not in the way of the others. */
+static noinline void encode_shaped(struct acp_msg_cmd *c, const struct acp_msg *m)
+{
+	bool strided = m->op == ACP_OP_STRIDED;
+
+	c->args[0] = cpu_to_be64(strided ? m->c : m->size);
+	c->args[1] = cpu_to_be64(strided ? m->a : m->c);
+	c->args[2] = cpu_to_be64(m->b);
+}
+
+/* Says whether it is well formed. */
+static noinline bool decode_shaped(struct acp_msg *m, const struct acp_msg_cmd *c)
+{
+	u64 first = be64_to_cpu(c->args[0]), second = be64_to_cpu(c->args[1]);
+
+	m->b = be64_to_cpu(c->args[2]);
+	if (m->op != ACP_OP_STRIDED) {
+		m->size = first;
+		m->c = second;
+		return true;
+	}
+	m->c = first;
+	m->size = acp_shape_size(first);
+	m->a = second;
+	return acp_shape_wanted(first);
+}
+
 static void encode_cmd(struct acp_msg_cmd *c, const struct acp_msg *m)
 {
 	c->dst = cpu_to_be64(m->dst);
 	c->src = cpu_to_be64(m->src);
+	if (m->op >= ACP_OP_STRIDED) {
+		encode_shaped(c, m);
+		return;
+	}
 	c->args[0] = cpu_to_be64(m->op == ACP_OP_COPY ? m->size : m->a);
-	if (acp_op_has_b(m->op))
+	if (acp_op_args(m->op) == 2)
 		c->args[1] = cpu_to_be64(m->b);
 }
 
-static void decode_cmd(struct acp_msg *m, const struct acp_msg_cmd *c)
+static bool decode_cmd(struct acp_msg *m, const struct acp_msg_cmd *c)
 {
-	u64 first = be64_to_cpu(c->args[0]);
-
 	m->dst = be64_to_cpu(c->dst);
 	m->src = be64_to_cpu(c->src);
+	if (m->op >= ACP_OP_STRIDED)
+		return decode_shaped(m, c);
 	if (m->op == ACP_OP_COPY)
-		m->size = first;
+		m->size = be64_to_cpu(c->args[0]);
 	else
-		m->a = first;
-	if (acp_op_has_b(m->op))
+		m->a = be64_to_cpu(c->args[0]);
+	if (acp_op_args(m->op) == 2)
 		m->b = be64_to_cpu(c->args[1]);
+	return true;
+}
+
+static noinline void encode_more(struct acp_msg_more *more, const struct acp_msg *m)
+{
+	if (m->op == ACP_OP_STRIDED) {
+		more->stride = cpu_to_be64(m->a);
+		more->shape = cpu_to_be64(m->c);
+		more->position = cpu_to_be64(m->b);
+	} else {
+		more->flag = cpu_to_be64(m->c);
+		more->operand = cpu_to_be64(m->b);
+		more->reserved = 0;
+	}
+}
+
+/* Says whether it is well formed: what is needed to find a piece's place in its blocks. */
+static noinline bool decode_more(struct acp_msg *m, const struct acp_msg_more *more)
+{
+	if (m->op != ACP_OP_STRIDED) {
+		m->c = be64_to_cpu(more->flag);
+		m->b = be64_to_cpu(more->operand);
+		return !more->reserved;
+	}
+	m->a = be64_to_cpu(more->stride);
+	m->c = be64_to_cpu(more->shape);
+	m->b = be64_to_cpu(more->position);
+	return acp_shape_wanted(m->c) && m->b < acp_shape_size(m->c) &&
+	       m->length <= acp_shape_size(m->c) - m->b;
 }
 
 void acp_msg_encode(void *p, const struct acp_msg *m)
@@ -170,10 +234,23 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 	h->origin = cpu_to_be32(m->origin);
 	h->length = cpu_to_be32(m->length);
 	h->ticket = cpu_to_be64(m->ticket);
-	if (m->type == ACP_MSG_DATA)
+	if (m->type == ACP_MSG_DATA) {
 		((struct acp_msg_data *)p)->dst = cpu_to_be64(m->dst);
-	else if (m->type == ACP_MSG_CMD)
+		if (m->op)
+			encode_more(p + sizeof(struct acp_msg_data), m);
+	} else if (m->type == ACP_MSG_CMD) {
 		encode_cmd(p, m);
+	}
+}
+
+/* An op of DATA: a piece has bytes, and a flag changes at the end of a copy that succeeded. */
+static noinline bool op_of_data(const struct acp_msg *m)
+{
+	if (m->flags & ACP_MSG_FAIL)
+		return false;
+	if (m->op == ACP_OP_STRIDED)
+		return m->length;
+	return acp_op_signals(m->op) && (m->flags & ACP_MSG_LAST);
 }
 
 static bool length_right(const struct acp_msg *m)
@@ -204,6 +281,8 @@ static bool well_formed(u64 word, const struct acp_msg *m)
 		return false;
 	if (m->type == ACP_MSG_CMD && (m->op < ACP_OP_COPY || m->op >= ACP_OP_END))
 		return false;
+	if (m->type == ACP_MSG_DATA && m->op && !op_of_data(m))
+		return false;
 	return m->type == ACP_MSG_DONE || fail == !!m->status;
 }
 
@@ -225,16 +304,21 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 	m->size = 0;
 	m->a = 0;
 	m->b = 0;
+	m->c = 0;
 	size = acp_msg_size(m);
 	if (have < acp_msg_head(m) || m->length > room || size > room)
 		return 0;
 	if (!well_formed(be64_to_cpu(h->word), m))
 		return 0;
-	if (m->type == ACP_MSG_DATA)
+	if (m->type == ACP_MSG_DATA) {
 		m->dst = be64_to_cpu(((const struct acp_msg_data *)p)->dst);
-	else if (m->type == ACP_MSG_CMD)
-		decode_cmd(m, p);
-	else if (have < size)
+		if (m->op && !decode_more(m, p + sizeof(struct acp_msg_data)))
+			return 0;
+	} else if (m->type == ACP_MSG_CMD) {
+		if (!decode_cmd(m, p))
+			return 0;
+	} else if (have < size) {
 		return 0;	/* PING, WORDS: only DATA may have a payload that no tag covers */
+	}
 	return size;
 }

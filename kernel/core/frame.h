@@ -22,6 +22,7 @@
 #include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
+#define ACP_FRAME_EDITION	1	/* of the messages: goes into the digest of a HELLO */
 #define ACP_FRAME_WINDOW	512	/* frames a sender may have beyond "ack" */
 #define ACP_FRAME_SHORT		128	/* payloads up to this are under the tag */
 #define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
@@ -37,6 +38,7 @@ enum acp_frame_type {
 #define ACP_FRAME_BULK	2	/* DATA: one message whose payload the tag does not cover */
 #define ACP_FRAME_CRC	4	/* BULK: a struct acp_frame_crc is before the payload */
 #define ACP_FRAME_ASK	8	/* HELLO: please answer */
+#define ACP_FRAME_MORE	8	/* BULK: the message has a struct acp_msg_more */
 #define ACP_FRAME_LAZY	16	/* DATA: nobody waits for its acknowledgement, it may be late */
 #define ACP_FRAME_AEAD	32	/* the body is encrypted: never with BULK */
 /*
@@ -73,7 +75,7 @@ struct acp_frame_ack {
 struct acp_frame_hello {
 	__be32 nprocs;
 	__be32 nodes;
-	__be64 digest;		/* of rank and node runs, colors, integrity */
+	__be64 digest;		/* of rank and node runs, colors, integrity, edition */
 };
 
 /* With ACP_FRAME_CRC, between the DATA message and its payload. */
@@ -138,7 +140,7 @@ struct acp_msg_hdr {
 		struct {
 			__u8   type;	/* enum acp_msg_type */
 			__u8   flags;
-			__u8   op;	/* CMD: enum acp_op; else 0 */
+			__u8   op;	/* CMD: enum acp_op; DATA: see acp_msg_more; else 0 */
 			__u8   status;	/* DONE, and with FAIL: enum acp_status; else 0 */
 			/*
 			 * DATA, CMD behind a fence: it fails if one of the origin's commands
@@ -153,9 +155,29 @@ struct acp_msg_hdr {
 	__be64 ticket;		/* the command, at its origin */
 };
 
+/*
+ * DATA with an op: a piece of a strided copy, or what is done when all of a copy
+ * is in memory (with LAST).
+ */
+struct acp_msg_more {
+	union {
+		struct {			/* ACP_OP_STRIDED */
+			__be64 stride;		/* block i begins at dst + i * stride */
+			__be64 shape;		/* as in ACP_BLOCKS */
+			__be64 position;	/* of the payload in the blocks, end to end */
+		};
+		struct {			/* ACP_OP_COPY_SET, ACP_OP_COPY_ADD */
+			__be64 flag;		/* its address */
+			__be64 operand;
+			__be64 reserved;	/* 0 */
+		};
+	};
+};
+
 struct acp_msg_data {
 	struct acp_msg_hdr h;
 	__be64 dst;
+	/* with an op: struct acp_msg_more */
 	/* in a frame with ACP_FRAME_CRC: struct acp_frame_crc */
 	/* payload, padded with zeros to 8 bytes */
 };
@@ -163,7 +185,8 @@ struct acp_msg_data {
 struct acp_msg_cmd {
 	struct acp_msg_hdr h;
 	__be64 dst, src;	/* as in struct acp_sqe, and so is ... */
-	__be64 args[];		/* ... COPY: size; CAS4, CAS8: a, b; other atomics: a */
+	/* COPY: size; STRIDED, COPY_SET, COPY_ADD: size, a, b; CAS4, CAS8: a, b; others: a */
+	__be64 args[];
 };
 
 /* The payload of WORDS is two or more of these; each counts as a message of the frame. */
@@ -175,6 +198,7 @@ struct acp_msg_word {
 static_assert(sizeof(struct acp_msg_word) == 16);
 static_assert(sizeof(struct acp_msg_hdr) == 24);
 static_assert(sizeof(struct acp_msg_data) == 32);
+static_assert(sizeof(struct acp_msg_more) == 24);
 static_assert(sizeof(struct acp_msg_cmd) == 40);
 
 /* A header in host order. */
@@ -187,14 +211,24 @@ struct acp_frame {
 	u32 length;		/* of the body, seal and code not counted */
 };
 
-/* A message in host order, 0 what is not on the wire; payload is where it stands in the frame. */
+/*
+ * A message in host order, 0 what is not on the wire; payload is where it stands in the frame.
+ *
+ *	op of a command		size	a		b		c
+ *	COPY			bytes	0		0		0
+ *	STRIDED			bytes	dst's stride	src's stride	shape, as in ACP_BLOCKS
+ *	COPY_SET, COPY_ADD	bytes	0		operand		flag's address
+ *	atomics			0	operand		operand		0
+ *
+ * DATA has them in the same places, but for STRIDED: there b is the position.
+ */
 struct acp_msg {
 	u8  type, flags, op, status;
 	u16 depends, upto;
 	u32 origin;
 	u32 length;
 	u64 ticket;
-	u64 dst, src, size, a, b;
+	u64 dst, src, size, a, b, c;
 };
 
 /* Why a frame was refused; each is a counter. */
@@ -227,6 +261,7 @@ static inline u32 acp_frame_tagged(const struct acp_frame *f)
 
 	if (f->flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD))
 		body = f->flags & ACP_FRAME_AEAD ? 0 : sizeof(struct acp_msg_data) +
+		       (f->flags & ACP_FRAME_MORE ? sizeof(struct acp_msg_more) : 0) +
 		       (f->flags & ACP_FRAME_CRC ? sizeof(struct acp_frame_crc) : 0);
 	return sizeof(struct acp_frame_hdr) + body;
 }
@@ -258,10 +293,18 @@ bool acp_frame_crc(const void *frame, u32 *crc);
 /* Write what the key of frames "from" a node "to" another is derived from. */
 void acp_frame_key(struct acp_frame_key *k, u32 job, u16 generation, u32 from, u32 to, u16 color);
 
-/* Does an operation have two operands on the wire?  All others have one. */
-static inline bool acp_op_has_b(u8 op)
+/* Numbers that a CMD has behind its addresses. */
+static inline u32 acp_op_args(u8 op)
 {
-	return op == ACP_OP_CAS4 || op == ACP_OP_CAS8;
+	if (op >= ACP_OP_STRIDED)
+		return 3;
+	return op == ACP_OP_CAS4 || op == ACP_OP_CAS8 ? 2 : 1;
+}
+
+/* Does it change a flag when a copy is done? */
+static inline bool acp_op_signals(u8 op)
+{
+	return op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
 }
 
 /* Bytes of a DATA message before its payload (or checksum), or of all of another one. */
@@ -269,9 +312,9 @@ static inline u32 acp_msg_head(const struct acp_msg *m)
 {
 	switch (m->type) {
 	case ACP_MSG_DATA:
-		return sizeof(struct acp_msg_data);
+		return sizeof(struct acp_msg_data) + (m->op ? sizeof(struct acp_msg_more) : 0);
 	case ACP_MSG_CMD:
-		return sizeof(struct acp_msg_cmd) + (acp_op_has_b(m->op) ? 2 : 1) * sizeof(__be64);
+		return sizeof(struct acp_msg_cmd) + acp_op_args(m->op) * sizeof(__be64);
 	default:
 		return sizeof(struct acp_msg_hdr);
 	}

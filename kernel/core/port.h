@@ -34,6 +34,7 @@ typedef __u64 u64;
 #define cpu_to_be32 __cpu_to_be32
 #define cpu_to_be64 __cpu_to_be64
 #define le64_to_cpu __le64_to_cpu
+#define noinline	/* as the compiler likes */
 #define min_t(t, a, b) ((t)(a) < (t)(b) ? (t)(a) : (t)(b))
 #define max_t(t, a, b) ((t)(a) > (t)(b) ? (t)(a) : (t)(b))
 #define static_assert(x) _Static_assert(x, #x)

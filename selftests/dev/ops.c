@@ -154,7 +154,7 @@ static void atomics_fail(unsigned int width, uint64_t dst, uint64_t src, int wan
 {
 	unsigned int op;
 
-	for (op = ACP_OP_CAS4; op < ACP_OP_END; op++) {
+	for (op = ACP_OP_CAS4; op <= ACP_OP_AND8; op++) {
 		int status;
 
 		if (atomic_width(op) != width)

@@ -60,15 +60,21 @@ static void random_entry(struct culprit *c, struct acp_sqe *e, uint64_t *seed)
 	uint64_t x = next_random(seed);
 
 	memset(e, 0, sizeof(*e));
-	e->op = x & 1 ? ACP_OP_COPY : (uint8_t)((x >> 1) % 20);
+	e->op = x & 1 ? ACP_OP_COPY : (uint8_t)((x >> 1) % 24);
 	e->flags = (x >> 8) % 8 ? 0 : (uint8_t)(x >> 16);
 	e->reserved[(x >> 24) % 6] = (x >> 28) % 16 ? 0 : 1;
 	e->dst = some_ga(c, seed);
 	e->src = some_ga(c, seed);
-	if (e->op == ACP_OP_COPY)
+	if (e->op == ACP_OP_COPY || e->op == ACP_OP_COPY_SET || e->op == ACP_OP_COPY_ADD) {
 		e->size = (x >> 32) % 16 ? (x >> 36) % 5000 : next_random(seed);
-	else
+		e->a = e->op == ACP_OP_COPY ? 0 : some_ga(c, seed);
+	} else if (e->op == ACP_OP_STRIDED) {
+		e->size = ACP_BLOCKS((x >> 32) % 200, (x >> 40) % 50);
+		e->a = (x >> 48) % 8 ? next_random(seed) % 2000 - 1000 : next_random(seed);
+		e->b = (x >> 51) % 8 ? next_random(seed) % 2000 - 1000 : next_random(seed);
+	} else {
 		e->a = x >> 40;
+	}
 	e->order = (x >> 52) % 4 ? 0 : next_random(seed) % (c->r.last + 4);
 	e->seen = (x >> 56) % 4 ? 0 : next_random(seed) % (c->r.last + 4);
 }
@@ -238,13 +244,18 @@ TEST(K3_malformed_entries)
 {
 	static const struct acp_sqe bad[] = {
 		{ .op = 0 }, { .op = ACP_OP_END }, { .op = 255 },
-		{ .op = ACP_OP_COPY, .flags = 2 }, { .op = ACP_OP_COPY, .flags = 128 },
+		{ .op = ACP_OP_COPY, .flags = 4 }, { .op = ACP_OP_COPY, .flags = 128 },
 		{ .op = ACP_OP_COPY, .reserved = { 1 } },
 		{ .op = ACP_OP_COPY, .reserved = { [5] = 1 } },
 		{ .op = ACP_OP_COPY, .a = 1 }, { .op = ACP_OP_COPY, .b = 1 },
 		{ .op = ACP_OP_COPY, .size = ACP_COPY_MAX + 1 },
 		{ .op = ACP_OP_COPY, .size = ~0ULL }, { .op = ACP_OP_COPY, .order = ~0ULL },
 		{ .op = ACP_OP_COPY, .order = 1000 }, { .op = ACP_OP_ADD8, .size = 8 },
+		{ .op = ACP_OP_STRIDED, .size = ACP_BLOCKS(8, 2), .a = 7, .b = 8 },
+		{ .op = ACP_OP_STRIDED, .size = ACP_BLOCKS(8, 2), .a = 8, .b = 0 },
+		{ .op = ACP_OP_STRIDED, .size = ACP_BLOCKS(8, 2), .a = 8, .b = -1ULL },
+		{ .op = ACP_OP_STRIDED, .size = ~0ULL, .a = 1ULL << 33, .b = 1ULL << 33 },
+		{ .op = ACP_OP_COPY_SET, .size = ~0ULL }, { .op = ACP_OP_COPY_ADD, .flags = 8 },
 		{ .op = ACP_OP_ADD8, .order = ~0ULL - 1 },
 	};
 	struct rank r;

@@ -515,7 +515,12 @@ static void random_entry(struct actor *a, const struct acp_join *j, uint64_t tic
 	*e = (struct acp_sqe){ .op = ACP_OP_COPY, .dst = some_ga(a, j), .src = some_ga(a, j) };
 	if (one_in(a, 2)) {
 		e->op = (uint8_t)(2 + below(a, ACP_OP_END - 2));
-		e->a = below(a, 8);
+		e->a = e->op > ACP_OP_STRIDED ? some_ga(a, j) : below(a, 8);
+		if (e->op == ACP_OP_STRIDED) {
+			e->size = ACP_BLOCKS(below(a, 40), below(a, 40));
+			e->a = 40 + below(a, 400);
+			e->b = below(a, 4) ? below(a, 400) : odd_number(a);
+		}
 	} else {
 		e->size = one_in(a, 16) ? odd_number(a) : below(a, 9000);
 	}

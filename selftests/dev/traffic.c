@@ -167,7 +167,7 @@ void traffic_every_atomic(struct traffic *t)
 {
 	uint32_t o, s, d, op;
 
-	for (op = ACP_OP_CAS4; op < ACP_OP_END; op++)
+	for (op = ACP_OP_CAS4; op <= ACP_OP_AND8; op++)
 		for (o = 0; o < t->count; o++)
 			for (s = 0; s < t->count; s++)
 				for (d = 0; d < t->count; d++)
@@ -198,7 +198,7 @@ static void part_atomic(struct traffic *t, uint32_t origin, uint32_t dst, uint32
 			uint32_t i, uint32_t n)
 {
 	unsigned int op = ACP_OP_CAS4 +
-			  (unsigned int)(next_random(&t->seed) % (ACP_OP_END - ACP_OP_CAS4));
+			  (unsigned int)(next_random(&t->seed) % (ACP_OP_AND8 + 1 - ACP_OP_CAS4));
 	size_t from = word_offset(t, i % TRAFFIC_WORDS);
 	size_t to = (t->half + i * (t->half / n) + 7) & -8UL;
 	uint64_t old = 0, a, b, new;

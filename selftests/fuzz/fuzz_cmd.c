@@ -70,12 +70,67 @@ static u32 node_of(const struct job *j, u64 ga)
 	return ((ga >> (64 - j->rank_bits)) - 1) % j->nodes;
 }
 
+/* One end of a strided copy, in numbers that are wide enough. */
+static u8 end_rule(const struct job *j, u64 ga, u64 stride, u64 size)
+{
+	__int128 offset = ga & ((1ULL << j->l.offset_bits) - 1), block = (u32)size;
+	__int128 step = (int64_t)stride, far = step * ((size >> 32) - 1);
+
+	if ((step < 0 ? -step : step) < block)
+		return ACP_ST_OP;
+	if (offset + (far < 0 ? far : 0) < 0 ||
+	    offset + (far > 0 ? far : 0) + block > (__int128)1 << j->l.offset_bits)
+		return ACP_ST_RANGE;
+	return ACP_ST_OK;
+}
+
+static bool in_one_piece(const struct acp_sqe *e)
+{
+	u64 block = (u32)e->size;
+
+	return !block || e->size >> 32 < 2 || (e->a == block && e->b == block);
+}
+
+static u8 strided_rule(const struct job *j, const struct acp_sqe *e)
+{
+	u8 dst = end_rule(j, e->dst, e->a, e->size), src = end_rule(j, e->src, e->b, e->size);
+	u64 block = (u32)e->size;
+	bool nobody = !address_rule(j, e->src) || !address_rule(j, e->dst);
+
+	if (block * (e->size >> 32) > 1ULL << 62)
+		return ACP_ST_OP;
+	if (in_one_piece(e))
+		return nobody ? ACP_ST_GA : ACP_ST_OK;
+	if (dst == ACP_ST_OP || src == ACP_ST_OP)
+		return ACP_ST_OP;
+	if (!acp_ga_valid(&j->l, e->src) || !acp_ga_valid(&j->l, e->dst))
+		return ACP_ST_GA;
+	if (dst || src)
+		return ACP_ST_RANGE;
+	return nobody ? ACP_ST_GA : ACP_ST_OK;
+}
+
+static u8 signal_rule(const struct job *j, const struct acp_sqe *e)
+{
+	if (e->size > 1ULL << 62)
+		return ACP_ST_OP;
+	if (!address_rule(j, e->a))
+		return ACP_ST_GA;
+	if (e->a & 7)
+		return ACP_ST_ALIGN;
+	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
+}
+
 static u8 command_rule(const struct job *j, const struct acp_sqe *e)
 {
 	u64 low = e->op % 2 ? 7 : 3;
 
-	if (e->op < 1 || e->op > 13)
+	if (e->op < 1 || e->op > 16)
 		return ACP_ST_OP;
+	if (e->op == 14)
+		return strided_rule(j, e);
+	if (e->op > 14)
+		return signal_rule(j, e);
 	if (e->op == 1 ? e->a || e->b || e->size > 1ULL << 62 : e->size)
 		return ACP_ST_OP;
 	if (!address_rule(j, e->src) || !address_rule(j, e->dst))
@@ -90,15 +145,15 @@ static u8 entry_rule(const struct acp_sqe *e, u64 ticket)
 	for (i = 0; i < sizeof(e->reserved); i++)
 		if (e->reserved[i])
 			return ACP_ST_OP;
-	return e->flags > 1 || e->order >= ticket ? ACP_ST_OP : ACP_ST_OK;
+	return e->flags > 3 || e->order >= ticket ? ACP_ST_OP : ACP_ST_OK;
 }
 
 static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 {
 	u32 odd = take(in, 1), i;
 
-	e->op = take(in, 1) % (odd & 1 ? 256 : 14);
-	e->flags = take(in, 1) % (odd & 2 ? 256 : 2);
+	e->op = take(in, 1) % (odd & 1 ? 256 : 17);
+	e->flags = take(in, 1) % (odd & 2 ? 256 : 4);
 	for (i = 0; i < sizeof(e->reserved); i++)
 		e->reserved[i] = odd & 4 ? take(in, 1) : 0;
 	e->order = take_number(in);
@@ -109,9 +164,16 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 		e->src &= ~7ULL;
 		e->dst &= ~7ULL;
 	}
-	e->size = e->op == ACP_OP_COPY || odd & 16 ? take_number(in) : 0;
+	e->size = acp_op_width(e->op) <= 0 || odd & 16 ? take_number(in) : 0;
 	e->a = e->op != ACP_OP_COPY || odd & 32 ? take_number(in) : 0;
 	e->b = e->op != ACP_OP_COPY || odd & 64 ? take_number(in) : 0;
+	if (e->op == ACP_OP_STRIDED && !(odd & 16)) {
+		e->size = ACP_BLOCKS(e->size % 100, take(in, 1));
+		e->a = e->a % 20000 - (odd & 32 ? 10000 : 0);
+		e->b = e->b % 20000 - (odd & 64 ? 10000 : 0);
+	}
+	if (e->op > ACP_OP_STRIDED && !(odd & 32))
+		e->a = take_address(in, j) & (odd & 64 ? ~7ULL : ~0ULL);
 }
 
 /* A command that is right is so too where it is delegated to. */
@@ -124,7 +186,7 @@ static void over_the_wire(const struct job *j, const struct acp_msg *m)
 	acp_msg_encode(p, m);
 	ENSURE(acp_msg_decode(&out, p, size, size) == size);
 	ENSURE(out.op == m->op && out.src == m->src && out.dst == m->dst && out.size == m->size);
-	ENSURE(out.a == m->a && (out.b == m->b || !acp_op_has_b(m->op)));
+	ENSURE(out.a == m->a && out.c == m->c && (out.b == m->b || acp_op_args(m->op) < 2));
 	ENSURE(acp_cmd_check(&j->l, j->colors, &out) == ACP_ST_OK);
 	free(p);
 }
@@ -132,7 +194,8 @@ static void over_the_wire(const struct job *j, const struct acp_msg *m)
 static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 {
 	u32 src = node_of(j, m->src), dst = node_of(j, m->dst);
-	bool far = src != me, copy = m->op == ACP_OP_COPY;
+	bool far = src != me, copy = m->op == ACP_OP_COPY || m->op > 13;
+	bool much = m->size > ACP_COPY_LONG || (m->op == 14 && m->c >> 32 > ACP_COPY_BLOCKS);
 	struct acp_step s;
 
 	memset(&s, 0xa5, sizeof(s));
@@ -140,7 +203,7 @@ static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 	ENSURE(s.plan == (far ? ACP_PLAN_DELEGATE : dst == me ? ACP_PLAN_LOCAL : ACP_PLAN_SEND));
 	ENSURE(s.atomic == !copy);
 	ENSURE(s.home == (far && dst == me) && s.third == (far && dst != me && dst != src));
-	ENSURE(s.later == (s.third || (src == dst && copy && m->size > ACP_COPY_LONG)));
+	ENSURE(s.later == (s.third || (src == dst && copy && much)));
 	ENSURE(s.dst_node == dst && s.dst_color == acp_ga_color(&j->l, m->dst));
 	if (s.plan == ACP_PLAN_SEND)
 		ENSURE(s.node == dst && s.color == s.dst_color);
@@ -192,14 +255,18 @@ static void entries(struct input *in)
 	ENSURE(acp_sqe_check(e, ticket) == entry_rule(e, ticket));
 	m = (struct acp_msg){ .type = ACP_MSG_CMD, .op = e->op, .ticket = ticket, .dst = e->dst,
 			      .src = e->src, .size = e->size, .a = e->a, .b = e->b };
+	if (e->op >= ACP_OP_STRIDED)
+		acp_sqe_shaped(&m, e);
 	ENSURE(acp_cmd_check(&j.l, j.colors, &m) == command_rule(&j, e));
 	if (command_rule(&j, e) == ACP_ST_OK) {
 		same_address(&j, e->src);
 		same_address(&j, e->dst);
 		over_the_wire(&j, &m);
 		step_rule(&j, &m, me % j.nodes);
-		if (e->op != ACP_OP_COPY)
+		if (e->op != ACP_OP_COPY && e->op < ACP_OP_STRIDED)
 			result_rule(e, old);
+		if (e->op == ACP_OP_STRIDED)
+			ENSURE((m.op == ACP_OP_COPY) == in_one_piece(e));
 	}
 	free(e);
 }

@@ -34,8 +34,8 @@ static u32 sealed(const u8 *p)
 
 static u32 reasons_of_length(const u8 *p, u32 length)
 {
-	static const u32 bulk[] = { 0, 32, 0, 40 };	/* by BULK and CRC / 2 */
-	bool good = p[9] == 1 ? length >= 24 && length > bulk[p[10] >> 1 & 3] :
+	static const u32 bulk[] = { 0, 32, 0, 40, 0, 56, 0, 64 };	/* by BULK, CRC, MORE / 2 */
+	bool good = p[9] == 1 ? length >= 24 && length > bulk[p[10] >> 1 & 7] :
 		    p[9] == 2 ? length == 0 || length == 64 : length == 16;
 
 	return good ? 0 : REASON(ACP_FRAME_BAD_LEN);
@@ -43,9 +43,10 @@ static u32 reasons_of_length(const u8 *p, u32 length)
 
 static u32 reasons_of_flags(const u8 *p)
 {
-	static const u8 known[] = { 0, 1 | 2 | 4 | 16 | 32 | 192, 32 | 192, 8 | 32 };
+	static const u8 known[] = { 0, 1 | 2 | 4 | 8 | 16 | 32 | 192, 32 | 192, 8 | 32 };
 	u64 src = number(p + 24, 4), dst = number(p + 28, 4), seq = number(p + 32, 8);
-	bool good = !(p[10] & ~known[p[9]]) && (p[10] & 6) != 4 && (p[10] & 34) != 34 && src &&
+	bool good = !(p[10] & ~known[p[9]]) && (p[10] & 6) != 4 && (p[10] & 34) != 34 &&
+		    (p[9] != 1 || (p[10] & 10) != 8) && src &&
 		    (dst || p[9] == 3) && !seq == (p[9] != 1);
 
 	return good ? 0 : REASON(ACP_FRAME_BAD_FLAGS);
@@ -71,10 +72,32 @@ static u32 head_rule(const u8 *p)
 	if (p[0] > 5)
 		return 0;
 	if (p[0] != 2)
-		return head[p[0]];
-	if (p[2] < 1 || p[2] > 13)
+		return head[p[0]] + (p[0] == 1 && p[2] ? 24 : 0);
+	if (p[2] < 1 || p[2] > 16)
 		return 0;
+	if (p[2] > 13)
+		return 64;
 	return p[2] == 2 || p[2] == 3 ? 56 : 48;
+}
+
+/* Blocks: at least two, and not empty. */
+static bool shape_rule(const u8 *p)
+{
+	return number(p, 4) > 1 && number(p + 4, 4);
+}
+
+/* What DATA has with an operation, of which all 24 bytes are there. */
+static bool more_rule(const u8 *p)
+{
+	u64 size = number(p + 40, 4) * number(p + 44, 4), position = number(p + 48, 8);
+	u64 length = number(p + 12, 4);
+
+	if (p[1] & 2)
+		return false;
+	if (p[2] == 14)
+		return length && shape_rule(p + 40) && position < size &&
+		       length <= size - position;
+	return (p[2] == 15 || p[2] == 16) && (p[1] & 1) && !position;
 }
 
 /* May the message that begins so be like that? */
@@ -85,10 +108,12 @@ static bool fields_rule(const u8 *p)
 
 	switch (p[0]) {
 	case 1:
-		return !(p[1] & ~3) && !p[2] && fail == !!p[3] && (!fail || !length) &&
+		return !(p[1] & ~3) && (!p[2] || more_rule(p)) && fail == !!p[3] &&
+		       (!fail || !length) &&
 		       (depends ? upto >= 1 && upto <= depends : !upto);
 	case 2:
 		return !(p[1] & ~6) && fail == !!p[3] && !length &&
+		       (p[2] != 14 || shape_rule(p + 40)) &&
 		       (depends ? upto >= 1 && upto <= depends : !upto);
 	case 3:
 		return !p[1] && !p[2] && !depends && !upto && !length;
@@ -112,6 +137,28 @@ static u64 size_rule(const u8 *p, u32 room, u32 have)
 
 /* ---- what is tried ---- */
 
+/* ... of the operation, and the place of a piece. */
+static void operands(const struct acp_msg *m, const u8 *p, u32 head)
+{
+	bool cmd = p[0] == 2, strided = (cmd || p[0] == 1) && p[2] == 14, signal = p[2] > 14;
+	const u8 *at = p + (cmd ? 40 : 32);	/* where operands begin */
+
+	ENSURE(m->src == (cmd ? number(p + 32, 8) : 0));
+	if (strided) {
+		ENSURE(m->c == number(cmd ? at : at + 8, 8));
+		ENSURE(m->a == number(cmd ? at + 8 : at, 8) && m->b == number(at + 16, 8));
+		ENSURE(m->size == (cmd ? (m->c >> 32) * (u32)m->c : 0));
+	} else if (signal) {
+		ENSURE(m->size == (cmd ? number(at, 8) : 0) && !m->a);
+		ENSURE(m->c == number(cmd ? at + 8 : at, 8));
+		ENSURE(m->b == number(cmd ? at + 16 : at + 8, 8));
+	} else {
+		ENSURE(m->size == (cmd && p[2] == 1 ? number(at, 8) : 0) && !m->c);
+		ENSURE(m->a == (cmd && p[2] != 1 ? number(at, 8) : 0));
+		ENSURE(m->b == (head == 56 ? number(at + 8, 8) : 0));
+	}
+}
+
 /* What a message says must be what stands on the wire, and come out as it went in. */
 static void same_message(const struct acp_msg *m, const u8 *p)
 {
@@ -124,10 +171,7 @@ static void same_message(const struct acp_msg *m, const u8 *p)
 	ENSURE(m->origin == number(p + 8, 4) && m->length == number(p + 12, 4));
 	ENSURE(m->ticket == number(p + 16, 8));
 	ENSURE(m->dst == (head > 24 ? number(p + 24, 8) : 0));
-	ENSURE(m->src == (head > 32 ? number(p + 32, 8) : 0));
-	ENSURE(m->size == (head > 32 && p[2] == 1 ? number(p + 40, 8) : 0));
-	ENSURE(m->a == (head > 32 && p[2] != 1 ? number(p + 40, 8) : 0));
-	ENSURE(m->b == (head > 48 ? number(p + 48, 8) : 0));
+	operands(m, p, head);
 	acp_msg_encode(out, m);
 	ENSURE(!memcmp(out, p, head));
 	free(out);
@@ -179,8 +223,8 @@ static void checksum(const u8 *datagram, u32 tagged)
 	u8 *copy = exactly(datagram, tagged);
 	u32 crc = 0;
 
-	ENSURE(acp_frame_crc(copy, &crc) == !number(copy + 84, 4));
-	ENSURE(crc == number(copy + 80, 4));
+	ENSURE(acp_frame_crc(copy, &crc) == !number(copy + tagged - 4, 4));
+	ENSURE(crc == number(copy + tagged - 8, 4));
 	free(copy);
 }
 

@@ -475,6 +475,12 @@ TEST(N6_message_fields)
 		{ .type = ACP_MSG_DATA, .flags = 4, .origin = 2 },
 		{ .type = ACP_MSG_DATA, .flags = 128, .origin = 2 },
 		{ .type = ACP_MSG_DATA, .op = 1, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .op = ACP_OP_ADD8, .origin = 2, .flags = ACP_MSG_LAST },
+		{ .type = ACP_MSG_DATA, .op = 17, .origin = 2, .flags = ACP_MSG_LAST },
+		{ .type = ACP_MSG_DATA, .op = ACP_OP_COPY_SET, .origin = 2 },
+		{ .type = ACP_MSG_DATA, .op = ACP_OP_STRIDED, .origin = 2, .c = ACP_BLOCKS(8, 9) },
+		{ .type = ACP_MSG_CMD, .op = ACP_OP_STRIDED, .origin = 2, .c = ACP_BLOCKS(8, 1) },
+		{ .type = ACP_MSG_CMD, .op = ACP_OP_STRIDED, .origin = 2, .c = ACP_BLOCKS(0, 8) },
 		{ .type = ACP_MSG_DATA, .status = 1, .origin = 2 },
 		{ .type = ACP_MSG_DATA, .flags = ACP_MSG_FAIL, .origin = 2 },
 		{ .type = ACP_MSG_DATA, .flags = ACP_MSG_FAIL, .status = 1, .length = 8,
@@ -788,6 +794,123 @@ TEST(N9_puts_to_nowhere)
 	put_fails(ours, 8, ACP_ST_STAG, "unregistered");
 }
 
+/* A piece of 64 bytes of a strided copy of 100 blocks of 8 bytes, the last one of it or not. */
+static void piece_fails(uint64_t dst, uint64_t stride, uint64_t shape, int wanted, const char *what)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .op = ACP_OP_STRIDED, .flags = ACP_MSG_LAST, .origin = 2,
+		.ticket = ++ticket, .length = 64, .dst = dst, .a = stride, .c = shape,
+	};
+	char body[200], data[64];
+	int status;
+
+	memset(data, 0xcc, sizeof(data));
+	m.flags = 0;
+	inject_applied(&x, inject_data(&x, body, inject_message(body, &m, data)));
+	untouched(what);
+	m.flags = ACP_MSG_LAST;
+	inject_data(&x, body, inject_message(body, &m, data));
+	status = inject_done(&x, ticket);
+	if (status != wanted)
+		FAIL("%s: status %d, wanted %d", what, status, wanted);
+	untouched(what);
+}
+
+TEST(N9_strided_pieces_to_nowhere)
+{
+	const uint64_t shape = ACP_BLOCKS(8, 100);
+	const struct acp_ga_layout *l;
+	uint64_t ours;
+
+	begin();
+	l = &victim.layout;
+	ours = memory_ga(&target, 0);
+	piece_fails(0, 8, shape, ACP_ST_GA, "address 0");
+	piece_fails(acp_ga_make(l, 6, 0, ACP_STAG_HEAP, 0), 8, shape, ACP_ST_GA, "rank 6 of 6");
+	piece_fails(acp_ga_make(l, 4, 0, ACP_STAG_HEAP, 0), 8, shape, ACP_ST_RANK, "a third node's");
+	piece_fails(ours + SIZE - 99 * 16 - 7, 16, shape, ACP_ST_RANGE, "a byte too many");
+	piece_fails(ours + 99 * 16 - 1, -16ULL, shape, ACP_ST_RANGE, "a byte before");
+	piece_fails(ours, 1ULL << 63, shape, ACP_ST_RANGE, "far below");
+	piece_fails(ours, ~0ULL >> 1, shape, ACP_ST_RANGE, "far above");
+	piece_fails(ours, 1ULL << l->offset_bits, shape, ACP_ST_RANGE, "another STag");
+	piece_fails(ours, ~0ULL >> 31, ACP_BLOCKS(8, ~0u), ACP_ST_RANGE, "2^65 bytes above");
+	piece_fails(ours, 0, ACP_BLOCKS(~0u, ~0u), ACP_ST_RANGE, "a block that is too long");
+	piece_fails(memory_ga(&unaligned, 0), 8, shape, ACP_ST_ACCESS, "read-only");
+	piece_fails(memory_ga(&closed, 0), 8, shape, ACP_ST_ACCESS, "for nobody");
+	goes_on();
+}
+
+/* The flag of a put that is right is checked like the word of an atomic. */
+static void flag_fails(uint64_t flag, int wanted, const char *what)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .op = ACP_OP_COPY_SET, .flags = ACP_MSG_LAST, .origin = 2,
+		.ticket = ++ticket, .dst = memory_ga(&target, 0), .c = flag, .b = ~0ULL,
+	};
+	char body[200];
+	int status;
+
+	inject_data(&x, body, inject_message(body, &m, NULL));
+	status = inject_done(&x, ticket);
+	if (status != wanted)
+		FAIL("%s: status %d, wanted %d", what, status, wanted);
+	untouched(what);
+}
+
+TEST(N9_flags_nowhere)
+{
+	const struct acp_ga_layout *l;
+	uint64_t ours;
+
+	begin();
+	l = &victim.layout;
+	ours = memory_ga(&target, 0);
+	flag_fails(0, ACP_ST_GA, "address 0");
+	flag_fails(ours + 4, ACP_ST_ALIGN, "not aligned");
+	flag_fails(acp_ga_make(l, 2, 0, ACP_STAG_HEAP, 0), ACP_ST_RANK, "our own rank's");
+	flag_fails(acp_ga_make(l, 0, 0, ACP_STAG_USER + 50, 0), ACP_ST_STAG, "unused STag");
+	flag_fails(ours + SIZE, ACP_ST_RANGE, "behind the region");
+	flag_fails(memory_ga(&closed, 0) & ~7ULL, ACP_ST_ACCESS, "for nobody");
+	goes_on();
+}
+
+/* The bit MORE of a frame and the operation of its message come together, or nothing is taken. */
+TEST(N6_more_in_bulk_frames)
+{
+	static char body[2000], out[2000], data[1000];
+	struct count c;
+	uint32_t i;
+
+	begin();
+	memset(data, 0xdd, sizeof(data));
+	c = count("drop_bad_msg");
+	for (i = 0; i < 4; i++) {
+		struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
+		struct acp_msg m = {
+			.type = ACP_MSG_DATA, .flags = ACP_MSG_LAST, .origin = 2, .ticket = 5,
+			.dst = memory_ga(&target, 0), .length = sizeof(data),
+			.op = i & 1 ? ACP_OP_STRIDED : 0, .a = 1ULL << 32,
+			.c = ACP_BLOCKS(8, 125),
+		};
+		size_t size = inject_message(body, &m, data);
+
+		f.flags = ACP_FRAME_BULK | (i & 1 ? 0 : ACP_FRAME_MORE);
+		if (i & 2) {
+			/* What would be the checksum has no reserved bytes in use. */
+			memmove(body + 64, body + 56, size - 56);
+			memset(body + 56, 0, 8);
+			size += 8;
+			f.flags |= ACP_FRAME_CRC;
+		}
+		size = inject_build(&x, out, &f, body, size);
+		inject_send(&x, out, size);
+		inject_applied(&x, f.seq);
+	}
+	nodes_counted(&c, 4);
+	untouched("MORE without an operation, or the other way round");
+	goes_on();
+}
+
 TEST(N9_commands_to_nowhere)
 {
 	const struct acp_ga_layout *l;
@@ -815,7 +938,7 @@ TEST(N9_commands_to_nowhere)
 	cmd_fails(ACP_OP_COPY, back, memory_ga(&closed, 0), 8, ACP_ST_ACCESS, "for nobody");
 	cmd_fails(ACP_OP_COPY, memory_ga(&closed, 0), ours, 8, ACP_ST_ACCESS, "to nobody's");
 	cmd_fails(ACP_OP_COPY, memory_ga(&unaligned, 0), ours, 8, ACP_ST_ACCESS, "to read-only");
-	for (op = ACP_OP_CAS4; op < ACP_OP_END; op++) {
+	for (op = ACP_OP_CAS4; op <= ACP_OP_AND8; op++) {
 		uint8_t o = (uint8_t)op;
 
 		cmd_fails(o, back, ours + 2, 0, ACP_ST_ALIGN, "unaligned word");

@@ -68,9 +68,9 @@ static void emit(struct sim *s, struct sim_peer *p, struct acp_frame *f, u8 *wir
 	sim_transmit(s, p->me->id, p->node, p->color, wire, length);
 }
 
-static u32 most_payload(const struct sim *s)
+static u32 most_payload(const struct sim *s, const struct acp_out *out)
 {
-	u32 head = sizeof(struct acp_msg_data) + (s->crc ? sizeof(struct acp_frame_crc) : 0);
+	u32 head = acp_out_head(out) + (s->crc ? sizeof(struct acp_frame_crc) : 0);
 
 	return (s->mtu - HEADER - head) & ~7u;
 }
@@ -104,25 +104,46 @@ static void put_crc(struct acp_frame *f, void *at, u32 crc)
 	c->reserved = 0;
 }
 
+/* The payload of a piece: what is not in one piece is gathered in "room". */
+static const u8 *payload_of(struct sim *s, const struct sim_item *item, const struct acp_msg *m,
+			    u8 *room)
+{
+	const u8 *source = source_of(s, m);
+	struct acp_walk w;
+	u32 at, n;
+
+	if (!source || m->op != ACP_OP_STRIDED)
+		return source;
+	acp_walk_begin(&w, acp_ga_offset(&s->ga, m->src), item->out.m.b, m->c, m->b);
+	for (at = 0; at < m->length; at += n) {
+		n = acp_walk_run(&w, m->length - at);
+		SIM_CHECK(s, n && w.at <= s->memory && n <= s->memory - w.at);
+		memcpy(room + at, s->rank[acp_ga_rank(&s->ga, m->src)].memory + w.at, n);
+		acp_walk_skip(&w, n);
+	}
+	return room;
+}
+
 /* Write a message, or a piece of a transfer; its size. */
 static u32 put_message(struct sim *s, struct sim_item *item, u64 offset, u32 length,
 		       struct acp_frame *f, u8 *at)
 {
 	const u8 *source = (const u8 *)&item->out.m.a;
+	u8 room[BIGGEST];
 	struct acp_msg m;
 	bool fence;
 	u32 head;
 
 	acp_out_piece(&item->out, offset, length, &m, &fence);
 	if (m.length && !item->out.inline_data)
-		source = source_of(s, &m);
+		source = payload_of(s, item, &m, room);
 	if (!source) {
 		acp_out_fail(&item->out, ACP_ST_STAG);
 		acp_out_piece(&item->out, offset, length, &m, &fence);
 	}
 	acp_msg_encode(at, &m);
 	if (m.length > ACP_FRAME_SHORT)
-		f->flags |= ACP_FRAME_BULK;
+		f->flags |= ACP_FRAME_BULK | (m.op ? ACP_FRAME_MORE : 0);
 	if (m.length > ACP_FRAME_SHORT && s->crc)
 		put_crc(f, at + acp_msg_head(&m), crc32c(source, m.length));
 	head = payload_at(f, &m);
@@ -206,7 +227,7 @@ static void load_piece(struct sim *s, struct sim_peer *p, struct sim_sent *t)
 		sim_station_due(s, item);
 	if (!item->out.failed && !source_of(s, &item->out.m))
 		acp_out_fail(&item->out, ACP_ST_STAG);
-	t->length = acp_out_cut(&item->out, most_payload(s));
+	t->length = acp_out_cut(&item->out, most_payload(s, &item->out));
 	acp_out_piece(&item->out, t->offset, t->length, &m, &t->fence);
 	item->frames++;
 	if (item->out.finished)
@@ -635,7 +656,10 @@ static bool authentic(struct sim *s, const struct acp_frame *f, struct sim_packe
 	if (!(f->flags & ACP_FRAME_CRC))
 		return true;
 	SIM_CHECK(s, acp_frame_crc(h, &crc));
-	acp_msg_decode(&m, packet->bytes + HEADER, f->length, sizeof(struct acp_msg_data));
+	acp_msg_decode(&m, packet->bytes + HEADER, f->length,
+		       acp_frame_tagged(f) - HEADER - sizeof(struct acp_frame_crc));
+	SIM_CHECK(s, acp_msg_head(&m) + sizeof(struct acp_frame_crc) + HEADER ==
+		     acp_frame_tagged(f));
 	if (crc32c(packet->bytes + acp_frame_tagged(f), m.length) == crc)
 		return true;
 	s->n.bad_crc++;

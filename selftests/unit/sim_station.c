@@ -44,6 +44,55 @@ static u8 write_memory(struct sim *s, u32 node, u64 ga, const void *data, u64 le
 	return ACP_ST_OK;
 }
 
+/* All blocks of one end are there: the first byte of its memory, or NULL and why not. */
+static u8 *reach_all(struct sim *s, u32 node, u64 ga, u64 stride, u64 shape, u8 *status)
+{
+	u64 first, size;
+
+	*status = ACP_ST_RANGE;
+	if (!acp_shape_span(&s->ga, ga, stride, shape, &first, &size) ||
+	    !reach(s, node, first, size, status))
+		return NULL;
+	return s->rank[acp_ga_rank(&s->ga, ga)].memory;
+}
+
+/* Scatter bytes of the stream from a position on. */
+static u8 write_blocks(struct sim *s, u32 node, const struct acp_msg *m, u64 position,
+		       const u8 *data, u64 length)
+{
+	u8 status, *memory = reach_all(s, node, m->dst, m->a, m->c, &status);
+	struct acp_walk w;
+	u32 n;
+
+	if (!memory)
+		return status;
+	acp_walk_begin(&w, acp_ga_offset(&s->ga, m->dst), m->a, m->c, position);
+	for (; length; length -= n, data += n) {
+		n = acp_walk_run(&w, length);
+		memcpy(memory + w.at, data, n);
+		s->wrote(s, acp_ga_rank(&s->ga, m->dst), w.at, n);
+		acp_walk_skip(&w, n);
+	}
+	return ACP_ST_OK;
+}
+
+/* Both ends are here. */
+static u8 copy_blocks(struct sim *s, u32 node, const struct acp_msg *m)
+{
+	u8 status, *from = reach_all(s, node, m->src, m->b, m->c, &status);
+	u64 position = 0;
+	struct acp_walk w;
+
+	if (!from)
+		return status;
+	acp_walk_begin(&w, acp_ga_offset(&s->ga, m->src), m->b, m->c, 0);
+	for (; !status && position < m->size; position += w.block) {
+		status = write_blocks(s, node, m, position, from + w.at, w.block);
+		acp_walk_skip(&w, w.block);
+	}
+	return status;
+}
+
 static u8 do_atomic(struct sim *s, u32 node, const struct acp_msg *m, u64 *old)
 {
 	int width = acp_op_width(m->op);
@@ -61,6 +110,19 @@ static u8 do_atomic(struct sim *s, u32 node, const struct acp_msg *m, u64 *old)
 	return ACP_ST_OK;
 }
 
+/* All of a copy is there: change its flag, if it has one. */
+static u8 raise_flag(struct sim *s, u32 node, const struct acp_msg *m)
+{
+	struct acp_msg flag = { .op = ACP_OP_SWAP8, .src = m->c, .a = m->b };
+	u64 old;
+
+	if (!acp_op_signals(m->op))
+		return ACP_ST_OK;
+	if (m->op == ACP_OP_COPY_ADD)
+		flag.op = ACP_OP_ADD8;
+	return do_atomic(s, node, &flag, &old);
+}
+
 /* Both ends are here. */
 static u8 do_local(struct sim *s, u32 node, const struct acp_msg *m)
 {
@@ -68,6 +130,8 @@ static u8 do_local(struct sim *s, u32 node, const struct acp_msg *m)
 	u64 old;
 	u8 status, *p;
 
+	if (m->op == ACP_OP_STRIDED)
+		return copy_blocks(s, node, m);
 	reach(s, node, m->dst, width ? (u64)width : m->size, &status);
 	if (status)
 		return status;
@@ -76,7 +140,9 @@ static u8 do_local(struct sim *s, u32 node, const struct acp_msg *m)
 		return status ? status : write_memory(s, node, m->dst, &old, width);
 	}
 	p = reach(s, node, m->src, m->size, &status);
-	return status ? status : write_memory(s, node, m->dst, p, m->size);
+	if (!status)
+		status = write_memory(s, node, m->dst, p, m->size);
+	return status ? status : raise_flag(s, node, m);
 }
 
 /* ---- the queue of a rank ---- */
@@ -110,8 +176,14 @@ static u8 make_data(struct sim *s, u32 node, struct acp_out *out)
 	struct acp_msg *m = &out->m;
 	u8 status;
 
-	if (m->op == ACP_OP_COPY) {
+	if (m->op == ACP_OP_STRIDED) {
+		reach_all(s, node, m->src, m->b, m->c, &status);
+	} else if (!acp_op_width(m->op)) {
 		reach(s, node, m->src, m->size, &status);
+		if (!status && m->size <= 8 && sim_random(s) % 2) {
+			memcpy(&m->a, reach(s, node, m->src, m->size, &status), m->size);
+			out->inline_data = true;
+		}
 	} else {
 		u64 old = 0;
 
@@ -121,7 +193,7 @@ static u8 make_data(struct sim *s, u32 node, struct acp_out *out)
 		out->inline_data = true;
 	}
 	m->type = ACP_MSG_DATA;
-	m->op = 0;
+	m->op = m->op < ACP_OP_STRIDED ? 0 : m->op;
 	return status;
 }
 
@@ -366,6 +438,8 @@ static void take_data(struct sim *s, struct sim_arrival *a, const struct acp_msg
 		status = m->status;
 	else if (depends_failed(s, p, m))
 		status = ACP_ST_ORDER;
+	else if (m->op == ACP_OP_STRIDED)
+		status = write_blocks(s, me, m, m->b, payload, m->length);
 	else
 		status = write_memory(s, me, m->dst, payload, m->length);
 	if (!(m->flags & ACP_MSG_LAST)) {
@@ -375,6 +449,8 @@ static void take_data(struct sim *s, struct sim_arrival *a, const struct acp_msg
 	}
 	earlier = acp_fails_take(&p->fails, m->origin, m->ticket);
 	status = earlier ? earlier : status;
+	if (!status)
+		status = raise_flag(s, me, m);
 	if (origin == me) {
 		complete(s, m->origin, m->ticket, status);
 	} else {

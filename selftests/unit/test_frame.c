@@ -76,7 +76,24 @@ static bool same_msg(const struct acp_msg *a, const struct acp_msg *b)
 	       a->status == b->status && a->depends == b->depends && a->upto == b->upto &&
 	       a->origin == b->origin && a->length == b->length && a->ticket == b->ticket &&
 	       a->dst == b->dst && a->src == b->src && a->size == b->size && a->a == b->a &&
-	       a->b == b->b;
+	       a->b == b->b && a->c == b->c;
+}
+
+/* Make a random DATA message one with an op. */
+static void random_more(struct acp_msg *m)
+{
+	if (rnd() % 2) {
+		m->op = ACP_OP_STRIDED;
+		m->length = 1 + rnd() % 1400;
+		m->a = rnd();
+		m->c = ACP_BLOCKS(1 + rnd() % 5000, 1500 + rnd() % 1000000);
+		m->b = rnd() % ((m->c >> 32) * (u32)m->c - m->length + 1);
+	} else {
+		m->op = ACP_OP_COPY_SET + rnd() % 2;
+		m->flags |= ACP_MSG_LAST;
+		m->b = rnd();
+		m->c = rnd();
+	}
 }
 
 /* A random message that is in order. */
@@ -96,18 +113,24 @@ static struct acp_msg random_msg(void)
 			m.status = 1 + rnd() % (ACP_ST_END - 1);
 		else
 			m.length = rnd() % 1400;
+		if (!m.status && rnd() % 3 == 0)
+			random_more(&m);
 		break;
 	case ACP_MSG_CMD:
 		m.flags = rnd() & (ACP_MSG_ORDERED | ACP_MSG_FAIL);
 		m.status = m.flags & ACP_MSG_FAIL ? 1 + rnd() % (ACP_ST_END - 1) : 0;
 		m.op = 1 + rnd() % (ACP_OP_END - 1);
 		m.src = rnd();
-		if (m.op == ACP_OP_COPY)
+		if (m.op == ACP_OP_COPY || m.op > ACP_OP_STRIDED)
 			m.size = rnd();
 		else
 			m.a = rnd();
-		if (m.op == ACP_OP_CAS4 || m.op == ACP_OP_CAS8)
+		if (m.op == ACP_OP_CAS4 || m.op == ACP_OP_CAS8 || m.op >= ACP_OP_STRIDED)
 			m.b = rnd();
+		if (m.op >= ACP_OP_STRIDED)
+			m.c = m.op == ACP_OP_STRIDED ? rnd() | 1 | 1ULL << 40 : rnd();
+		if (m.op == ACP_OP_STRIDED)
+			m.size = (m.c >> 32) * (u32)m.c;
 		break;
 	case ACP_MSG_DONE:
 		m.status = rnd() % ACP_ST_END;
@@ -128,7 +151,7 @@ static struct acp_msg random_msg(void)
 /* Decode a message from a buffer that holds exactly "have" bytes of it. */
 static u32 decode_msg(const struct acp_msg *m, u32 room, u32 have, struct acp_msg *out)
 {
-	u8 whole[64] __attribute__((aligned(8))) = { 0 };
+	u8 whole[128] __attribute__((aligned(8))) = { 0 };
 	u8 *p = malloc(have);
 	u32 size;
 
@@ -297,10 +320,10 @@ static bool flags_are_good(u32 type, u32 flags)
 		return !(flags & ~ACP_FRAME_ASK);
 	if (type == ACP_FRAME_ACK)
 		return !(flags & ~ACP_FRAME_MARKS);
-	if (flags & ~(ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC | ACP_FRAME_LAZY |
-		      ACP_FRAME_MARKS))
+	if (flags & ~(ACP_FRAME_FENCE | ACP_FRAME_BULK | ACP_FRAME_CRC | ACP_FRAME_MORE |
+		      ACP_FRAME_LAZY | ACP_FRAME_MARKS))
 		return false;
-	return !(flags & ACP_FRAME_CRC) || (flags & ACP_FRAME_BULK);
+	return !(flags & (ACP_FRAME_CRC | ACP_FRAME_MORE)) || (flags & ACP_FRAME_BULK);
 }
 
 TEST(frame__N6_flags)
@@ -309,7 +332,7 @@ TEST(frame__N6_flags)
 
 	for (type = ACP_FRAME_DATA; type <= ACP_FRAME_HELLO; type++) {
 		for (flags = 0; flags < 256; flags++) {
-			u32 length = type == ACP_FRAME_DATA ? 48 : smallest(type);
+			u32 length = type == ACP_FRAME_DATA ? 72 : smallest(type);
 			struct acp_frame f = good_frame(type, length);
 
 			f.flags = flags;
@@ -507,6 +530,8 @@ static u32 size_of_cmd(u32 op)
 {
 	if (op == ACP_OP_CAS4 || op == ACP_OP_CAS8)
 		return 56;
+	if (op >= ACP_OP_STRIDED && op <= ACP_OP_COPY_ADD)
+		return 64;
 	return op >= ACP_OP_COPY && op <= ACP_OP_AND8 ? 48 : 0;
 }
 
@@ -519,6 +544,7 @@ TEST(msg__N6_operations)
 		in.op = op;
 		in.flags = 0;
 		in.status = 0;
+		in.c = ACP_BLOCKS(1, 2);
 		CHECK_EQ(decode_msg(&in, 100, 100, &out), size_of_cmd(op));
 		in.flags = ACP_MSG_FAIL;
 		in.status = ACP_ST_ORDER;
@@ -530,7 +556,8 @@ TEST(msg__N6_operations)
 /* A CMD has the arguments of its operation; the others are 0, whatever they were. */
 TEST(msg__N5_length_of_a_command)
 {
-	struct acp_msg in = { .type = ACP_MSG_CMD, .dst = 1, .src = 2, .size = 3, .a = 4, .b = 5 };
+	struct acp_msg in = { .type = ACP_MSG_CMD, .dst = 1, .src = 2, .size = 3, .a = 4, .b = 5,
+			      .c = ACP_BLOCKS(6, 7) };
 	struct acp_msg out;
 	u32 op, have;
 
@@ -546,9 +573,11 @@ TEST(msg__N5_length_of_a_command)
 		CHECK_EQ(decode_msg(&in, size, size - 1, &out), 0);
 		CHECK_EQ(decode_msg(&in, size, size, &out), size);
 		CHECK(out.dst == 1 && out.src == 2);
-		CHECK_EQ(out.size, op == ACP_OP_COPY ? 3 : 0);
-		CHECK_EQ(out.a, op == ACP_OP_COPY ? 0 : 4);
-		CHECK_EQ(out.b, size == 56 ? 5 : 0);
+		CHECK_EQ(out.size, op == ACP_OP_COPY || op > ACP_OP_STRIDED ? 3 :
+				   op == ACP_OP_STRIDED ? 42 : 0);
+		CHECK_EQ(out.a, op == ACP_OP_COPY || op > ACP_OP_STRIDED ? 0 : 4);
+		CHECK_EQ(out.b, size >= 56 ? 5 : 0);
+		CHECK_EQ(out.c, size == 64 ? ACP_BLOCKS(6, 7) : 0);
 	}
 }
 
@@ -649,6 +678,79 @@ TEST(msg__N6_fields_of_words)
 	m.depends = 1;
 	m.upto = 1;
 	CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+}
+
+/* DATA of a strided copy: it has bytes, and they are within its blocks. */
+TEST(msg__N5_place_of_a_strided_piece)
+{
+	struct acp_msg in = { .type = ACP_MSG_DATA, .op = ACP_OP_STRIDED, .length = 10, .a = 7,
+			      .c = ACP_BLOCKS(5, 4) }, out;
+	u32 have;
+
+	for (in.b = 0; in.b < 30; in.b++)
+		CHECK_EQ(decode_msg(&in, 72, 72, &out), in.b > 10 ? 0 : 72);
+	for (in.b = -20; in.b; in.b++)
+		CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);
+	for (have = 0; have < 56; have++)
+		CHECK_EQ(decode_msg(&in, 72, have, &out), 0);
+	CHECK_EQ(decode_msg(&in, 72, 56, &out), 72);
+	CHECK_EQ(decode_msg(&in, 71, 56, &out), 0);
+	in.c = ACP_BLOCKS(~0u, ~0u);
+	in.b = (u64)~0u * ~0u - 10;
+	CHECK_EQ(decode_msg(&in, 72, 72, &out), 72);
+	in.b++;
+	CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);
+	in.b = 0;
+	in.c = ACP_BLOCKS(20, 1);
+	CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);
+	in.c = ACP_BLOCKS(0, 20);
+	CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);
+	in.c = ACP_BLOCKS(5, 4);
+	in.length = 0;
+	CHECK_EQ(decode_msg(&in, 56, 56, &out), 0);
+}
+
+/* A flag changes with the last piece of what did not fail, by a known operation. */
+TEST(msg__N6_ops_of_data)
+{
+	struct acp_msg in = { .type = ACP_MSG_DATA, .b = 1, .c = 8 }, out;
+	u64 wire[8] = { 0 };
+	u32 op;
+
+	for (op = 0; op < 256; op++) {
+		in.op = op;
+		in.flags = ACP_MSG_LAST;
+		CHECK_EQ(decode_msg(&in, 56, 56, &out),
+			 !op ? 32 : op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD ? 56 : 0);
+		in.flags = 0;
+		CHECK_EQ(decode_msg(&in, 56, 56, &out), op ? 0 : 32);
+		in.flags = ACP_MSG_LAST | ACP_MSG_FAIL;
+		in.status = ACP_ST_STAG;
+		CHECK_EQ(decode_msg(&in, 56, 56, &out), op ? 0 : 32);
+		in.status = 0;
+	}
+	in.op = ACP_OP_COPY_ADD;
+	in.flags = ACP_MSG_LAST;
+	acp_msg_encode(wire, &in);
+	CHECK_EQ(acp_msg_decode(&out, wire, 64, 64), 56);
+	CHECK(out.b == 1 && out.c == 8 && !out.a);
+	wire[6] = 1;
+	CHECK_EQ(acp_msg_decode(&out, wire, 64, 64), 0);
+}
+
+/* A CMD of a strided copy that is none is not sent. */
+TEST(msg__N6_shape_of_a_command)
+{
+	struct acp_msg in = { .type = ACP_MSG_CMD, .op = ACP_OP_STRIDED }, out;
+
+	for (in.c = 0; in.c < 10; in.c++)
+		CHECK_EQ(decode_msg(&in, 64, 64, &out), 0);
+	in.c = ACP_BLOCKS(0, 9);
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 0);
+	in.c = ACP_BLOCKS(9, 1);
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 0);
+	in.c = ACP_BLOCKS(1, 2);
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 64);
 }
 
 TEST(msg__N6_depends)

@@ -62,6 +62,7 @@ static struct fake_device {
 	struct acp_sq *sq;
 	struct acp_cq *cq;
 	uint64_t head;
+	uint8_t carried;		/* status of the entry before, if that says MORE */
 	struct acp_ga_layout layout;
 	struct fake_region regions[FAKE_REGIONS];
 	bool stop;
@@ -140,6 +141,43 @@ static void fake_written(uint64_t ga, uint64_t size)
 		fake_wake(fake.join.rank);
 }
 
+/* Block by block: what reaches beyond memory fails where it does. */
+static uint8_t fake_strided(const struct acp_sqe *e)
+{
+	uint64_t i, block = (uint32_t)e->size;
+	uint8_t status = ACP_ST_OK;
+	char *src, *dst;
+
+	for (i = 0; i < e->size >> 32; i++) {
+		src = fake_find(e->src + i * e->b, block, &status);
+		dst = src ? fake_find(e->dst + i * e->a, block, &status) : NULL;
+		if (!dst)
+			return status;
+		memmove(dst, src, block);
+	}
+	return ACP_ST_OK;
+}
+
+/* A copy, and its flag. */
+static uint8_t fake_signal(const struct acp_sqe *e)
+{
+	uint8_t status;
+	char *src = fake_find(e->src, e->size, &status);
+	char *dst = src ? fake_find(e->dst, e->size, &status) : NULL;
+	char *flag = dst ? fake_find(e->a, 8, &status) : NULL;
+
+	if (!flag)
+		return status;
+	if (acp_ga_rank(&fake.layout, e->a) / 2 != acp_ga_rank(&fake.layout, e->dst) / 2)
+		return ACP_ST_OP;
+	memmove(dst, src, e->size);
+	if (e->op == ACP_OP_COPY_ADD)
+		__atomic_fetch_add((uint64_t *)(void *)flag, e->b, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n((uint64_t *)(void *)flag, e->b, __ATOMIC_SEQ_CST);
+	return ACP_ST_OK;
+}
+
 static uint8_t fake_execute(const struct acp_sqe *e)
 {
 	uint64_t size = e->op == ACP_OP_COPY ? e->size : 8;
@@ -150,6 +188,10 @@ static uint8_t fake_execute(const struct acp_sqe *e)
 		return ACP_ST_ABORT;
 	if (fake.lost_after && fake.syncs >= fake.lost_after)
 		return ACP_ST_TIMEOUT;
+	if (e->op == ACP_OP_STRIDED)
+		return fake_strided(e);
+	if (e->op == ACP_OP_COPY_SET || e->op == ACP_OP_COPY_ADD)
+		return fake_signal(e);
 	if (e->op != ACP_OP_COPY && e->op != ACP_OP_ADD8)
 		return status;
 	src = fake_find(e->src, size, &status);
@@ -188,6 +230,9 @@ static void fake_drain(void)
 		struct acp_sqe entry = entries[slot];
 		uint8_t status = fake_execute(&entry);
 
+		if (!status)
+			status = fake.carried;
+		fake.carried = entry.flags & ACP_SQE_MORE ? status : 0;
 		__atomic_store_n(&fake.cq->status[slot], status, __ATOMIC_RELAXED);
 		if (status)
 			__atomic_fetch_add(&fake.cq->failed, 1, __ATOMIC_RELAXED);

@@ -65,6 +65,9 @@ TEST(calls__before_init)
 	CHECK(acp_sync() == -1 && acp_finalize() == -1 && acp_reset(0) == -1);
 	CHECK(acp_copy(1, 2, 3, 0) == (acp_handle_t)ACP_HANDLE_NULL);
 	CHECK(acp_add8(1, 2, 3, 0) == (acp_handle_t)ACP_HANDLE_NULL);
+	CHECK(acpx_copy_strided(1, 2, 3, 4, 5, 6, 0) == (acp_handle_t)ACP_HANDLE_NULL);
+	CHECK(acpx_copyv(NULL, 0, 0) == (acp_handle_t)ACP_HANDLE_NULL);
+	CHECK(acpx_copy_signal(1, 2, 3, 8, 5, 0, 0) == (acp_handle_t)ACP_HANDLE_NULL);
 	CHECK(acp_inquire((acp_handle_t)ACP_HANDLE_ALL) == 0);
 	acp_complete((acp_handle_t)ACP_HANDLE_ALL);
 	CHECK(acpx_status(4) == ACPX_EABORT);
@@ -354,6 +357,193 @@ TEST(ring__pending)
 	fake_set_hold(false);
 	acp_complete(local);
 	CHECK(acp_inquire(first) == 0 && acp_inquire(second) == 0 && acp_inquire(local) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+/* ---- Several pieces as one access ---- */
+
+static acp_handle_t done(acp_handle_t handle)
+{
+	acp_complete(handle);
+	return handle;
+}
+
+/* Two columns of a matrix of 16 by 8 words; the other end is in one piece, or backwards. */
+static void check_strided(int rank, bool local)
+{
+	acp_handle_t h;
+	size_t i;
+
+	for (i = 0; i < 128; i++)
+		*word(0, 8 * i) = i;
+	h = done(acpx_copy_strided(at(rank, 4096), at(0, 8), 16, 16, 16, 64, ACP_HANDLE_NULL));
+	CHECK(is_local(h) == local && acpx_status(h) == 0);
+	for (i = 0; i < 16; i++)
+		CHECK(*word(rank, 4096 + 16 * i) == 8 * i + 1 &&
+		      *word(rank, 4104 + 16 * i) == 8 * i + 2);
+	CHECK(*word(rank, 4096 + 256) == 0);
+	h = done(acpx_copy_strided(at(rank, 8192 - 4), at(0, 8 * 8), 4, 5, -12, 8,
+				   ACP_HANDLE_NULL));
+	CHECK(is_local(h) == local && acpx_status(h) == 0);
+	for (i = 0; i < 5; i++)
+		CHECK(*(uint32_t *)(void *)(starter(rank) + 8188 - 12 * i) == 8 + i &&
+		      *(uint32_t *)(void *)(starter(rank) + 8192 - 12 * i) == 0);
+	h = done(acpx_copy_strided(at(rank, 0), at(0, 0), 0, SIZE_MAX, 1, 1, ACP_HANDLE_NULL));
+	CHECK(acpx_status(h) == 0);
+	h = done(acpx_copy_strided(at(rank, 0), at(0, 0), SIZE_MAX, 0, 1, 1, ACP_HANDLE_NULL));
+	CHECK(acpx_status(h) == 0);
+}
+
+TEST(shape__strided)
+{
+	CHECK(start() == 0);
+	check_strided(1, true);
+	check_strided(2, false);
+	CHECK(acp_finalize() == 0);
+}
+
+/* What no thread may do itself: the kernel is asked, with a shape that it can refuse. */
+TEST(shape__strided_beyond_memory)
+{
+	static const struct { size_t block, count; int64_t stride; } bad[] = {
+		{ 8, 2, 10233 }, { 8, 2, -1 }, { 8, 1u << 31, INT64_MAX }, { 8, 3, INT64_MIN },
+		{ 8, 1025, 10 }, { 10241, 2, 10241 }, { 16, 2, 15 },
+		{ 8, 2, 0 }, { 8, 3, -7 }, { 1, 2, 1ll << 40 }, { 4, 2, -(1ll << 40) },
+	};
+	size_t i;
+
+	CHECK(start() == 0);
+	memset(starter(1), 7, 10240);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK(!is_local(acpx_copy_strided(at(1, 0), at(0, 0), bad[i].block, bad[i].count,
+						  bad[i].stride, (int64_t)bad[i].block,
+						  ACP_HANDLE_NULL)));
+		CHECK(!is_local(acpx_copy_strided(at(0, 0), at(1, 0), bad[i].block, bad[i].count,
+						  (int64_t)bad[i].block, bad[i].stride,
+						  ACP_HANDLE_NULL)));
+	}
+	acp_complete((acp_handle_t)ACP_HANDLE_ALL);
+	for (i = 0; i < 2; i++) {
+		acp_handle_t h = acpx_copy_strided(at(1, 0), at(0, 0), i ? 1 : 1ull << 32,
+						   i ? 1ull << 32 : 1, 1, 1, ACP_HANDLE_NULL);
+
+		CHECK(entry_of(h)->size == UINT64_MAX);
+		acp_complete(h);
+		CHECK(acpx_status(h) != 0);
+	}
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(shape__signal)
+{
+	acp_handle_t h;
+	int rank;
+
+	CHECK(start() == 0);
+	*word(0, 0) = 77;
+	for (rank = 1; rank < 3; rank++) {
+		h = done(acpx_copy_signal(at(rank, 8), at(0, 0), 8, at(rank, 64), 5,
+					  ACPX_SIGNAL_SET, ACP_HANDLE_NULL));
+		CHECK(is_local(h) == (rank == 1) && acpx_status(h) == 0);
+		CHECK(*word(rank, 8) == 77 && *word(rank, 64) == 5);
+		h = done(acpx_copy_signal(at(rank, 16), at(0, 0), 0, at(rank, 64), 3,
+					  ACPX_SIGNAL_ADD, ACP_HANDLE_NULL));
+		CHECK(acpx_status(h) == 0 && *word(rank, 16) == 0 && *word(rank, 64) == 8);
+		h = done(acpx_copy_signal(at(rank, 10240), at(0, 0), 8, at(rank, 64), 3,
+					  ACPX_SIGNAL_ADD, ACP_HANDLE_NULL));
+		CHECK(acpx_status(h) == ACPX_ERANGE && *word(rank, 64) == 8);
+		h = done(acpx_copy_signal(at(rank, 8), at(0, 0), 8, at(rank, 10240), 3,
+					  ACPX_SIGNAL_ADD, ACP_HANDLE_NULL));
+		CHECK(acpx_status(h) == ACPX_ERANGE);
+		h = acpx_copy_signal(at(rank, 8), at(0, 0), 8, at(rank, 65), 3, ACPX_SIGNAL_ADD,
+				     ACP_HANDLE_NULL);
+		CHECK(!is_local(h));		/* the kernel refuses it */
+		acp_complete(h);
+		h = done(acpx_copy_signal(at(rank, 8), at(0, 0), 8, at(rank, 64), 3, 2,
+					  ACP_HANDLE_NULL));
+		CHECK(acpx_status(h) == ACPX_EOP);
+	}
+	CHECK(acp_finalize() == 0);
+}
+
+/* Data for one node, flag on another: two commands, one handle, and the flag waits. */
+TEST(shape__signal_elsewhere)
+{
+	const struct acp_sqe *data, *flag;
+	acp_handle_t h;
+
+	CHECK(start() == 0);
+	*word(0, 0) = 9;
+	fake_set_hold(true);
+	h = acpx_copy_signal(at(2, 8), at(0, 0), 8, at(0, 64), 1, ACPX_SIGNAL_ADD,
+			     ACP_HANDLE_NULL);
+	flag = entry_of(h);
+	data = entry_of(h - 2);
+	CHECK(data->op == ACP_OP_COPY && data->flags == ACP_SQE_MORE && data->order == 0);
+	CHECK(data->size == 8 && !data->a && !data->b);
+	CHECK(flag->op == ACP_OP_COPY_ADD && !flag->flags && !flag->size && flag->b == 1);
+	CHECK(flag->order == (uint64_t)(h - 2) >> 1 && flag->seen < flag->order);
+	fake_set_hold(false);
+	acp_complete(h);
+	CHECK(acpx_status(h) == 0 && *word(2, 8) == 9 && *word(0, 64) == 1);
+	CHECK(acp_finalize() == 0);
+}
+
+/* Pieces near and far, more of them than the ring has room for; one handle tells of all. */
+TEST(shape__vector)
+{
+	static struct acpx_iov v[ACPX_COPYV_MAX + 1];
+	acp_handle_t h;
+	size_t i;
+
+	CHECK(start() == 0);
+	for (i = 0; i < 1000; i++) {
+		*word(0, 8 * i) = i + 1;
+		v[i] = (struct acpx_iov){ at(1 + (int)(i % 3), 8 * i), at(0, 8 * i), 8 };
+	}
+	h = acpx_copyv(v, 1000, ACP_HANDLE_NULL);
+	CHECK(!is_local(h) && h > 0);
+	acp_complete(h);
+	CHECK(acpx_status(h) == 0);
+	for (i = 0; i < 1000; i++)
+		CHECK(*word(1 + (int)(i % 3), 8 * i) == i + 1);
+	CHECK(libacp_queue_newest(&libacp.queue) == 1 + 666);
+	for (i = 0; i < 1000; i += 111) {
+		v[i].dst = at(2, 10240);
+		h = done(acpx_copyv(v, 1000, ACP_HANDLE_NULL));
+		CHECK(acpx_status(h) == ACPX_ERANGE);
+		v[i].dst = at(2, 0);
+	}
+	h = done(acpx_copyv(v, 1000, ACP_HANDLE_NULL));
+	CHECK(acpx_status(h) == 0);
+	for (i = 0; i < 10; i++)
+		v[i].dst = at(1, 8 * i);
+	CHECK(is_local(acpx_copyv(v, 10, ACP_HANDLE_NULL)));
+	CHECK(acpx_status(done(acpx_copyv(NULL, 0, ACP_HANDLE_NULL))) == 0);
+	CHECK(acpx_status(done(acpx_copyv(NULL, 1, ACP_HANDLE_NULL))) == ACPX_EOP);
+	CHECK(acpx_status(done(acpx_copyv(v, ACPX_COPYV_MAX + 1, ACP_HANDLE_NULL))) == ACPX_EOP);
+	CHECK(acp_finalize() == 0);
+}
+
+TEST(shape__vector_waits_for_one_access)
+{
+	struct acpx_iov v[3] = { { 0, 0, 8 }, { 0, 0, 8 }, { 0, 0, 8 } };
+	acp_handle_t first, h;
+	int i;
+
+	CHECK(start() == 0);
+	for (i = 0; i < 3; i++)
+		v[i] = (struct acpx_iov){ at(1 + i, 8), at(0, 0), 8 };
+	fake_set_hold(true);
+	first = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	h = acpx_copyv(v, 3, (acp_handle_t)ACP_HANDLE_ALL);
+	CHECK(h == first + 6);			/* none is done before its time */
+	for (i = 0; i < 3; i++) {
+		CHECK(entry_of(h - 2 * i)->order == (uint64_t)first >> 1);
+		CHECK(entry_of(h - 2 * i)->flags == (i ? ACP_SQE_MORE : 0));
+	}
+	fake_set_hold(false);
+	acp_complete(h);
 	CHECK(acp_finalize() == 0);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
  * The whole protocol core in a simulated job (sim.h): random puts, gets,
- * third-party copies, atomics and ordered chains while the network does its
- * worst.  Checked all the time: a completed command had its effect, exactly
- * once; nothing else was written; a flag is never there before its data; a
- * command whose predecessor failed had no effect.
+ * third-party copies, strided ones, some that change a flag, atomics and
+ * ordered chains while the network does its worst.  Checked all the time: a
+ * completed command had its effect, exactly once; nothing else was written; a
+ * flag is never there before its data; a command whose predecessor failed had
+ * no effect.
  *
  *	test_sim [--seed S] [--frames N] [part of a test's name ...]
  *
@@ -50,7 +51,7 @@ struct tally {
 	u8 *fetched;			/* ADD_ONE: which values were returned */
 };
 
-enum job { COPY, ATOMIC, CHAIN_DATA, CHAIN_FLAG, BAD };
+enum job { COPY, STRIDED, SIGNAL, ATOMIC, CHAIN_DATA, CHAIN_FLAG, CHAIN_BOTH, BAD };
 
 /* A command under way. */
 struct work {
@@ -60,7 +61,9 @@ struct work {
 	u64 at, length;			/* destination in the rank's memory */
 	u32 src;
 	u64 from;			/* source in the rank's memory */
-	u32 counter;			/* ATOMIC */
+	u64 shape, dst_stride, src_stride;	/* STRIDED */
+	u32 counter;			/* ATOMIC, SIGNAL */
+	u32 counter_rank;		/* SIGNAL */
 	u64 operand, generation;
 	u8 status;			/* when it is complete */
 	u8 expected;			/* BAD: the status */
@@ -253,6 +256,70 @@ static void do_copy(struct sim *s, u32 origin)
 	submit(s, origin, &m, &w);
 }
 
+/* A stride of blocks that do not overlap, and where the first one is so that all are in "room". */
+static u64 random_stride(struct sim *s, u64 shape, u64 room, u64 *first)
+{
+	u64 block = (u32)shape, last = (shape >> 32) - 1, most = (room - block) / last;
+	u64 stride = block + pick(s, most - block + 1), rest = room - block - last * stride;
+	bool back = pick(s, 3) == 0;
+
+	*first = pick(s, rest + 1) + (back ? last * stride : 0);
+	return back ? -stride : stride;
+}
+
+static void do_strided(struct sim *s, u32 origin)
+{
+	struct work w = { .job = STRIDED, .order = random_order(s, origin) };
+	struct acp_msg m = { .op = ACP_OP_STRIDED };
+	struct acp_sqe e = { .op = ACP_OP_STRIDED };
+	u64 to, from, block, count;
+
+	if (!take_slot(s, origin, &w))
+		return;
+	count = 2 + pick(s, pick(s, 4) ? 8 : 200);
+	block = 1 + pick(s, SLOT_BYTES / count / (1 + pick(s, 4)));
+	w.shape = ACP_BLOCKS(block, count);
+	w.dst_stride = random_stride(s, w.shape, SLOT_BYTES, &to);
+	w.src_stride = random_stride(s, w.shape, SOURCE_BYTES, &from);
+	w.length = SLOT_BYTES;
+	w.src = pick(s, s->ranks);
+	w.from = AT_SOURCE + from;
+	w.operand = to;
+	m.dst = address(s, w.dst, w.at + to);
+	m.src = address(s, w.src, w.from);
+	if (test_of(s)->may_vanish && pick(s, 2))
+		m.src += 1ULL << s->ga.offset_bits;	/* SIM_STAG_LOST */
+	m.a = w.dst_stride;
+	m.b = w.src_stride;
+	e.size = w.shape;
+	acp_sqe_shaped(&m, &e);
+	submit(s, origin, &m, &w);
+}
+
+/* A copy that adds one to a counter on the same node, or another rank's there. */
+static void do_signal(struct sim *s, u32 origin)
+{
+	struct work w = { .job = SIGNAL, .order = random_order(s, origin) };
+	struct acp_msg m = { .op = ACP_OP_COPY_ADD, .b = 1 };
+
+	if (!take_slot(s, origin, &w))
+		return;
+	w.counter = ADD_ONE + KINDS * pick(s, COUNTERS / KINDS);
+	w.counter_rank = w.dst;
+	if (w.dst + s->nodes < s->ranks && pick(s, 2))
+		w.counter_rank += s->nodes;
+	w.length = random_length(s, SLOT_BYTES);
+	w.src = pick(s, s->ranks);
+	w.from = AT_SOURCE + pick(s, SOURCE_BYTES - w.length);
+	m.dst = address(s, w.dst, w.at);
+	m.src = address(s, w.src, w.from);
+	if (test_of(s)->may_vanish && pick(s, 2))
+		m.src += 1ULL << s->ga.offset_bits;	/* SIM_STAG_LOST */
+	m.size = w.length;
+	m.c = address(s, w.counter_rank, AT_COUNTERS + 8 * w.counter);
+	submit(s, origin, &m, &w);
+}
+
 static void do_atomic(struct sim *s, u32 origin)
 {
 	static const u8 ops[] = { ACP_OP_ADD8, ACP_OP_ADD4, ACP_OP_XOR8, ACP_OP_SWAP8 };
@@ -292,6 +359,29 @@ static u64 do_bad(struct sim *s, u32 origin, u64 order)
 	if (pick(s, 3) == 0) {
 		m.src = bad;
 		m.dst = address(s, pick(s, s->ranks), AT_SLOTS);
+	} else if (pick(s, 3) == 0) {
+		/* Numbers never change: if the copy fails, neither does its flag. */
+		m.op = ACP_OP_COPY_SET;
+		m.c = address(s, acp_ga_rank(&s->ga, bad), AT_NUMBERS);
+		m.b = 1;
+	}
+	return submit(s, origin, &m, &w);
+}
+
+/* The last block is out of reach: nothing moves, at either end. */
+static u64 do_bad_strided(struct sim *s, u32 origin, u64 order)
+{
+	struct work w = { .job = BAD, .order = order, .length = 8, .expected = ACP_ST_RANGE };
+	struct acp_msg m = { .op = ACP_OP_STRIDED, .a = 512, .b = 16, .size = 1600 };
+
+	m.c = ACP_BLOCKS(16, 100);
+	m.dst = address(s, pick(s, s->ranks), MEMORY - 99 * 512 - 15);
+	m.src = address(s, pick(s, s->ranks), AT_NUMBERS);
+	if (pick(s, 2)) {
+		m.dst = address(s, pick(s, s->ranks), AT_SLOTS);
+		m.b = -512ULL;
+		m.src += 98 * 512 + 511 - AT_NUMBERS % 512;
+		m.src -= acp_ga_offset(&s->ga, m.src) - (98 * 512 + 511);
 	}
 	return submit(s, origin, &m, &w);
 }
@@ -311,6 +401,22 @@ static void do_flag(struct sim *s, u32 origin, struct link *l, u64 order)
 		m.dst = address(s, w.dst, w.at);
 	}
 	test_of(s)->chain[origin].last_flag = submit(s, origin, &m, &w);
+}
+
+/* Data and flag in one command, if they go to one node. */
+static bool do_both(struct sim *s, u32 origin, struct link *l, const struct acp_msg *data)
+{
+	struct work w = { .job = CHAIN_BOTH, .slot = ~0u, .generation = l->generation };
+	struct acp_msg m = *data;
+
+	if (sim_node_of(s, l->data_rank) != sim_node_of(s, l->flag_rank) || pick(s, 2))
+		return false;
+	w.order = test_of(s)->chain[origin].last_flag;
+	m.op = ACP_OP_COPY_SET;
+	m.c = address(s, l->flag_rank, AT_FLAGS + 8 * origin);
+	m.b = l->generation % NUMBERS;
+	test_of(s)->chain[origin].last_flag = submit(s, origin, &m, &w);
+	return true;
 }
 
 /* Data, and a flag behind it; all behind the flag before. */
@@ -334,6 +440,8 @@ static void do_chain(struct sim *s, u32 origin)
 	m.src = address(s, l->src, AT_SOURCE + l->from);
 	m.size = l->length;
 	w.generation = l->generation;
+	if (do_both(s, origin, l, &m))
+		return;
 	ticket = submit(s, origin, &m, &w);
 	if (sim_chance(s, test_of(s)->bad))
 		ticket = do_bad(s, origin, ticket);
@@ -361,10 +469,16 @@ static void submit_some(struct sim *s, void *what, u64 origin)
 
 		if (!sim_room(s, origin) || r->tail + 3 - r->completed >= SIM_DEPTH / 2)
 			break;
-		if (sim_chance(s, t->bad))
+		if (sim_chance(s, t->bad) && pick(s, 4))
 			do_bad(s, origin, random_order(s, origin));
-		else if (kind < 45)
+		else if (sim_chance(s, t->bad))
+			do_bad_strided(s, origin, random_order(s, origin));
+		else if (kind < 25)
 			do_copy(s, origin);
+		else if (kind < 37)
+			do_strided(s, origin);
+		else if (kind < 45)
+			do_signal(s, origin);
 		else if (kind < 75)
 			do_atomic(s, origin);
 		else if (chain_fits(r))
@@ -425,6 +539,22 @@ static void check_copy(struct sim *s, struct work *w)
 	memcpy(test_of(s)->shadow[w->dst] + w->at, source, w->length);
 }
 
+/* All blocks are there, and nothing between them has changed. */
+static void check_strided(struct sim *s, struct work *w)
+{
+	const u8 *source = s->rank[w->src].memory + w->from;
+	u8 *shadow = test_of(s)->shadow[w->dst] + w->at;
+	u64 block = (u32)w->shape, i;
+
+	if (sim_node_of(s, w->dst) == test_of(s)->rebooted)
+		memcpy(shadow, s->rank[w->dst].memory + w->at, SLOT_BYTES);
+	for (i = 0; i < w->shape >> 32; i++)
+		memcpy(shadow + w->operand + i * w->dst_stride, source + i * w->src_stride, block);
+	if (memcmp(s->rank[w->dst].memory + w->at, shadow, SLOT_BYTES))
+		SIM_FAIL(s, "strided copy from rank %u to %u is complete, data is not there, or more",
+			 w->src, w->dst);
+}
+
 static void check_flag(struct sim *s, u32 origin, struct work *w)
 {
 	SIM_CHECK(s, test_of(s)->chain[origin].visible >= w->generation);
@@ -454,7 +584,7 @@ static bool plausible(const struct test_job *t, const struct work *w, u8 status)
 	if (w->job == BAD)
 		return status == w->expected || status == ACP_ST_ORDER;
 	if (status == ACP_ST_STAG)
-		return t->may_vanish && w->job == COPY;
+		return t->may_vanish && (w->job == COPY || w->job == STRIDED || w->job == SIGNAL);
 	return status == ACP_ST_OK || (status == ACP_ST_ORDER && (t->bad || t->may_vanish));
 }
 
@@ -465,23 +595,31 @@ static bool comparable(struct sim *s, const struct work *w)
 
 	if (w->job == ATOMIC && sim_node_of(s, w->src) == t->rebooted)
 		return false;
+	if (w->job == SIGNAL && sim_node_of(s, w->dst) == t->rebooted)
+		return false;
 	return w->phase == t->phase || (sim_node_of(s, w->src) != t->rebooted &&
 					sim_node_of(s, w->dst) != t->rebooted);
 }
 
 static void check_effect(struct sim *s, u32 origin, struct work *w)
 {
-	if (w->job == COPY)
+	if (w->job == SIGNAL)
+		test_of(s)->tally[w->counter_rank][w->counter].value++;
+	if (w->job == COPY || w->job == SIGNAL)
 		check_copy(s, w);
+	else if (w->job == STRIDED)
+		check_strided(s, w);
 	else if (w->job == ATOMIC)
 		count_atomic(s, w);
-	else if (w->job == CHAIN_FLAG && !test_of(s)->chain[origin].stopped)
+	else if ((w->job == CHAIN_FLAG || w->job == CHAIN_BOTH) &&
+		 !test_of(s)->chain[origin].stopped)
 		check_flag(s, origin, w);
 }
 
 static bool owns_slot(const struct work *w)
 {
-	return w->job == COPY || w->job == ATOMIC || (w->job == CHAIN_FLAG && w->slot != ~0u);
+	return w->job == COPY || w->job == STRIDED || w->job == SIGNAL || w->job == ATOMIC ||
+	       (w->job == CHAIN_FLAG && w->slot != ~0u);
 }
 
 static void completed(struct sim *s, u32 origin, u64 ticket, u8 status)

@@ -20,8 +20,8 @@ interpreter's lock is released in every call of the library, so other threads ru
 ranks (init, finalize, reset, sync, complete) is not ended by signals: KeyboardInterrupt comes when it returns.
 A process made by os.fork() or multiprocessing's fork is no rank.
 """
-from .access import (ALL, CONT, NULL, AccessError, add4, add8, and4, and8, cas4, cas8, complete, copy, inquire, or4,
-                     or8, status, strerror, swap4, swap8, xor4, xor8)
+from .access import (ALL, CONT, NULL, AccessError, add4, add8, and4, and8, cas4, cas8, complete, copy, copy_signal,
+                     copy_strided, copyv, inquire, or4, or8, status, strerror, swap4, swap8, xor4, xor8)
 from .binding import Error
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
 from .memory import (ATOMIC, READ, READ_ONLY, WRITE, Registration, colors, heap_ga, heap_size, query_color,
@@ -29,7 +29,8 @@ from .memory import (ATOMIC, READ, READ_ONLY, WRITE, Registration, colors, heap_
 
 __all__ = [
     "ALL", "ATOMIC", "AccessError", "CONT", "Error", "NULL", "READ", "READ_ONLY", "Registration", "WRITE", "abort",
-    "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "finalize", "heap_ga", "heap_size",
+    "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_signal", "copy_strided", "copyv", "finalize",
+    "heap_ga", "heap_size",
     "init", "inquire", "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank",
     "register", "reset", "starter", "starter_ga", "starter_size", "status", "strerror", "swap4", "swap8", "sync",
     "view", "xor4", "xor8",

@@ -13,7 +13,7 @@ value at dst; both must be aligned. Threads: all functions may be called by any 
 import collections
 import threading
 
-from .binding import Error, lib, number
+from .binding import Error, Iov, lib, number, signed
 
 NULL = 0                    # as an order: at once
 ALL = -1                    # all accesses before
@@ -45,10 +45,10 @@ class Outstanding:
             self.handles.clear()
             self.failures.clear()
 
-    def issue(self, function, *arguments):
-        """Call a function that returns a handle, and remember it."""
+    def issue(self, function, *arguments, alone=False):
+        """Call a function that returns a handle, and remember it. alone: it takes the place of very many."""
         with self.lock:
-            if len(self.handles) >= MOST:
+            while self.handles and (alone or (self.handles[-1] - self.handles[0]) // 2 >= MOST - 1):
                 self.look(wait=True)
             handle = function(*arguments)
             if handle == NULL:
@@ -96,6 +96,26 @@ def copy(dst, src, size, order=NULL):
     """Copy size bytes (0 to 2^62) from src to dst. Returns a handle."""
     return outstanding.issue(lib.acp_copy, number(dst, 64, "dst"), number(src, 64, "src"), number(size, 63, "size"),
                              _order(order))
+
+
+def copy_strided(dst, src, block, count, dst_stride, src_stride, order=NULL):
+    """Copy count blocks of block bytes: the i-th from src + i * src_stride to dst + i * dst_stride. Returns a handle."""
+    return outstanding.issue(lib.acpx_copy_strided, number(dst, 64, "dst"), number(src, 64, "src"),
+                             number(block, 63, "block"), number(count, 63, "count"),
+                             signed(dst_stride, "dst_stride", 64), signed(src_stride, "src_stride", 64), _order(order))
+
+
+def copyv(pieces, order=NULL):
+    """Copy pieces, each of them (dst, src, size), at most 1024, as one access. Returns a handle. Waits for all before."""
+    vector = [(number(dst, 64, "dst"), number(src, 64, "src"), number(size, 63, "size")) for dst, src, size in pieces]
+    return outstanding.issue(lib.acpx_copyv, (Iov * len(vector))(*vector), len(vector), _order(order), alone=True)
+
+
+def copy_signal(dst, src, size, flag, operand, add=False, order=NULL):
+    """Copy size bytes from src to dst; when they are there, set the 8 bytes at flag to operand, or add it to them."""
+    return outstanding.issue(lib.acpx_copy_signal, number(dst, 64, "dst"), number(src, 64, "src"),
+                             number(size, 63, "size"), number(flag, 64, "flag"), number(operand, 64, "operand"),
+                             int(bool(add)), _order(order))
 
 
 def _atomic(name, bits, what):

@@ -14,6 +14,12 @@ class Error(OSError):
 GA = KEY = c_uint64
 HANDLE = c_int64
 
+
+class Iov(ctypes.Structure):
+    """struct acpx_iov"""
+    _fields_ = [("dst", GA), ("src", GA), ("size", c_size_t)]
+
+
 PROTOTYPES = {
     "acp_init": (c_int, [POINTER(c_int), POINTER(POINTER(c_char_p))]),
     "acp_finalize": (c_int, []),
@@ -30,6 +36,9 @@ PROTOTYPES = {
     "acp_query_rank": (c_int, [GA]),
     "acp_query_color": (c_int, [GA]),
     "acp_copy": (HANDLE, [GA, GA, c_size_t, HANDLE]),
+    "acpx_copy_strided": (HANDLE, [GA, GA, c_size_t, c_size_t, c_int64, c_int64, HANDLE]),
+    "acpx_copyv": (HANDLE, [POINTER(Iov), c_size_t, HANDLE]),
+    "acpx_copy_signal": (HANDLE, [GA, GA, c_size_t, GA, c_uint64, c_int, HANDLE]),
     "acp_complete": (None, [HANDLE]),
     "acp_inquire": (c_int, [HANDLE]),
     "acpx_register_memory": (KEY, [c_void_p, c_size_t, c_int, c_uint]),
@@ -81,9 +90,9 @@ def number(value, bits, what):
     return value
 
 
-def signed(value, what):
-    """A number for a C int."""
+def signed(value, what, bits=32):
+    """A number for a C int, or another signed type."""
     value = value.__index__()
-    if not -(1 << 31) <= value < 1 << 31:
-        raise ValueError(f"{what} {value} is no rank or color")
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError(f"{what} {value} is out of range" if bits != 32 else f"{what} {value} is no rank or color")
     return value

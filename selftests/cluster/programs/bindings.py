@@ -78,6 +78,30 @@ def arrays_are_registered_without_copies(me, right):
     assert raised(acp.Error, acp.register, bytearray(0)).errno == errno.EINVAL
 
 
+def columns_vectors_and_flags(me, right):
+    board, here = acp.starter().cast("Q"), acp.starter_ga(me)
+    lines, width = 50, 20
+    mine, column = numpy.zeros((lines, width)), numpy.arange(float(lines)) + 1000 * me
+    with acp.register(mine) as memory, acp.register(column) as source:
+        board[20], board[24] = memory.ga, 0
+        acp.sync()
+        acp.complete(acp.copy(here + 168, acp.starter_ga(right) + 160, 8))
+        theirs, flag = board[21], acp.starter_ga(right) + 192
+        put = acp.copy_strided(theirs + 8 * 3, source.ga, 8, lines, 8 * width, 8)
+        put = acp.copyv([(theirs + 8 * (width * i + 5), source.ga + 8 * i, 8) for i in range(lines)], put)
+        acp.complete(acp.copy_signal(theirs + 8 * 7, source.ga, 8, flag, 1, add=True, order=put))
+        acp.sync()
+        left = numpy.arange(float(lines)) + 1000 * ((me - 1) % acp.procs())
+        assert board[24] == 1, board[24]
+        assert (mine[:, 3] == left).all() and (mine[:, 5] == left).all() and mine[0, 7] == left[0]
+        assert not mine[:, [0, 1, 2, 4, 6]].any() and not mine[1:, 7].any()
+        acp.sync()          # what fails below may write
+        handle = acp.copyv([(theirs, source.ga, 8), (theirs + 10 ** 6, source.ga, 8), (theirs, source.ga, 8)])
+        raised(acp.AccessError, acp.complete, handle)
+        raised(ValueError, acp.copy_strided, theirs, source.ga, 8, 2, 2 ** 63, 8)
+        acp.sync()
+
+
 def memory_stays_while_registered(me, right):
     data = bytearray(b"x" * 5000)
     memory = acp.register(data)
@@ -147,6 +171,7 @@ def main():
         assert acp.procs() == 4 and acp.node(3) == 1 and acp.peer_state(me) == 1 and acp.colors() == 1
         raised(ValueError, acp.starter_ga, 4)
         for test in (starter_memory_is_seen_by_all, atomics_do_as_in_c, arrays_are_registered_without_copies,
+                     columns_vectors_and_flags,
                      memory_stays_while_registered, failures_are_exceptions, others_run_while_one_waits,
                      ranks_change_places):
             test(me, right)
