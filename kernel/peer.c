@@ -21,7 +21,7 @@
 #include "notice.h"
 #include "region.h"
 #include "trace.h"
-#include "udp.h"
+#include "train.h"
 
 #define SEND_BUDGET	64	/* frames built in one go */
 #define LAZY_MSGS	8	/* of a frame whose acknowledgement may be late */
@@ -69,33 +69,24 @@ static bool build_ack(struct acp_peer *peer, struct sk_buff_head *out)
 	return true;
 }
 
-static void attach(struct sk_buff *skb, struct page *page, u32 offset, u32 size)
-{
-	get_page(page);
-	skb_fill_page_desc(skb, skb_shinfo(skb)->nr_frags, page, offset, size);
-	skb->len += size;
-	skb->data_len += size;
-	skb->truesize += size;
-}
-
 /* The payload stays in the pages it is in: they become fragments. */
 static void attach_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, u32 length)
 {
 	while (length) {
 		u32 n = min_t(u32, length, PAGE_SIZE - offset_in_page(offset));
 
-		attach(skb, acp_region_page(r, offset), offset_in_page(offset), n);
+		acp_train_attach(skb, acp_region_page(r, offset), offset_in_page(offset), n);
 		offset += n;
 		length -= n;
 	}
 }
 
-static u32 frags_crc(const struct sk_buff *skb)
+/* Of the fragments from number i on. */
+static u32 frags_crc(const struct sk_buff *skb, int i)
 {
 	u32 crc = ~0u;
-	int i;
 
-	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
+	for (; i < skb_shinfo(skb)->nr_frags; i++) {
 		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
 		u8 *p = kmap_local_page(skb_frag_page(frag));
 
@@ -129,51 +120,39 @@ static u32 crc_size(const struct acp_peer *peer)
 	return peer->job->integrity == ACP_INTEGRITY_CRC32C ? sizeof(struct acp_frame_crc) : 0;
 }
 
-static void put_bulk(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
-		     const struct acp_msg *m, struct acp_region *r, u64 offset)
+/* The piece of an item, and the region of its payload; NULL: it has none, or not any more. */
+static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
+				     struct acp_item *item, u64 offset, u32 length,
+				     struct acp_msg *m)
 {
-	struct acp_frame_crc *c;
+	struct acp_out *out = &item->out;
+	struct acp_region *r = NULL;
+	bool fence;
+	u8 status;
 
-	acp_msg_encode(skb_put(skb, sizeof(struct acp_msg_data)), m);
-	c = skb_put(skb, crc_size(peer));
-	attach_pages(skb, r, offset, m->length);
-	f->flags |= ACP_FRAME_BULK;
-	if (crc_size(peer)) {
-		f->flags |= ACP_FRAME_CRC;
-		c->crc = cpu_to_be32(frags_crc(skb));
-		c->reserved = 0;
+	acp_out_piece(out, offset, length, m, &fence);
+	if (m->length && !out->inline_data && m->type == ACP_MSG_DATA) {
+		r = acp_region_get(peer->job, m->src, m->length, m->origin, ACP_ACCESS_READ,
+				   &status);
+		if (!r) {
+			acp_out_fail(out, status);
+			acp_out_piece(out, offset, length, m, &fence);
+		}
 	}
-	if (m->length & 7)
-		attach(skb, ZERO_PAGE(0), 0, -m->length & 7);
+	if (fence)
+		f->flags |= ACP_FRAME_FENCE;
+	return r;
 }
 
 /* Append the piece of an item, or word that its source is gone. */
 static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
 		      struct acp_item *item, u64 offset, u32 length)
 {
-	const struct acp_ga_layout *l = &peer->job->ga;
-	struct acp_out *out = &item->out;
-	struct acp_region *r = NULL;
 	struct acp_msg m acp_uncleared;
-	bool fence;
-	u8 status;
+	struct acp_region *r = open_piece(peer, f, item, offset, length, &m);
 
-	acp_out_piece(out, offset, length, &m, &fence);
-	if (m.length && !out->inline_data && m.type == ACP_MSG_DATA) {
-		r = acp_region_get(peer->job, m.src, m.length, m.origin, ACP_ACCESS_READ, &status);
-		if (!r) {
-			acp_out_fail(out, status);
-			acp_out_piece(out, offset, length, &m, &fence);
-		}
-	}
-	if (fence)
-		f->flags |= ACP_FRAME_FENCE;
-	/* What is encrypted is so in place, and its owner may write to it meanwhile. */
-	if (m.length > ACP_FRAME_SHORT && !acp_job_sealed(peer->job))
-		put_bulk(peer, skb, f, &m, r, acp_ga_offset(l, m.src));
-	else
-		put_copy(skb, &m, r, out->inline_data ? &out->m.a : NULL,
-			 acp_ga_offset(l, m.src));
+	put_copy(skb, &m, r, item->out.inline_data ? &item->out.m.a : NULL,
+		 acp_ga_offset(&peer->job->ga, m.src));
 	if (r)
 		acp_region_put(r);
 }
@@ -213,7 +192,9 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 
 	if (!size) {
 		s->piece = item;
-		acp_udp_measure(peer);
+		if (!peer->measured)
+			acp_udp_measure(peer);
+		peer->measured = true;
 		s->offset = item->out.cut;
 		s->length = cut_message(item, payload_most(peer));
 		if (item->out.finished)
@@ -252,43 +233,106 @@ static bool awaited(const struct acp_sent *s)
 	return false;
 }
 
-/* Bytes of a piece that are not in pages of their own. */
-static u32 piece_linear(const struct acp_peer *peer, u32 length)
+/* Does the payload of a piece stay in its pages? */
+static bool is_bulk(const struct acp_peer *peer, const struct acp_sent *s)
 {
-	u32 head = sizeof(struct acp_msg_data);
-
-	if (length <= ACP_FRAME_SHORT)
-		return head + ACP_FRAME_SHORT;
-	return head + (acp_job_sealed(peer->job) ? (length + 7) & ~7u : crc_size(peer));
+	/* What is encrypted is so in place, and its owner may write to it meanwhile. */
+	return s->piece && s->length > ACP_FRAME_SHORT && !acp_job_sealed(peer->job);
 }
 
-/* The frame of a slot, first or again. */
-static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
+/* Bytes of messages that are copied. */
+static u32 copied_size(const struct acp_sent *s)
+{
+	const struct acp_item *item;
+	u32 size = 0;
+
+	if (s->piece)
+		return sizeof(struct acp_msg_data) +
+		       max_t(u32, ACP_FRAME_SHORT, (s->length + 7) & ~7u);
+	list_for_each_entry(item, &s->items, link)
+		size += short_size(item);
+	return size;
+}
+
+/* A frame that is copied into one piece of memory. */
+static bool build_copy(struct acp_peer *peer, struct sk_buff_head *out, struct acp_frame *f,
+		       struct acp_sent *s)
+{
+	struct sk_buff *skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) +
+						      copied_size(s));
+	struct acp_item *item;
+
+	if (!skb)
+		return false;
+	if (s->piece)
+		put_piece(peer, skb, f, s->piece, s->offset, s->length);
+	else
+		list_for_each_entry(item, &s->items, link)
+			put_piece(peer, skb, f, item, 0, item->out.m.type == ACP_MSG_DATA ?
+				  item->out.m.size : 0);
+	acp_flow_fill(&peer->flow, f);
+	acp_udp_frame_finish(peer, skb, f);
+	__skb_queue_tail(out, skb);
+	return true;
+}
+
+/* Message and checksum of a payload that is in the fragments of the skb, from number "first" on. */
+static void put_bulk_head(struct acp_peer *peer, void *p, const struct acp_msg *m,
+			  struct acp_frame *f, const struct sk_buff *skb, int first)
+{
+	struct acp_frame_crc *c = p + sizeof(struct acp_msg_data);
+
+	acp_msg_encode(p, m);
+	f->flags |= ACP_FRAME_BULK;
+	if (!crc_size(peer))
+		return;
+	f->flags |= ACP_FRAME_CRC;
+	c->crc = cpu_to_be32(frags_crc(skb, first));
+	c->reserved = 0;
+}
+
+/* A frame whose payload stays in its pages; with the last one in "out" it may share an skb. */
+static bool build_bulk(struct acp_peer *peer, struct sk_buff_head *out, struct acp_frame *f,
+		       const struct acp_msg *m, struct acp_region *r, bool again)
+{
+	u32 head = sizeof(struct acp_frame_hdr) + sizeof(struct acp_msg_data) + crc_size(peer);
+	u64 offset = acp_ga_offset(&peer->job->ga, m->src);
+	u32 pages = PAGE_ALIGN(offset_in_page(offset) + m->length) / PAGE_SIZE;
+	u32 pad = -m->length & 7;
+	struct acp_bulk b;
+
+	/* If the path swallows trains, a frame gets through when it is sent again. */
+	b.alone = again;
+	if (!acp_train_begin(peer, out, &b, head, head + m->length + pad, pages + !!pad))
+		return false;
+	attach_pages(b.skb, r, offset, m->length);
+	put_bulk_head(peer, b.h + 1, m, f, b.skb, b.first);
+	if (pad)
+		acp_train_attach(b.skb, ZERO_PAGE(0), 0, pad);
+	acp_flow_fill(&peer->flow, f);
+	acp_train_end(peer, out, &b, f);
+	return true;
+}
+
+/* The frame of a slot, first or again, behind what is in "out".  False: no memory. */
+static bool build(struct acp_peer *peer, struct sk_buff_head *out, struct acp_sent *s, u64 seq,
+		  bool again)
 {
 	struct acp_frame f = { .type = ACP_FRAME_DATA, .seq = seq };
-	struct acp_item *item;
-	struct sk_buff *skb;
-	u32 linear = sizeof(struct acp_frame_hdr);
+	struct acp_msg m acp_uncleared;
+	struct acp_region *r;
+	bool built;
 
 	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
 		f.flags |= ACP_FRAME_LAZY;
-	if (s->piece)
-		linear += piece_linear(peer, s->length);
-	else
-		list_for_each_entry(item, &s->items, link)
-			linear += short_size(item);
-	skb = acp_udp_frame_new(peer, linear);
-	if (!skb)
-		return NULL;
-	if (s->piece)
-		put_piece(peer, skb, &f, s->piece, s->offset, s->length);
-	else
-		list_for_each_entry(item, &s->items, link)
-			put_piece(peer, skb, &f, item, 0, item->out.m.type == ACP_MSG_DATA ?
-				  item->out.m.size : 0);
-	acp_flow_fill(&peer->flow, &f);
-	acp_udp_frame_finish(peer, skb, &f);
-	return skb;
+	if (!is_bulk(peer, s))
+		return build_copy(peer, out, &f, s);
+	r = open_piece(peer, &f, s->piece, s->offset, s->length, &m);
+	if (!r)
+		return build_copy(peer, out, &f, s);
+	built = build_bulk(peer, out, &f, &m, r, again);
+	acp_region_put(r);
+	return built;
 }
 
 static bool need_slots(struct acp_peer *peer)
@@ -322,7 +366,6 @@ static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_bu
 		     u64 now)
 {
 	struct acp_flow *flow = &peer->flow;
-	struct sk_buff *skb;
 	struct acp_sent *s;
 	u64 seq;
 
@@ -337,11 +380,7 @@ static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_bu
 	else
 		seq = acp_flow_send(flow, s, now);
 	peer->used = now;
-	skb = build(peer, s, seq);
-	if (!skb)
-		return false;
-	__skb_queue_tail(out, skb);
-	return true;
+	return build(peer, out, s, seq, false);
 }
 
 /* What the window allows: lost frames first, then new ones.  False: no memory. */
@@ -349,19 +388,18 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 {
 	struct acp_flow *flow = &peer->flow;
 	int budget = SEND_BUDGET;
-	struct sk_buff *skb;
 	u64 seq;
 
+	peer->train = NULL;
+	peer->measured = false;
 	while (budget && (seq = acp_flow_lost(flow))) {
 		acp_udp_route(peer);
-		skb = build(peer, acp_flow_token(flow, seq), seq);
-		if (!skb)
+		if (!build(peer, out, acp_flow_token(flow, seq), seq, true))
 			return false;
 		acp_flow_resend(flow, seq, now);
 		peer->traffic.tx_again++;
 		acp_stat_inc(peer->job->node, tx_again);
 		trace_acp_retransmit(peer, seq);
-		__skb_queue_tail(out, skb);
 		budget--;
 	}
 	while (budget && !list_empty(&peer->answers) && acp_flow_room_answer(flow)) {
@@ -758,9 +796,26 @@ static void report_dropped(struct acp_peer *peer, struct list_head *dropped, u8 
 
 /* ---- receiving ---- */
 
+/* A frame that waits has an skb of its own.  NULL: no memory. */
+static struct sk_buff *out_of_train(struct sk_buff *skb)
+{
+	const struct acp_frame_cb *cb = acp_frame_cb(skb);
+	struct sk_buff *copy = acp_train_single(skb, cb->at.at, cb->length);
+
+	if (!copy)
+		return NULL;
+	/* What was checked, whatever else is there by now. */
+	memcpy(copy->data, cb->body, cb->tagged);
+	*acp_frame_cb(copy) = *cb;
+	acp_frame_cb(copy)->body = copy->data;
+	acp_frame_cb(copy)->at = acp_bytes_first(copy);
+	return copy;
+}
+
+/* A fenced frame that came too early.  The skb stays the caller's if it is not held. */
 static bool hold(struct acp_peer *peer, struct sk_buff *skb)
 {
-	struct sk_buff *other;
+	struct sk_buff *own = skb, *other;
 
 	skb_queue_walk(&peer->held, other)
 		if (acp_frame_cb(other)->seq == acp_frame_cb(skb)->seq)
@@ -770,7 +825,16 @@ static bool hold(struct acp_peer *peer, struct sk_buff *skb)
 		trace_acp_drop(peer->job->node, skb, NULL, ACP_STAT_drop_held_full);
 		return false;
 	}
-	__skb_queue_tail(&peer->held, skb);
+	if (skb_is_gso(skb))
+		own = out_of_train(skb);
+	if (!own) {
+		acp_stat_inc(peer->job->node, drop_nomem);
+		trace_acp_drop(peer->job->node, skb, NULL, ACP_STAT_drop_nomem);
+		return false;
+	}
+	if (own != skb)
+		consume_skb(skb);
+	__skb_queue_tail(&peer->held, own);
 	acp_stat_inc(peer->job->node, rx_held);
 	return true;
 }
@@ -784,7 +848,8 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	bool due;
 
 	spin_unlock(&peer->lock);
-	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.length, cb.tagged);
+	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.body, cb.at, cb.length,
+				      cb.tagged);
 	spin_lock(&peer->lock);
 	if (verdict == ACP_MALFORMED) {
 		acp_stat_inc(peer->job->node, drop_bad_msg);
@@ -1021,9 +1086,9 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	if (peer->dead)
 		goto drop;
 	peer->traffic.rx_frames++;
-	peer->traffic.rx_bytes += skb->len + acp_frame_body(f);
+	peer->traffic.rx_bytes += acp_frame_size(f);
 	if (f->type == ACP_FRAME_HELLO) {
-		hello(peer, f, (const struct acp_frame_hello *)skb->data, &out, now);
+		hello(peer, f, (const void *)acp_frame_cb(skb)->body, &out, now);
 		tasklet_schedule(&peer->work);
 		goto drop;
 	}
@@ -1037,20 +1102,22 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 		flow_restarted(peer, f->epoch_src, now);
 	if (verdict & ACP_FLOW_OPENED)
 		flow_opened(peer);
-	acknowledgement(peer, f, f->type == ACP_FRAME_ACK && f->length ? (void *)skb->data : NULL,
+	acknowledgement(peer, f, f->type == ACP_FRAME_ACK && f->length ?
+			(const void *)acp_frame_cb(skb)->body : NULL,
 			&done, now);
 	if (f->type == ACP_FRAME_DATA) {
 		data(peer, skb, now);
 		skb = NULL;
+	}
+	/* A train is answered once, at the end of the pass; all else at once. */
+	if (in_train(f) || peer->lost || !skb_queue_empty(&peer->held)) {
+		tasklet_schedule(&peer->work);
+	} else {
 		/* The lock was dropped; what is short is done in no time. */
 		if (f->length > AT_ONCE)
 			now = acp_now();
-	}
-	/* A train is answered once, at the end of the pass; all else at once. */
-	if (in_train(f) || peer->lost || !skb_queue_empty(&peer->held))
-		tasklet_schedule(&peer->work);
-	else
 		pass(peer, &out, now);
+	}
 drop:
 	spin_unlock(&peer->lock);
 	acp_udp_free(skb);

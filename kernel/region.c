@@ -134,19 +134,18 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 	}
 }
 
-int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,
-			 size_t size)
+int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			 struct acp_bytes from, size_t size)
 {
 	while (size) {
 		size_t n = span(r, offset, size);
 		void *p = map(r, offset);
-		int err = skb_copy_bits(skb, at, p, n);
+		int err = acp_bytes_copy(skb, &from, p, n);
 
 		unmap(r, p);
 		if (err)
 			return err;
 		offset += n;
-		at += n;
 		size -= n;
 	}
 	return 0;

@@ -17,6 +17,7 @@
 #include <linux/mmu_notifier.h>
 #include <linux/refcount.h>
 #include <linux/workqueue.h>
+#include "bytes.h"
 #include "context.h"
 
 struct acp_region {
@@ -88,8 +89,8 @@ void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size);
 void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t size);
 void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,
 		     u64 from_offset, size_t size);
-int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,
-			 size_t size);
+int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			 struct acp_bytes from, size_t size);
 u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b);
 struct page *acp_region_page(struct acp_region *r, u64 offset);
 

@@ -398,6 +398,8 @@ struct frame {
 	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_arrival *arrival;	/* made when first needed */
 	struct list_head *spare;	/* items reserved for its messages */
+	const u8 *body;			/* the messages, as far as they are tagged */
+	struct acp_bytes at;		/* where they begin in the skb */
 	u32 count;			/* messages */
 	u32 gap;			/* bytes between a DATA message and its payload */
 	bool lone_put;
@@ -518,6 +520,7 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 
 static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_buff *skb, u32 at)
 {
+	struct acp_bytes from = f->at;
 	struct acp_job *job = f->job;
 	struct acp_region *r;
 	u8 status;
@@ -531,12 +534,13 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, const struct sk_b
 	r = acp_region_get(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
 	if (!r)
 		return status;
+	from.at += at;
 	if (m->length == 8 || m->length == 4) {
 		u64 word;
 
 		acp_region_write(r, acp_ga_offset(&job->ga, m->dst),
-				 skb_header_pointer(skb, at, m->length, &word), m->length);
-	} else if (acp_region_write_skb(r, acp_ga_offset(&job->ga, m->dst), skb, at, m->length)) {
+				 skb_header_pointer(skb, from.at, m->length, &word), m->length);
+	} else if (acp_region_write_skb(r, acp_ga_offset(&job->ga, m->dst), skb, from, m->length)) {
 		status = ACP_ST_RANGE;
 	}
 	acp_region_put(r);
@@ -713,7 +717,7 @@ static int end_needs(struct frame *f, const struct acp_msg *m)
 }
 
 /* Is every message well formed?  How many items may they need, how many are commands? */
-static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged, u32 *cmds)
+static int survey(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n;
@@ -722,7 +726,7 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 	for (at = 0; at < length; at += n, m = &other) {
 		if (tagged <= at || ++f->count > ACP_FRAME_MSGS)
 			return -1;
-		n = acp_msg_decode(m, skb->data + at, length - at, tagged - at);
+		n = acp_msg_decode(m, f->body + at, length - at, tagged - at);
 		if (!n || !message_ok(f, m))
 			return -1;
 		if (!at)
@@ -754,7 +758,7 @@ static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 	for (at = 0; at < length; at += n) {
 		if (at) {
 			m = &other;
-			n = acp_msg_decode(m, skb->data + at, length - at, tagged - at);
+			n = acp_msg_decode(m, f->body + at, length - at, tagged - at);
 		}
 		switch (m->type) {
 		case ACP_MSG_DATA:
@@ -781,7 +785,8 @@ static bool apply(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 }
 
 enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
-				     struct sk_buff *skb, u32 length, u32 tagged)
+				     struct sk_buff *skb, const u8 *body, struct acp_bytes at,
+				     u32 length, u32 tagged)
 {
 	enum acp_arrived verdict = ACP_APPLIED;
 	struct frame f acp_uncleared;
@@ -794,13 +799,15 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 	f.job = peer->job;
 	f.seq = seq;
 	f.epoch = epoch;
+	f.body = body;
+	f.at = at;
 	/* The payload of a lone message begins behind what is tagged, perhaps a checksum. */
 	if (tagged < length) {
 		f.gap = tagged - sizeof(struct acp_msg_data);
 		tagged -= f.gap;
 		length -= f.gap;
 	}
-	needs = survey(&f, skb, length, tagged, &cmds);
+	needs = survey(&f, length, tagged, &cmds);
 	if (needs < 0)
 		return ACP_MALFORMED;
 	/* Peers keep to ACP_DELEGATED, but may think that one has ended a bit before we do. */
