@@ -76,6 +76,13 @@ static void attach(struct sk_buff *skb, const struct known *k)
 	skb_dst_set_noref(skb, dst);
 	skb->sk = k->sk;
 	skb->destructor = sock_pfree;
+	/*
+	 * UDP takes a train apart before it gives it to a socket of our kind, unless the train
+	 * is said to be one of a tunnel, which our frames are not taken for anywhere else.
+	 */
+	if (skb_is_gso(skb) && (skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4) &&
+	    !(skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST))
+		skb_shinfo(skb)->gso_type |= SKB_GSO_UDP_TUNNEL;
 }
 
 /* Not in a bridge: what RCU alone keeps must not be queued, and its route counts for nothing. */

@@ -125,6 +125,8 @@ struct acp_peer {
 	u8 fate;			/* enum acp_fate */
 	u8 lost_status;			/* ACP_ST_: why the last one failed */
 	bool tell_lost, tell_back;	/* the ranks here are to be told so */
+	struct sk_buff *train;		/* the last one in a pass that frames may join */
+	bool measured;			/* the path's MTU was looked at in this pass */
 	struct dst_entry *dst;
 	u32 dst_cookie;
 	u32 mtu;			/* bytes of a datagram's payload */

@@ -22,7 +22,7 @@
 #include "region.h"
 #include "strided.h"
 #include "trace.h"
-#include "udp.h"
+#include "train.h"
 
 #define SEND_BUDGET	64	/* frames built in one go */
 #define LAZY_MSGS	8	/* of a frame whose acknowledgement may be late */
@@ -71,15 +71,6 @@ static bool build_ack(struct acp_peer *peer, struct sk_buff_head *out)
 	return true;
 }
 
-static void attach(struct sk_buff *skb, struct page *page, u32 offset, u32 size)
-{
-	get_page(page);
-	skb_fill_page_desc(skb, skb_shinfo(skb)->nr_frags, page, offset, size);
-	skb->len += size;
-	skb->data_len += size;
-	skb->truesize += size;
-}
-
 /* The payload stays in the pages it is in: they become fragments. */
 static void attach_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, u32 length)
 {
@@ -87,18 +78,18 @@ static void attach_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, 
 		size_t n = length;
 		struct page *page = acp_region_piece(r, offset, &n);
 
-		attach(skb, page, offset_in_page(offset), n);
+		acp_train_attach(skb, page, offset_in_page(offset), n);
 		offset += n;
 		length -= n;
 	}
 }
 
-static u32 frags_crc(const struct sk_buff *skb)
+/* Of the fragments from number i on. */
+static u32 frags_crc(const struct sk_buff *skb, int i)
 {
 	u32 crc = ~0u;
-	int i;
 
-	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++) {
+	for (; i < skb_shinfo(skb)->nr_frags; i++) {
 		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
 		u8 *p = kmap_local_page(skb_frag_page(frag));
 
@@ -207,76 +198,41 @@ static u32 crc_size(const struct acp_peer *peer)
 	return peer->job->integrity == ACP_INTEGRITY_CRC32C ? sizeof(struct acp_frame_crc) : 0;
 }
 
-/* The payload of a piece of a strided copy; where it is if it was copied, else NULL. */
-static noinline u8 *put_blocks(const struct acp_peer *peer, struct sk_buff *skb,
-			       const struct acp_out *out, const struct acp_msg *m,
-			       struct acp_region *r)
+/* The piece of an item, and the region of its payload; NULL: it has none, or not any more. */
+static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
+				     struct acp_item *item, u64 offset, u32 length,
+				     struct acp_msg *m)
 {
-	const struct acp_ga_layout *l = &peer->job->ga;
-	u8 *copy;
+	struct acp_out *out = &item->out;
+	struct acp_region *r = NULL;
+	bool fence;
+	u8 status;
 
-	if (blocks_attached(out, m->length)) {
-		attach_blocks(skb, r, l, m, out->m.b);
-		return NULL;
+	acp_out_piece(out, offset, length, m, &fence);
+	if (m->length && !out->inline_data && m->type == ACP_MSG_DATA) {
+		if (unlikely(m->op == ACP_OP_STRIDED))
+			r = acp_strided_src(peer->job, &out->m, &status);
+		else
+			r = acp_region_get(peer->job, m->src, m->length, m->origin,
+					   ACP_ACCESS_READ, &status);
+		if (!r) {
+			acp_out_fail(out, status);
+			acp_out_piece(out, offset, length, m, &fence);
+		}
 	}
-	copy = skb_put(skb, m->length);
-	acp_strided_read(r, l, &out->m, m->b, copy, m->length);
-	return copy;
-}
-
-static void put_bulk(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
-		     const struct acp_out *out, const struct acp_msg *m, struct acp_region *r)
-{
-	struct acp_frame_crc *c;
-	u8 *copy = NULL;
-
-	acp_msg_encode(skb_put(skb, acp_msg_head(m)), m);
-	c = skb_put(skb, crc_size(peer));
-	if (unlikely(m->op == ACP_OP_STRIDED))
-		copy = put_blocks(peer, skb, out, m, r);
-	else
-		attach_pages(skb, r, acp_ga_offset(&peer->job->ga, m->src), m->length);
-	f->flags |= ACP_FRAME_BULK;
-	if (m->op)
-		f->flags |= ACP_FRAME_MORE;
-	if (crc_size(peer)) {
-		f->flags |= ACP_FRAME_CRC;
-		c->crc = cpu_to_be32(copy ? ~__crc32c_le(~0u, copy, m->length) : frags_crc(skb));
-		c->reserved = 0;
-	}
-	if (m->length & 7)
-		attach(skb, ZERO_PAGE(0), 0, -m->length & 7);
+	if (fence)
+		f->flags |= ACP_FRAME_FENCE;
+	return r;
 }
 
 /* Append the piece of an item, or word that its source is gone. */
 static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
 		      struct acp_item *item, u64 offset, u32 length)
 {
-	struct acp_out *out = &item->out;
-	struct acp_region *r = NULL;
 	struct acp_msg m acp_uncleared;
-	bool fence;
-	u8 status;
+	struct acp_region *r = open_piece(peer, f, item, offset, length, &m);
 
-	acp_out_piece(out, offset, length, &m, &fence);
-	if (m.length && !out->inline_data && m.type == ACP_MSG_DATA) {
-		if (unlikely(m.op == ACP_OP_STRIDED))
-			r = acp_strided_src(peer->job, &out->m, &status);
-		else
-			r = acp_region_get(peer->job, m.src, m.length, m.origin, ACP_ACCESS_READ,
-					   &status);
-		if (!r) {
-			acp_out_fail(out, status);
-			acp_out_piece(out, offset, length, &m, &fence);
-		}
-	}
-	if (fence)
-		f->flags |= ACP_FRAME_FENCE;
-	/* What is encrypted is so in place, and its owner may write to it meanwhile. */
-	if (m.length > ACP_FRAME_SHORT && !acp_job_sealed(peer->job))
-		put_bulk(peer, skb, f, out, &m, r);
-	else
-		put_copy(peer, skb, out, &m, r);
+	put_copy(peer, skb, &item->out, &m, r);
 	if (r)
 		acp_region_put(r);
 }
@@ -327,8 +283,10 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 
 	if (!size || list_is_singular(from)) {
 		s->piece = item;
-		if (!size)
+		if (!size && !peer->measured) {
 			acp_udp_measure(peer);
+			peer->measured = true;
+		}
 		s->offset = item->out.cut;
 		s->length = cut_message(item, size ? ACP_FRAME_SHORT :
 						payload_most(peer, &item->out));
@@ -375,20 +333,6 @@ static bool awaited(const struct acp_sent *s)
 	return false;
 }
 
-/* Bytes of a piece that are not in pages of their own. */
-static u32 piece_linear(const struct acp_peer *peer, const struct acp_out *out, u32 length)
-{
-	u32 head = acp_out_head(out);
-
-	if (length <= ACP_FRAME_SHORT)
-		return head + ACP_FRAME_SHORT;
-	if (acp_job_sealed(peer->job))
-		return head + ((length + 7) & ~7u);
-	if (out->m.op == ACP_OP_STRIDED && !blocks_attached(out, length))
-		head += length;
-	return head + crc_size(peer);
-}
-
 static void put_items(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
 		      const struct acp_sent *s)
 {
@@ -404,29 +348,134 @@ static void put_items(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 	}
 }
 
-/* The frame of a slot, first or again. */
-static struct sk_buff *build(struct acp_peer *peer, struct acp_sent *s, u64 seq)
+/* Does the payload of a piece stay in its pages? */
+static bool is_bulk(const struct acp_peer *peer, const struct acp_sent *s)
+{
+	/* What is encrypted is so in place, and its owner may write to it meanwhile. */
+	return s->piece && s->length > ACP_FRAME_SHORT && !acp_job_sealed(peer->job);
+}
+
+/* Bytes of messages that are copied. */
+static u32 copied_size(const struct acp_sent *s)
+{
+	if (s->piece)
+		return acp_out_head(&s->piece->out) +
+		       max_t(u32, ACP_FRAME_SHORT, (s->length + 7) & ~7u);
+	return items_size(s);
+}
+
+/* A frame that is copied into one piece of memory. */
+static bool build_copy(struct acp_peer *peer, struct sk_buff_head *out, struct acp_frame *f,
+		       struct acp_sent *s)
+{
+	struct sk_buff *skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) +
+						      copied_size(s));
+
+	if (!skb)
+		return false;
+	if (s->piece)
+		put_piece(peer, skb, f, s->piece, s->offset, s->length);
+	else
+		put_items(peer, skb, f, s);
+	acp_flow_fill(&peer->flow, f);
+	acp_udp_frame_finish(peer, skb, f);
+	__skb_queue_tail(out, skb);
+	return true;
+}
+
+/* Message and checksum of a payload that is in the fragments of the skb, or in a copy. */
+static void put_bulk_head(struct acp_peer *peer, void *p, const struct acp_msg *m,
+			  struct acp_frame *f, const struct acp_bulk *b, const u8 *copy)
+{
+	struct acp_frame_crc *c = p + acp_msg_head(m);
+
+	acp_msg_encode(p, m);
+	f->flags |= ACP_FRAME_BULK;
+	if (m->op)
+		f->flags |= ACP_FRAME_MORE;
+	if (!crc_size(peer))
+		return;
+	f->flags |= ACP_FRAME_CRC;
+	c->crc = cpu_to_be32(copy ? ~__crc32c_le(~0u, copy, m->length) :
+				    frags_crc(b->skb, b->first));
+	c->reserved = 0;
+}
+
+/* A frame whose payload stays in its pages; with the last one in "out" it may share an skb. */
+static bool build_bulk(struct acp_peer *peer, struct sk_buff_head *out, struct acp_frame *f,
+		       const struct acp_msg *m, struct acp_region *r, bool again)
+{
+	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + crc_size(peer);
+	u64 offset = acp_ga_offset(&peer->job->ga, m->src);
+	u32 pages = PAGE_ALIGN(offset_in_page(offset) + m->length) / PAGE_SIZE;
+	u32 pad = -m->length & 7;
+	struct acp_bulk b;
+
+	/* If the path swallows trains, a frame gets through when it is sent again. */
+	b.alone = again;
+	if (!acp_train_begin(peer, out, &b, head, head + m->length + pad, pages + !!pad))
+		return false;
+	attach_pages(b.skb, r, offset, m->length);
+	put_bulk_head(peer, b.h + 1, m, f, &b, NULL);
+	if (pad)
+		acp_train_attach(b.skb, ZERO_PAGE(0), 0, pad);
+	acp_flow_fill(&peer->flow, f);
+	acp_train_end(peer, out, &b, f);
+	return true;
+}
+
+/* The same for a piece of a strided copy, which has an skb of its own. */
+static noinline bool build_blocks(struct acp_peer *peer, struct sk_buff_head *out,
+				  struct acp_frame *f, const struct acp_out *o,
+				  const struct acp_msg *m, struct acp_region *r)
+{
+	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + crc_size(peer);
+	const struct acp_ga_layout *l = &peer->job->ga;
+	bool attached = blocks_attached(o, m->length);
+	struct acp_bulk b = {};
+	u8 *copy = NULL;
+
+	b.skb = acp_udp_frame_new(peer, head + (attached ? 0 : m->length));
+	if (!b.skb)
+		return false;
+	skb_put(b.skb, head - sizeof(*b.h));
+	if (attached) {
+		attach_blocks(b.skb, r, l, m, o->m.b);
+	} else {
+		copy = skb_put(b.skb, m->length);
+		acp_strided_read(r, l, &o->m, m->b, copy, m->length);
+	}
+	put_bulk_head(peer, b.skb->data + sizeof(*b.h), m, f, &b, copy);
+	if (m->length & 7)
+		acp_train_attach(b.skb, ZERO_PAGE(0), 0, -m->length & 7);
+	acp_flow_fill(&peer->flow, f);
+	acp_udp_frame_finish(peer, b.skb, f);
+	__skb_queue_tail(out, b.skb);
+	return true;
+}
+
+/* The frame of a slot, first or again, behind what is in "out".  False: no memory. */
+static bool build(struct acp_peer *peer, struct sk_buff_head *out, struct acp_sent *s, u64 seq,
+		  bool again)
 {
 	struct acp_frame f = { .type = ACP_FRAME_DATA, .seq = seq };
-	struct sk_buff *skb;
-	u32 linear = sizeof(struct acp_frame_hdr);
+	struct acp_msg m acp_uncleared;
+	struct acp_region *r;
+	bool built;
 
 	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
 		f.flags |= ACP_FRAME_LAZY;
-	if (s->piece)
-		linear += piece_linear(peer, &s->piece->out, s->length);
+	if (!is_bulk(peer, s))
+		return build_copy(peer, out, &f, s);
+	r = open_piece(peer, &f, s->piece, s->offset, s->length, &m);
+	if (!r)
+		return build_copy(peer, out, &f, s);
+	if (unlikely(m.op == ACP_OP_STRIDED))
+		built = build_blocks(peer, out, &f, &s->piece->out, &m, r);
 	else
-		linear += items_size(s);
-	skb = acp_udp_frame_new(peer, linear);
-	if (!skb)
-		return NULL;
-	if (s->piece)
-		put_piece(peer, skb, &f, s->piece, s->offset, s->length);
-	else
-		put_items(peer, skb, &f, s);
-	acp_flow_fill(&peer->flow, &f);
-	acp_udp_frame_finish(peer, skb, &f);
-	return skb;
+		built = build_bulk(peer, out, &f, &m, r, again);
+	acp_region_put(r);
+	return built;
 }
 
 static bool need_slots(struct acp_peer *peer)
@@ -460,7 +509,6 @@ static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_bu
 		     u64 now)
 {
 	struct acp_flow *flow = &peer->flow;
-	struct sk_buff *skb;
 	struct acp_sent *s;
 	u64 seq;
 
@@ -475,11 +523,7 @@ static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_bu
 	else
 		seq = acp_flow_send(flow, s, now);
 	peer->used = now;
-	skb = build(peer, s, seq);
-	if (!skb)
-		return false;
-	__skb_queue_tail(out, skb);
-	return true;
+	return build(peer, out, s, seq, false);
 }
 
 /* What the window allows: lost frames first, then new ones.  False: no memory. */
@@ -487,19 +531,18 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 {
 	struct acp_flow *flow = &peer->flow;
 	int budget = SEND_BUDGET;
-	struct sk_buff *skb;
 	u64 seq;
 
+	peer->train = NULL;
+	peer->measured = false;
 	while (budget && (seq = acp_flow_lost(flow))) {
 		acp_udp_route(peer);
-		skb = build(peer, acp_flow_token(flow, seq), seq);
-		if (!skb)
+		if (!build(peer, out, acp_flow_token(flow, seq), seq, true))
 			return false;
 		acp_flow_resend(flow, seq, now);
 		peer->traffic.tx_again++;
 		acp_stat_inc(peer->job->node, tx_again);
 		trace_acp_retransmit(peer, seq);
-		__skb_queue_tail(out, skb);
 		budget--;
 	}
 	while (budget && !list_empty(&peer->answers) && acp_flow_room_answer(flow)) {
@@ -899,9 +942,26 @@ static void report_dropped(struct acp_peer *peer, struct list_head *dropped, u8 
 
 /* ---- receiving ---- */
 
+/* A frame that waits has an skb of its own.  NULL: no memory. */
+static struct sk_buff *out_of_train(struct sk_buff *skb)
+{
+	const struct acp_frame_cb *cb = acp_frame_cb(skb);
+	struct sk_buff *copy = acp_train_single(skb, cb->at.at, cb->length);
+
+	if (!copy)
+		return NULL;
+	/* What was checked, whatever else is there by now. */
+	memcpy(copy->data, cb->body, cb->tagged);
+	*acp_frame_cb(copy) = *cb;
+	acp_frame_cb(copy)->body = copy->data;
+	acp_frame_cb(copy)->at = acp_bytes_first(copy);
+	return copy;
+}
+
+/* A fenced frame that came too early.  The skb stays the caller's if it is not held. */
 static bool hold(struct acp_peer *peer, struct sk_buff *skb)
 {
-	struct sk_buff *other;
+	struct sk_buff *own = skb, *other;
 
 	skb_queue_walk(&peer->held, other)
 		if (acp_frame_cb(other)->seq == acp_frame_cb(skb)->seq)
@@ -911,7 +971,16 @@ static bool hold(struct acp_peer *peer, struct sk_buff *skb)
 		trace_acp_drop(peer->job->node, skb, NULL, ACP_STAT_drop_held_full);
 		return false;
 	}
-	__skb_queue_tail(&peer->held, skb);
+	if (skb_is_gso(skb))
+		own = out_of_train(skb);
+	if (!own) {
+		acp_stat_inc(peer->job->node, drop_nomem);
+		trace_acp_drop(peer->job->node, skb, NULL, ACP_STAT_drop_nomem);
+		return false;
+	}
+	if (own != skb)
+		consume_skb(skb);
+	__skb_queue_tail(&peer->held, own);
 	acp_stat_inc(peer->job->node, rx_held);
 	return true;
 }
@@ -925,7 +994,8 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	bool due;
 
 	spin_unlock(&peer->lock);
-	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.length, cb.tagged);
+	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.body, cb.at, cb.length,
+				      cb.tagged);
 	spin_lock(&peer->lock);
 	if (verdict == ACP_MALFORMED) {
 		acp_stat_inc(peer->job->node, drop_bad_msg);
@@ -1177,9 +1247,9 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	if (peer->dead)
 		goto drop;
 	peer->traffic.rx_frames++;
-	peer->traffic.rx_bytes += skb->len + acp_frame_body(f);
+	peer->traffic.rx_bytes += acp_frame_size(f);
 	if (f->type == ACP_FRAME_HELLO) {
-		hello(peer, f, (const struct acp_frame_hello *)skb->data, &out, now);
+		hello(peer, f, (const void *)acp_frame_cb(skb)->body, &out, now);
 		tasklet_schedule(&peer->work);
 		goto drop;
 	}
@@ -1193,20 +1263,23 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 		flow_restarted(peer, f->epoch_src, now);
 	if (verdict & ACP_FLOW_OPENED)
 		flow_opened(peer);
-	acknowledgement(peer, f, f->type == ACP_FRAME_ACK && f->length ? (void *)skb->data : NULL,
+	acknowledgement(peer, f, f->type == ACP_FRAME_ACK && f->length ?
+			(const void *)acp_frame_cb(skb)->body : NULL,
 			&done, now);
 	if (f->type == ACP_FRAME_DATA) {
 		data(peer, skb, now);
 		skb = NULL;
+	}
+	/* A train is answered once, at the end of the pass; all else at once. */
+	if (in_train(f) || peer->lost || !skb_queue_empty(&peer->held)) {
+		tasklet_schedule(&peer->work);
+	} else {
 		/* The lock was dropped; what is short is done in no time. */
 		if (f->length > AT_ONCE)
 			now = acp_now();
+		if (!quiet(peer, now))
+			pass(peer, &out, now);
 	}
-	/* A train is answered once, at the end of the pass; all else at once. */
-	if (in_train(f) || peer->lost || !skb_queue_empty(&peer->held))
-		tasklet_schedule(&peer->work);
-	else if (!quiet(peer, now))
-		pass(peer, &out, now);
 drop:
 	spin_unlock(&peer->lock);
 	acp_udp_free(skb);

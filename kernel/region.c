@@ -198,8 +198,8 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 	acp_watch_written(to, first, to_offset - first);
 }
 
-int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,
-			 size_t size)
+int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			 struct acp_bytes from, size_t size)
 {
 	u64 first = offset;
 	int err = 0;
@@ -208,10 +208,9 @@ int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff 
 		size_t n = size;
 		void *p = map(r, offset, &n);
 
-		err = skb_copy_bits(skb, at, p, n);
+		err = acp_bytes_copy(skb, &from, p, n);
 		unmap(r, p);
 		offset += n;
-		at += n;
 		size -= n;
 	}
 	acp_watch_written(r, first, offset - first);

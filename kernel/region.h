@@ -17,6 +17,7 @@
 #include <linux/mmu_notifier.h>
 #include <linux/refcount.h>
 #include <linux/workqueue.h>
+#include "bytes.h"
 #include "context.h"
 #include "pages.h"
 
@@ -94,8 +95,8 @@ u64 acp_region_read_word(struct acp_region *r, u64 offset);
 void acp_region_write_word(struct acp_region *r, u64 offset, u64 word);
 void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,
 		     u64 from_offset, size_t size);
-int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb, int at,
-			 size_t size);
+int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			 struct acp_bytes from, size_t size);
 u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b);
 
 /*

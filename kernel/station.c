@@ -390,6 +390,8 @@ struct frame {
 	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_arrival *arrival;	/* made when first needed */
 	u32 spare;			/* items of the stock that its messages may take */
+	const u8 *body;			/* the messages, as far as they are tagged */
+	struct acp_bytes at;		/* where they begin in the skb */
 	u32 count;			/* messages */
 	u32 gap;			/* bytes between a DATA message and its payload */
 	bool lone_put;
@@ -534,6 +536,7 @@ static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m,
 
 static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
+	struct acp_bytes from = f->at;
 	struct acp_job *job = f->job;
 	struct acp_region *r;
 	u8 status;
@@ -545,16 +548,17 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *s
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
 	if (unlikely(m->op == ACP_OP_STRIDED))
-		return apply_strided(job, m, skb, at);
+		return apply_strided(job, m, skb, f->at.at + at);
 	r = acp_region_get(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
 	if (!r)
 		return status;
+	from.at += at;
 	if (m->length == 8 || m->length == 4) {
 		u64 word;
 
 		acp_region_write(r, acp_ga_offset(&job->ga, m->dst),
-				 skb_header_pointer(skb, at, m->length, &word), m->length);
-	} else if (acp_region_write_skb(r, acp_ga_offset(&job->ga, m->dst), skb, at, m->length)) {
+				 skb_header_pointer(skb, from.at, m->length, &word), m->length);
+	} else if (acp_region_write_skb(r, acp_ga_offset(&job->ga, m->dst), skb, from, m->length)) {
 		status = ACP_ST_RANGE;
 	}
 	acp_region_put(r);
@@ -759,7 +763,7 @@ static int end_needs(struct frame *f, const struct acp_msg *m)
 }
 
 /* Is every message well formed?  How many items may they need, how many are commands? */
-static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 tagged, u32 *cmds)
+static int survey(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n;
@@ -768,7 +772,7 @@ static int survey(struct frame *f, const struct sk_buff *skb, u32 length, u32 ta
 	for (at = 0; at < length; at += n, m = &other) {
 		if (tagged <= at)
 			return -1;
-		n = acp_msg_decode(m, skb->data + at, length - at, tagged - at);
+		n = acp_msg_decode(m, f->body + at, length - at, tagged - at);
 		if (!n || !message_ok(f, m))
 			return -1;
 		f->count += acp_msg_count(m);
@@ -799,7 +803,7 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 	for (at = 0; at < length; at += n) {
 		if (at) {
 			m = &other;
-			n = acp_msg_decode(m, skb->data + at, length - at, tagged - at);
+			n = acp_msg_decode(m, f->body + at, length - at, tagged - at);
 		}
 		switch (m->type) {
 		case ACP_MSG_DATA:
@@ -821,7 +825,7 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 			take_ping(f, m);
 			break;
 		case ACP_MSG_WORDS:
-			take_words(f, m, (const void *)skb->data + at + acp_msg_head(m));
+			take_words(f, m, (const void *)f->body + at + acp_msg_head(m));
 			break;
 		}
 	}
@@ -829,7 +833,8 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 }
 
 enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
-				     struct sk_buff *skb, u32 length, u32 tagged)
+				     struct sk_buff *skb, const u8 *body, struct acp_bytes at,
+				     u32 length, u32 tagged)
 {
 	enum acp_arrived verdict = ACP_APPLIED;
 	struct frame f acp_uncleared;
@@ -842,13 +847,15 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 	f.job = peer->job;
 	f.seq = seq;
 	f.epoch = epoch;
+	f.body = body;
+	f.at = at;
 	/* The payload of a lone message begins behind what is tagged, perhaps a checksum. */
 	if (tagged < length) {
 		f.gap = (tagged - sizeof(struct acp_msg_data)) % sizeof(struct acp_msg_more);
 		tagged -= f.gap;
 		length -= f.gap;
 	}
-	needs = survey(&f, skb, length, tagged, &cmds);
+	needs = survey(&f, length, tagged, &cmds);
 	if (needs < 0)
 		return ACP_MALFORMED;
 	/* Peers keep to ACP_DELEGATED, but may think that one has ended a bit before we do. */

@@ -67,6 +67,7 @@ struct acp_stats {
 };
 
 #define acp_stat_inc(node, name) this_cpu_inc((node)->stats->v[ACP_STAT_##name])
+#define acp_stat_add(node, name, n) this_cpu_add((node)->stats->v[ACP_STAT_##name], n)
 
 /* What a dump tells of has come or gone. */
 #define acp_changed(node) this_cpu_inc((node)->stats->changes)

@@ -353,7 +353,7 @@ TRACE_EVENT(acp_drop,
 		__entry->color = h ? h->color : f ? f->color : 0;
 		__entry->type = h ? h->type : f ? f->type : 0;
 		__entry->flags = h ? h->flags : f ? f->flags : 0;
-		__entry->size = skb ? ntohs(udp_hdr(skb)->len) - sizeof(struct udphdr) : size_of(f);
+		__entry->size = skb ? size_in(skb) : acp_frame_size(f);
 		if (skb)
 			sender_of(skb, __entry->addr);
 		else

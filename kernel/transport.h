@@ -11,6 +11,7 @@
 
 #include <linux/list.h>
 #include <linux/skbuff.h>
+#include "bytes.h"
 #include "core/cmd.h"
 
 struct acp_job;
@@ -51,13 +52,14 @@ enum acp_arrived {
 };
 
 /*
- * Messages of a DATA frame: skb->data at the first, "length" bytes; "tagged"
- * of them are linear and authenticated by the tag; if that is not all of them,
- * the payload of the only message begins behind these.  seq and epoch are for
- * acp_peer_applied().
+ * Messages of a DATA frame: "length" bytes of the skb from "at" on; "tagged"
+ * of them are authenticated by the tag, and in one piece at "body"; if that is
+ * not all of them, the payload of the only message begins behind these.  seq
+ * and epoch are for acp_peer_applied().
  */
 enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
-				     struct sk_buff *skb, u32 length, u32 tagged);
+				     struct sk_buff *skb, const u8 *body, struct acp_bytes at,
+				     u32 length, u32 tagged);
 
 /*
  * The first message of an item is cut.  False: it must not have its effect

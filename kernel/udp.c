@@ -9,6 +9,7 @@
 #include <linux/ipv6.h>
 #include <linux/slab.h>
 #include <linux/udp.h>
+#include <linux/version.h>
 #include <net/inet_common.h>
 #include <net/inet_ecn.h>
 #include <net/ip.h>
@@ -21,15 +22,19 @@
 #include <net/udp_tunnel.h>
 #include "bypass.h"
 #include "core/tag.h"
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#include <linux/skbuff_ref.h>
+#endif
 #include "demux.h"
 #include "node.h"
 #include "trace.h"
+#include "train.h"
 #include "udp.h"
 
 #define TAG_STARTS	16	/* of a processor; 2^n */
-#define SPARE_MOST	2048	/* bytes of the skb that a peer keeps */
+#define SPARE_MOST	2048	/* bytes of an skb that is kept */
+#define SPARES		16	/* skbs that a processor keeps */
 #define MTU_LEAST	576
-#define MTU_MOST	16384
 #define MTU_SEALED	(SKB_WITH_OVERHEAD(SZ_8K) - 128)	/* and room for what is below IP */
 #define NARROW_NS	(600 * NSEC_PER_SEC)	/* as long as the kernel believes in a path MTU */
 
@@ -156,7 +161,7 @@ void acp_udp_measure(struct acp_peer *peer)
 		return;
 	/* What is encrypted is in one piece of memory, of which two pages are mostly to be had. */
 	mtu = clamp_t(u32, dst_mtu(peer->dst), MTU_LEAST,
-		      acp_job_sealed(peer->job) ? MTU_SEALED : MTU_MOST);
+		      acp_job_sealed(peer->job) ? MTU_SEALED : ACP_MTU_MOST);
 	if (unlikely(peer->narrow)) {
 		if (acp_now() >= peer->narrow_until)
 			peer->narrow = 0;
@@ -311,6 +316,7 @@ void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
 {
 	struct net *net = peer->job->node->net;
 	struct sk_buff *skb;
+	u32 frames;
 	int err;
 
 	while ((skb = __skb_dequeue(out))) {
@@ -318,27 +324,35 @@ void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
 			kfree_skb(skb);
 			continue;
 		}
-		acp_stat_inc(peer->job->node, tx_frames);
+		if (skb_is_gso(skb))
+			acp_train_close(peer, skb);
+		frames = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
+		acp_stat_add(peer->job->node, tx_frames, frames);
 		err = send_datagram(peer, net, skb);
 		if (unlikely(net_xmit_eval(err)))
-			acp_stat_inc(peer->job->node, tx_errors);
+			acp_stat_add(peer->job->node, tx_errors, frames);
 	}
 }
 
 /* ---- frames out, under the peer's lock ---- */
 
 /*
- * The skb of a frame that was taken in carries what this processor sends
- * next: two allocations, which Debian's kernels also clear, are a good part
- * of the cost of a short message.  Only plain ones, whose head is ours alone
- * and not much bigger than needed.
+ * The skbs of frames that were taken in carry what this processor sends next:
+ * two allocations, which Debian's kernels also clear, are a good part of the
+ * cost of a short message.  Only plain ones, whose head is ours alone and not
+ * much bigger than needed; the fragments of a train are given back.
  */
-static DEFINE_PER_CPU(struct sk_buff *, spare);
+struct spares {
+	u32 count;
+	struct sk_buff *skbs[SPARES];
+};
 
-static bool reusable(const struct sk_buff *skb)
+static DEFINE_PER_CPU(struct spares, spares);
+
+static bool reusable(struct sk_buff *skb)
 {
 	return skb_end_offset(skb) <= SPARE_MOST &&
-	       !skb_cloned(skb) && !skb_shared(skb) && !skb_is_nonlinear(skb) &&
+	       !skb_cloned(skb) && !skb_shared(skb) && !skb_zcopy(skb) &&
 	       skb->fclone == SKB_FCLONE_UNAVAILABLE && !skb->pp_recycle && !skb->pfmemalloc &&
 	       !skb_has_frag_list(skb) && !skb_shinfo(skb)->tx_flags;
 }
@@ -366,39 +380,64 @@ static void renew(struct sk_buff *skb)
 
 static struct sk_buff *spare_skb(u32 size)
 {
-	struct sk_buff *skb = this_cpu_read(spare);
+	struct spares *s = this_cpu_ptr(&spares);
+	struct sk_buff *skb;
 
-	if (!skb || skb_end_offset(skb) < size)
+	if (!s->count || skb_end_offset(s->skbs[s->count - 1]) < size)
 		return NULL;
-	this_cpu_write(spare, NULL);
+	skb = s->skbs[--s->count];
 	renew(skb);
 	return skb;
 }
 
+static void drop_fragments(struct sk_buff *skb)
+{
+	int i;
+
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++)
+		skb_frag_unref(skb, i);
+	skb_shinfo(skb)->nr_frags = 0;
+	skb->len -= skb->data_len;
+	skb->data_len = 0;
+}
+
 void acp_udp_free(struct sk_buff *skb)
 {
-	struct sk_buff *former = this_cpu_read(spare);
+	struct spares *s = this_cpu_ptr(&spares);
 
-	if (!skb || !reusable(skb) ||
-	    (former && skb_end_offset(former) >= skb_end_offset(skb))) {
+	if (!skb || !reusable(skb)) {
 		consume_skb(skb);
 		return;
 	}
-	consume_skb(former);
+	/* If all are there, it takes the place of a smaller one. */
+	if (s->count == SPARES) {
+		if (skb_end_offset(s->skbs[SPARES - 1]) >= skb_end_offset(skb)) {
+			consume_skb(skb);
+			return;
+		}
+		consume_skb(s->skbs[--s->count]);
+	}
+	if (skb_is_nonlinear(skb))
+		drop_fragments(skb);
 	/* It outlives what it came from: nothing of that stays with it. */
 	skb_dst_drop(skb);
 	skb_orphan(skb);
 	nf_reset_ct(skb);
 	skb_ext_reset(skb);
-	this_cpu_write(spare, skb);
+	s->skbs[s->count++] = skb;
 }
 
 void acp_udp_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		consume_skb(per_cpu(spare, cpu));
+	acp_train_exit();
+	for_each_possible_cpu(cpu) {
+		struct spares *s = per_cpu_ptr(&spares, cpu);
+
+		while (s->count)
+			consume_skb(s->skbs[--s->count]);
+	}
 }
 
 struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear)
@@ -447,25 +486,32 @@ static noinline void seal(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	skb_put(skb, ACP_FRAME_CODE);
 }
 
-/* Header, tag, UDP and IP header around a frame whose body is in the skb. */
-void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f)
+void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f)
 {
 	struct acp_job *job = peer->job;
-	struct acp_frame_hdr *h = (struct acp_frame_hdr *)skb->data;
-	u8 ecn;
 
 	f->color = peer->color;
 	f->job = job->id;
 	f->generation = job->generation;
 	f->node = job->me;
-	f->length = skb->len - sizeof(*h);
-	if (acp_job_sealed(job))
-		seal(peer, skb, f);
 	acp_frame_encode(h, f);
 	trace_acp_xmit(peer, f);
 	h->tag = cpu_to_be64(tag_of(job, h, f));
 	peer->traffic.tx_frames++;
-	peer->traffic.tx_bytes += skb->len;
+	peer->traffic.tx_bytes += acp_frame_size(f);
+}
+
+/* Header, tag, UDP and IP header around a frame whose body is in the skb. */
+void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f)
+{
+	struct acp_frame_hdr *h = (struct acp_frame_hdr *)skb->data;
+	struct acp_job *job = peer->job;
+	u8 ecn;
+
+	f->length = skb->len - sizeof(*h);
+	if (acp_job_sealed(job))
+		seal(peer, skb, f);
+	acp_udp_header(peer, h, f);
 	/* It goes out before bottom halves are on again; a queue takes a reference. */
 	skb_dst_set_noref(skb, peer->dst);
 	skb->ignore_df = 1;
@@ -500,30 +546,43 @@ static bool source_ok(struct acp_job *job, struct acp_socket *socket, const stru
 	return skb->protocol == htons(ETH_P_IPV6) && !memcmp(&ipv6_hdr(skb)->saddr, from, 16);
 }
 
-/* The checksum of a bulk frame's payload, which its message says the length of. */
-static bool payload_right(struct sk_buff *skb, const struct acp_frame *f, u32 crc)
+static u32 skb_crc(struct sk_buff *skb, u32 from, u32 to)
 {
-	u32 tagged = acp_frame_tagged(f), length;
-	const struct acp_msg_data *m;
+	struct skb_seq_state state;
+	u32 crc = ~0u, at = 0, n;
+	const u8 *p;
 
-	if (!(f->flags & ACP_FRAME_CRC) || skb_linearize(skb))
-		return false;
-	m = (const void *)skb->data + sizeof(struct acp_frame_hdr);
-	length = be32_to_cpu(m->h.length);
-	return length <= skb->len - tagged &&
-	       ~__crc32c_le(~0u, skb->data + tagged, length) == crc;
+	skb_prepare_seq_read(skb, from, to, &state);
+	while ((n = skb_seq_read(at, &p, &state))) {
+		n = min(n, to - from - at);	/* it may tell of bytes behind */
+		crc = __crc32c_le(crc, p, n);
+		at += n;
+	}
+	return ~crc;
 }
 
-static bool bulk_right(struct acp_job *job, struct sk_buff *skb, const struct acp_frame *f)
+/* The checksum of a bulk frame's payload, which its message says the length of. */
+static bool payload_right(struct sk_buff *skb, u32 at, const struct acp_frame_hdr *h,
+			  const struct acp_frame *f, u32 crc)
+{
+	const struct acp_msg_data *m = (const void *)(h + 1);
+	u32 tagged = acp_frame_tagged(f), length = be32_to_cpu(m->h.length);
+
+	return (f->flags & ACP_FRAME_CRC) && length <= acp_frame_size(f) - tagged &&
+	       skb_crc(skb, at + tagged, at + tagged + length) == crc;
+}
+
+bool acp_udp_bulk_right(struct acp_job *job, struct sk_buff *skb, u32 at,
+			const struct acp_frame_hdr *h, const struct acp_frame *f)
 {
 	u32 crc = 0;
 
-	if ((f->flags & ACP_FRAME_CRC) && !acp_frame_crc(skb->data, &crc)) {
+	if ((f->flags & ACP_FRAME_CRC) && !acp_frame_crc(h, &crc)) {
 		acp_stat_inc(job->node, drop_bad_flags);
 		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_flags);
 		return false;
 	}
-	if (job->integrity != ACP_INTEGRITY_CRC32C || payload_right(skb, f, crc))
+	if (job->integrity != ACP_INTEGRITY_CRC32C || payload_right(skb, at, h, f, crc))
 		return true;
 	acp_stat_inc(job->node, drop_bad_crc);
 	trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_crc);
@@ -578,7 +637,7 @@ static noinline bool sealed_right(struct acp_job *job, const struct acp_peer *pe
 		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_flags);
 		return false;
 	}
-	if (skb->len > MTU_MOST) {
+	if (skb->len > ACP_MTU_MOST) {
 		acp_stat_inc(job->node, drop_bad_len);
 		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_len);
 		return false;
@@ -596,6 +655,12 @@ static noinline bool sealed_right(struct acp_job *job, const struct acp_peer *pe
 	return opened(job, peer, skb, f);
 }
 
+bool acp_udp_tag_right(const struct acp_job *job, const struct acp_frame_hdr *h,
+		       const struct acp_frame *f)
+{
+	return tag_of(job, h, f) == be64_to_cpu(h->tag);
+}
+
 /* Tag and checksum; makes the tagged part linear. */
 static bool authentic(struct acp_job *job, const struct acp_peer *peer, struct sk_buff *skb,
 		      const struct acp_frame *f)
@@ -608,18 +673,18 @@ static bool authentic(struct acp_job *job, const struct acp_peer *peer, struct s
 		return false;
 	}
 	h = (const struct acp_frame_hdr *)skb->data;
-	if (tag_of(job, h, f) != be64_to_cpu(h->tag)) {
+	if (!acp_udp_tag_right(job, h, f)) {
 		acp_stat_inc(job->node, drop_bad_mac);
 		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_mac);
 		return false;
 	}
 	if (unlikely((u32)acp_job_sealed(job) | (f->flags & ACP_FRAME_AEAD)))
 		return sealed_right(job, peer, skb, f);
-	return !(f->flags & ACP_FRAME_BULK) || bulk_right(job, skb, f);
+	return !(f->flags & ACP_FRAME_BULK) || acp_udp_bulk_right(job, skb, 0, h, f);
 }
 
-static void count_bad_header(struct acp_node *node, enum acp_frame_error error,
-			     const struct sk_buff *skb)
+void acp_udp_bad_header(struct acp_node *node, enum acp_frame_error error,
+			const struct sk_buff *skb)
 {
 	switch (error) {
 	case ACP_FRAME_OK:
@@ -644,8 +709,8 @@ static void count_bad_header(struct acp_node *node, enum acp_frame_error error,
 }
 
 /* The job a frame belongs to, if it comes from where it should; *peer as above. */
-static struct acp_job *frame_job(struct acp_socket *socket, const struct sk_buff *skb,
-				 const struct acp_frame *f, struct acp_peer **peer)
+struct acp_job *acp_udp_job(struct acp_socket *socket, const struct sk_buff *skb,
+			    const struct acp_frame *f, struct acp_peer **peer)
 {
 	struct acp_node *node = socket->node;
 	struct acp_job *job = acp_job_find(node, f->job, f->generation);
@@ -684,27 +749,23 @@ static struct acp_peer *new_peer(struct acp_job *job, const struct acp_frame *f)
 	return peer;
 }
 
-/* A datagram came, from its UDP header on.  Softirq, RCU read side.  Takes it. */
-static void receive(struct sock *sk, struct sk_buff *skb, bool known)
+/* A frame, from its header on; known: early demultiplexing has found the socket.  Takes it. */
+static void take(struct acp_socket *socket, struct sk_buff *skb, bool known)
 {
-	struct acp_socket *socket = rcu_dereference_sk_user_data(sk);
 	enum acp_frame_error error = ACP_FRAME_BAD_LEN;
 	struct acp_peer *peer;
 	struct acp_job *job;
 	struct acp_frame f acp_uncleared;
 
-	if (!socket)
-		goto drop;
-	__skb_pull(skb, sizeof(struct udphdr));
 	if (pskb_may_pull(skb, sizeof(struct acp_frame_hdr)))
 		error = acp_frame_decode(&f, (struct acp_frame_hdr *)skb->data, skb->len);
-	if (!error && acp_frame_tagged(&f) > MTU_MOST)
+	if (!error && acp_frame_tagged(&f) > ACP_MTU_MOST)
 		error = ACP_FRAME_BAD_LEN;	/* nobody sends it: no memory for strangers */
 	if (error) {
-		count_bad_header(socket->node, error, skb);
+		acp_udp_bad_header(socket->node, error, skb);
 		goto drop;
 	}
-	job = frame_job(socket, skb, &f, &peer);
+	job = acp_udp_job(socket, skb, &f, &peer);
 	if (!job || !authentic(job, peer, skb, &f))
 		goto drop;
 	if (!peer)
@@ -713,9 +774,11 @@ static void receive(struct sock *sk, struct sk_buff *skb, bool known)
 		goto drop;
 	trace_acp_receive(peer, &f);
 	if (!known)
-		acp_demux_learn(socket->node, sk, skb);
+		acp_demux_learn(socket->node, socket->sock->sk, skb);
 	__skb_pull(skb, acp_frame_body(&f));
 	*acp_frame_cb(skb) = (struct acp_frame_cb){
+		.body = skb->data,
+		.at = acp_bytes_first(skb),
 		.seq = f.seq,
 		.length = f.length,
 		.tagged = acp_frame_covered(&f),
@@ -726,6 +789,27 @@ static void receive(struct sock *sk, struct sk_buff *skb, bool known)
 	return;
 drop:
 	kfree_skb(skb);
+}
+
+void acp_udp_take(struct acp_socket *socket, struct sk_buff *skb)
+{
+	take(socket, skb, false);
+}
+
+/* A datagram came, or several, from the UDP header on.  Softirq, RCU read side.  Takes it. */
+static void receive(struct sock *sk, struct sk_buff *skb, bool known)
+{
+	struct acp_socket *socket = rcu_dereference_sk_user_data(sk);
+
+	if (!socket) {
+		kfree_skb(skb);
+		return;
+	}
+	__skb_pull(skb, sizeof(struct udphdr));
+	if (skb_is_gso(skb))
+		acp_train_received(socket->node, socket, skb);
+	else
+		take(socket, skb, known);
 }
 
 static void receive_known(struct sock *sk, struct sk_buff *skb)
@@ -763,6 +847,7 @@ static void take_datagrams(struct acp_socket *s)
 	rcu_assign_sk_user_data(sk, s);
 	udp_sk(sk)->encap_type = 1;
 	udp_sk(sk)->encap_rcv = received;
+	udp_allow_gso(sk);
 	udp_tunnel_encap_enable(sk);
 }
 

@@ -6,13 +6,24 @@
 #ifndef ACP_UDP_H
 #define ACP_UDP_H
 
+#include "bytes.h"
 #include "node.h"
 
-/* What is kept of a frame beside its skb, whose data begins at the messages. */
+#define ACP_MTU_MOST	16384	/* bytes of a datagram */
+
+struct acp_socket;
+
+/*
+ * What is kept of a frame beside its skb.  In a train, it is kept of the frame
+ * that is looked at.
+ */
 struct acp_frame_cb {
+	const u8 *body;		/* its messages: as much of them as is tagged, behind its header */
+	struct acp_bytes at;	/* where they begin, from skb->data on */
 	u64 seq;
 	u32 length;
 	u32 tagged;
+	u32 size;		/* in a train: of the frame, before anything is known of it */
 	bool fence;
 	bool lazy;
 };
@@ -44,15 +55,45 @@ struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear);
 /* Header, tag, UDP and IP header around a frame whose body is in the skb. */
 void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f);
 
+/* Header and tag alone, at "h", where all is that the tag covers; f->length is set. */
+void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f);
+
 /* The frame, or NULL, is not needed any more; perhaps for the next one.  BH off. */
 void acp_udp_free(struct sk_buff *skb);
 
 /* Hand finished datagrams to the network.  Without the lock, BH off. */
 void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out);
 
-/* ---- udp.c to peer.c ---- */
+/* ---- udp.c to train.c, of frames that came ---- */
 
-/* A frame that is authentic; data begins behind its header.  Takes the skb.  Softirq. */
+/* One that has an skb of its own; data begins at its header.  Takes it. */
+void acp_udp_take(struct acp_socket *socket, struct sk_buff *skb);
+
+/* Its header was refused. */
+void acp_udp_bad_header(struct acp_node *node, enum acp_frame_error error,
+			const struct sk_buff *skb);
+
+/* The job that it belongs to and *peer, its sender or NULL; NULL: dropped, not from there. */
+struct acp_job *acp_udp_job(struct acp_socket *socket, const struct sk_buff *skb,
+			    const struct acp_frame *f, struct acp_peer **peer);
+
+/* "h" is all of it that the tag covers. */
+bool acp_udp_tag_right(const struct acp_job *job, const struct acp_frame_hdr *h,
+		       const struct acp_frame *f);
+
+/*
+ * The checksum of a BULK frame, of which "h" is what comes before the payload, if the job or
+ * the frame wants one; the frame begins at "at" in the skb.  False: counted as dropped.
+ */
+bool acp_udp_bulk_right(struct acp_job *job, struct sk_buff *skb, u32 at,
+			const struct acp_frame_hdr *h, const struct acp_frame *f);
+
+/* ---- udp.c, train.c to peer.c ---- */
+
+/*
+ * A frame that is authentic; acp_frame_cb(skb) says where.  Takes a reference to the skb, which
+ * is the only one but for the frames of a train (skb_is_gso()).  Softirq.
+ */
 void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f);
 
 #endif /* ACP_UDP_H */

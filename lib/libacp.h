@@ -331,6 +331,9 @@ static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src)
 /* The bytes [ga, ga + size), or NULL: out of reach, or not to be written. */
 void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write);
 
+/* What was so found was written to: those who wait for that are woken. */
+void libacp_local_written(acp_ga_t ga, uint64_t size);
+
 /* Do it now: true, or false without any effect if an end is out of reach or wrong. */
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size);
 bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b);

@@ -227,7 +227,14 @@ void *libacp_local_find(acp_ga_t ga)
 
 void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write)
 {
-	return find(ga, size, write);
+	return find(ga, size, write).at;
+}
+
+void libacp_local_written(acp_ga_t ga, uint64_t size)
+{
+	struct place p = find(ga, size, true);
+
+	libacp_watch_written(p.watch, ga, p.at, size);
 }
 
 /* ---- Doing it ---- */
@@ -328,7 +335,8 @@ bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a
 bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t flag,
 			 uint64_t operand, bool add)
 {
-	uint64_t *word = find(flag, sizeof(*word), true);
+	struct place p = find(flag, sizeof(uint64_t), true);
+	uint64_t *word = (uint64_t *)(void *)p.at;
 
 	if (!word || ((uintptr_t)word & (sizeof(*word) - 1)) || !libacp_local_copy(dst, src, size))
 		return false;
@@ -336,5 +344,5 @@ bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t fla
 		__atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
 	else
 		__atomic_store_n(word, operand, __ATOMIC_SEQ_CST);
-	return true;
+	return libacp_watch_written(p.watch, flag, p.at, sizeof(*word));
 }

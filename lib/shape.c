@@ -76,6 +76,7 @@ static bool strided_here(acp_ga_t dst, acp_ga_t src, uint64_t block, uint64_t co
 		}
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	libacp_local_written(out.first, out.size);
 	return true;
 }
 

@@ -638,19 +638,14 @@ local function summary(c, h)
 	return text
 end
 
-local function show(tvb, pinfo, tree)
-	local size = tvb:reported_len()
+-- One frame of "size" bytes, of which the capture has what is in tvb; what the list says of it.
+local function show_frame(tvb, pinfo, tree, size)
 	local c = { tvb = tvb, tree = tree:add(acp, tvb()), texts = {}, stop = size }
-	pinfo.cols.protocol = "ACP"
 	if size < HEADER then
 		bad(c.tree, "shorter than a header")
-		pinfo.cols.info = "Malformed frame"
-		return
+		return "Malformed frame"
 	end
-	if not there(c, 0, HEADER) then
-		pinfo.cols.info = "Frame of which the capture has no header"
-		return
-	end
+	if not there(c, 0, HEADER) then return "Frame of which the capture has no header" end
 	local h = read_header(tvb)
 	c.job = h.job .. "." .. h.generation
 	c.bulk, c.crc, c.more = has(h.flags, BULK), has(h.flags, CRC_FLAG), has(h.flags, MORE_FLAG)
@@ -665,7 +660,35 @@ local function show(tvb, pinfo, tree)
 	end
 	local text = summary(c, h)
 	c.tree:append_text(", " .. text)
-	pinfo.cols.info = fault and "Malformed: " .. fault or text
+	return fault and "Malformed: " .. fault or text
+end
+
+-- How long the first frame of a train is, or nil: it is none. A train is several frames, of one size but for the
+-- last, that the kernel has not taken apart yet where they were captured: at their sender, or with GRO.
+local function train_size(tvb)
+	local size = tvb:reported_len()
+	if size < HEADER or tvb:len() < HEADER then return end
+	local h = read_header(tvb)
+	local each = HEADER + h.length
+	if each + HEADER <= size and not header_fault(h, each) and tvb:len() >= each + HEADER and
+	   not header_fault(read_header(tvb(each):tvb()), math.min(each, size - each)) then return each end
+end
+
+local function show(tvb, pinfo, tree)
+	local size = tvb:reported_len()
+	local each = train_size(tvb) or size
+	local count = math.ceil(size / each)
+	local first, text
+	pinfo.cols.protocol = "ACP"
+	for i = 0, count - 1 do
+		local at = i * each
+		if at < tvb:len() then
+			local here = math.min(each, tvb:len() - at)
+			text = show_frame(count > 1 and tvb(at, here):tvb() or tvb, pinfo, tree, math.min(each, size - at))
+			first = first or text
+		end
+	end
+	pinfo.cols.info = count > 1 and string.format("%d frames, the first: %s", count, first) or first
 end
 
 -- ---- where frames are found ----
@@ -679,7 +702,8 @@ end
 -- On other ports: what no receiver would refuse.
 local function looks_like(tvb, pinfo, tree)
 	local size = tvb:reported_len()
-	if size < HEADER or tvb:len() < HEADER or header_fault(read_header(tvb), size) then return false end
+	if size < HEADER or tvb:len() < HEADER then return false end
+	if header_fault(read_header(tvb), size) and not train_size(tvb) then return false end
 	show(tvb, pinfo, tree)
 	return true
 end

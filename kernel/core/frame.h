@@ -273,6 +273,13 @@ static inline u32 acp_frame_body(const struct acp_frame *f)
 	       (f->flags & ACP_FRAME_AEAD ? sizeof(struct acp_frame_seal) : 0);
 }
 
+/* All of a frame: bytes of its datagram's payload. */
+static inline u32 acp_frame_size(const struct acp_frame *f)
+{
+	return sizeof(struct acp_frame_hdr) + f->length +
+	       (f->flags & ACP_FRAME_AEAD ? ACP_FRAME_SEALED : 0);
+}
+
 /* How much of the body is authentic once tag and code are right: but for a BULK frame, all. */
 static inline u32 acp_frame_covered(const struct acp_frame *f)
 {

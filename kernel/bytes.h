@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where bytes are in an skb of many fragments: a cursor, which knows the
+ * fragment too, so that who goes on from there need not look for it from the
+ * first one on.
+ */
+#ifndef ACP_BYTES_H
+#define ACP_BYTES_H
+
+#include <linux/highmem.h>
+#include <linux/skbuff.h>
+
+struct acp_bytes {
+	u32 at;			/* offset, as for skb_copy_bits() */
+	u32 frag;		/* a fragment that does not begin behind it, if it is in one */
+	u32 start;		/* offset where that begins */
+};
+
+static inline struct acp_bytes acp_bytes_first(const struct sk_buff *skb)
+{
+	return (struct acp_bytes){ .start = skb_headlen(skb) };
+}
+
+/* Find the fragment.  False: it is in none of this skb's own, or in none that is plain memory. */
+static inline bool acp_bytes_seek(const struct sk_buff *skb, struct acp_bytes *b)
+{
+	const struct skb_shared_info *info = skb_shinfo(skb);
+
+	for (; b->frag < info->nr_frags; b->frag++) {
+		u32 size = skb_frag_size(&info->frags[b->frag]);
+
+		if (b->at - b->start < size)
+			return b->at >= b->start;
+		if (b->at < b->start)
+			return false;
+		b->start += size;
+	}
+	return false;
+}
+
+/* Copy from there, and go on: 0, or -EFAULT if there is not so much. */
+static inline int acp_bytes_copy(const struct sk_buff *skb, struct acp_bytes *b, void *to, u32 size)
+{
+	while (size && acp_bytes_seek(skb, b)) {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[b->frag];
+		u32 inside = b->at - b->start, offset = skb_frag_off(frag) + inside;
+		u32 n = min3(size, skb_frag_size(frag) - inside,
+			     (u32)(PAGE_SIZE - offset_in_page(offset)));
+		struct page *page = skb_frag_page(frag);
+		const u8 *p;
+
+		if (unlikely(!page))	/* memory of a device */
+			return -EFAULT;
+		p = kmap_local_page(page + (offset >> PAGE_SHIFT));
+		memcpy(to, p + offset_in_page(offset), n);
+		kunmap_local(p);
+		to += n;
+		b->at += n;
+		size -= n;
+	}
+	if (!size)
+		return 0;
+	b->at += size;
+	return skb_copy_bits(skb, b->at - size, to, size);
+}
+
+#endif /* ACP_BYTES_H */
