@@ -27,6 +27,7 @@ static const struct {
 	{ PERF_CHANNEL, true, perf_channel },
 	{ PERF_MAP, true, perf_map },
 	{ PERF_SWEEP, false, perf_sweep },
+	{ PERF_IDLE, true, perf_idle },
 };
 
 static void measure(struct perf_run *run)

@@ -74,7 +74,24 @@ static void measure_remote(struct perf_run *run, const struct perf_op *op, size_
 	perf_report_row(&run->report, &row);
 }
 
-/* A call of acp_copy and one of acp_complete each, and as little else as can be. */
+/* The next two: a call of the operation and one of acp_complete each, and as little else as can be. */
+static uint64_t time_atomics(const struct perf_op *op, const struct perf_job *job, uint64_t batch)
+{
+	acp_ga_t dst = job->area[op->dst].ga, src = job->area[op->src].ga;
+	uint64_t begin = perf_now(), end, i;
+	acp_handle_t handle = ACP_HANDLE_NULL;
+
+	for (i = 0; i < batch; i++) {
+		handle = op->atomic8(dst, src, i, ACP_HANDLE_NULL);
+		if (handle == ACP_HANDLE_NULL)
+			break;
+		acp_complete(handle);
+	}
+	end = perf_now();
+	perf_finish(handle, op->name);
+	return end - begin;
+}
+
 static uint64_t time_batch(const struct perf_op *op, const struct perf_job *job, size_t size,
 			   uint64_t batch)
 {
@@ -82,6 +99,8 @@ static uint64_t time_batch(const struct perf_op *op, const struct perf_job *job,
 	uint64_t begin = perf_now(), end, i;
 	acp_handle_t handle = ACP_HANDLE_NULL;
 
+	if (op->width == 8)
+		return time_atomics(op, job, batch);
 	for (i = 0; i < batch; i++) {
 		handle = acp_copy(dst, src, size, ACP_HANDLE_NULL);
 		if (handle == ACP_HANDLE_NULL)
@@ -120,6 +139,8 @@ static uint64_t choose_batch(const struct perf_op *op, const struct perf_job *jo
 /* Memory of this process that is of the kind the operation writes to, or NULL. */
 static void *twin(const struct perf_op *op, const struct perf_job *job)
 {
+	if (op->width != 0)
+		return NULL;	/* memcpy is no atomic */
 	if (op->dst != PERF_HEAP)
 		return acp_query_address(job->area[op->dst].ga);
 	return acp_query_address(job->own_heap);
@@ -186,7 +207,7 @@ static void measure(struct perf_run *run, const struct perf_op *op, size_t size)
 	perf_report_progress(&run->report, "latency", op->name, size);
 	if (why != NULL)
 		perf_report_skip(&run->report, "latency", op->name, size, why);
-	else if (op->dst == PERF_NEAR || op->dst == PERF_HEAP)
+	else if (op->dst == PERF_NEAR || op->dst == PERF_HEAP || op->src == PERF_HEAP)
 		measure_local(run, op, size);
 	else
 		measure_remote(run, op, size);

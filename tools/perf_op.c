@@ -83,6 +83,8 @@ const struct perf_op perf_op_table[] = {
 	ATOMIC8("and8", PERF_OWN, acp_and8, model_and, "the same, 8 bytes"),
 	ATOMIC8("add3", PERF_THIRD, acp_add8, model_add,
 		"8-byte fetch and add on the target's memory, former value to the third rank"),
+	{ .name = "node8", .what = "add8 on the heap of a rank on the same node", .dst = PERF_OWN,
+	  .src = PERF_HEAP, .width = 8, .atomic8 = acp_add8, .model = model_add },
 	COPY("local", PERF_NEAR, PERF_OWN, "within own memory"),
 	COPY("node", PERF_HEAP, PERF_OWN, "own memory to the heap of a rank on the same node"),
 };
