@@ -8,7 +8,7 @@
 #	make check		static checks				(installs packages)
 #	make fuzz [MINUTES=10] [SEED=N]	fuzzers of the protocol and of the device, for long	(installs packages)
 #	make bench [BENCH="latency rxe"]	ACP beside its peers, and what is reached	(installs packages)
-#	make figures [FIGURES="basic sweep"]	measures all figures of README.md anew	(installs packages)
+#	make figures [FIGURES="basic sweep"]	measures the other figures of DESIGN.md anew	(installs packages)
 #	make coverage		lines and branches of the protocol that unit tests and fuzzers reach
 #	make soak [MINUTES=10] [SEED=N] [LIFE=N] [KERNEL=debug]	everything at once, at random
 #	make deb		Debian packages, in build/deb/		(installs packages)

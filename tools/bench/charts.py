@@ -4,7 +4,7 @@ import os
 import subprocess
 
 # Name of a value -> what its bar is called.
-LATENCY = {"put": "ACP put", "get": "ACP get", "add8": "ACP add8", "icmp": "ICMP echo", "kernel echo": "kernel UDP echo",
+LATENCY = {"put": "ACP put", "get": "ACP get", "add8": "ACP add8", "icmp": "ICMP echo", "kernel-echo": "kernel UDP echo",
            "udp": "UDP ping-pong", "tcp": "TCP ping-pong", "rxe.put": "soft-RoCE write", "rxe.get": "soft-RoCE read",
            "rxe.add8": "soft-RoCE atomic", "ucx.put": "UCX put", "ucx.get": "UCX get", "ucx.add8": "UCX fetch-add",
            "mpi.put": "Open MPI put", "mpi.get": "Open MPI get", "mpi.add8": "Open MPI fetch-op"}

@@ -125,16 +125,16 @@ def registration(place, quick):
     return values
 
 
-# Part -> what measures it, seconds it may take, where it can be measured (icount: namespaces; guests; nodes).
+# Part -> what measures it, seconds it may take, where it can be measured (icount: namespaces; guests; nodes), values.
 PARTS = {
-    "latency": (latency, 300, "icount guests nodes"),
-    "third": (third, 300, "icount"),
-    "rate": (rate, 300, "icount guests nodes"),
-    "bandwidth": (bandwidth, 900, "icount guests nodes"),
-    "local": (local, 120, "icount"),
-    "node": (node, 300, "icount"),
-    "barrier": (barrier, 300, "icount guests nodes"),
-    "loss": (loss, 900, "icount"),
-    "idle": (idle, 120, "icount nodes"),
-    "register": (registration, 600, "icount"),
+    "latency": (latency, 300, "icount guests nodes", "udp put get add8 cas8"),
+    "third": (third, 300, "icount", "third.udp copy3 add3"),
+    "rate": (rate, 300, "icount guests nodes", "rate.put rate.get rate.add8"),
+    "bandwidth": (bandwidth, 900, "icount guests nodes", "bw.put bw.get"),
+    "local": (local, 120, "icount", "local"),
+    "node": (node, 300, "icount", "node.put node.add8 node.memcpy"),
+    "barrier": (barrier, 300, "icount guests nodes", "barrier"),
+    "loss": (loss, 900, "icount", "loss.none loss.1%"),
+    "idle": (idle, 120, "icount nodes", "idle"),
+    "register": (registration, 600, "icount", "register.4k.256M register.4k.1G register.2m.256M register.2m.1G"),
 }

@@ -58,7 +58,7 @@ def reflect(place, quick):
         two.run(["tc", "filter", "add", "dev", two.card, "ingress", "protocol", "ip", "flower", "ip_proto", "udp",
                  "dst_port", PORT, "action", "pedit", "ex", *munge, "pipe", "action", "mirred", "egress", "redirect",
                  "dev", two.card])
-        return {"kernel echo": median(one.run(question(place, "udp", 200 if quick else 1000)))}
+        return {"kernel-echo": median(one.run(question(place, "udp", 200 if quick else 1000)))}
     finally:
         two.run(["tc", "qdisc", "del", "dev", two.card, "clsact"])
 
@@ -291,18 +291,20 @@ def mpi_shm(place, quick):
     return {name: (1000 * value, note) for name, (value, note) in mpi_values("mpi.shm", text, accesses).items()}
 
 
-# Part -> what measures it, seconds it may take, where it can be measured.
+# Part -> what measures it, seconds it may take, where it can be measured, its values.
 PARTS = {
-    "icmp": (icmp, 120, "icount guests nodes"),
-    "reflect": (reflect, 120, "icount"),
-    "tcp": (tcp, 120, "icount guests nodes"),
-    "busy": (busy, 120, "guests nodes"),
-    "gso": (gso, 200, "icount guests nodes"),
-    "iperf": (iperf, 400, "icount guests nodes"),
-    "rxe": (rxe, 900, "icount guests nodes"),
-    "ucx": (ucx, 900, "icount guests nodes"),
-    "ucx-shm": (ucx_shm, 400, "icount"),
-    "mpi": (mpi, 500, "icount"),
-    "mpi-ucx": (mpi_ucx, 500, "icount"),
-    "mpi-shm": (mpi_shm, 300, "icount"),
+    "icmp": (icmp, 120, "icount guests nodes", "icmp"),
+    "reflect": (reflect, 120, "icount", "kernel-echo"),
+    "tcp": (tcp, 120, "icount guests nodes", "tcp"),
+    "busy": (busy, 120, "guests nodes", "udp.busy"),
+    "gso": (gso, 200, "icount guests nodes", "udp.gso"),
+    "iperf": (iperf, 400, "icount guests nodes", "iperf.tcp iperf.udp"),
+    "rxe": (rxe, 900, "icount guests nodes",
+            "rxe.put rxe.put.half rxe.send.half rxe.get rxe.add8 rxe.rate rxe.bw.put rxe.bw.get"),
+    "ucx": (ucx, 900, "icount guests nodes", "ucx.put ucx.get ucx.add8 ucx.bw.put"),
+    "ucx-shm": (ucx_shm, 400, "icount", "ucx.shm.put ucx.shm.add8"),
+    "mpi": (mpi, 500, "icount", "mpi.put mpi.get mpi.add8 mpi.barrier mpi.rate mpi.bw.put mpi.bw.get"),
+    "mpi-ucx": (mpi_ucx, 500, "icount", "mpi-ucx.put mpi-ucx.get mpi-ucx.add8 mpi-ucx.barrier mpi-ucx.rate "
+                                        "mpi-ucx.bw.put mpi-ucx.bw.get"),
+    "mpi-shm": (mpi_shm, 300, "icount", "mpi.shm.put mpi.shm.get mpi.shm.add8"),
 }
