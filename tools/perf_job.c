@@ -134,7 +134,8 @@ static void choose_parts(struct perf_job *job, const struct perf_options *o)
 	uint64_t area = LEAST_AREA;
 	size_t i;
 
-	for (i = 0; i < o->sizes.n; i++)
+	/* What is registered for its own sake is other memory. */
+	for (i = 0; i < o->sizes.n && o->modes & ~(unsigned int)PERF_REGISTER; i++)
 		area = o->sizes.value[i] > area ? o->sizes.value[i] : area;
 	board->area_size = (area + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	board->target = o->target >= 0 ? o->target : choose_target(job);

@@ -87,7 +87,20 @@ class Remote(Node):
 
     def command(self, words, env=None):
         values = [f"{key}={value}" for key, value in (env or {}).items()]
-        return [*self.shell, shlex.join([*(["env", *values] if values else []), *words])]
+        line = shlex.join([*(["env", *values] if values else []), *words])
+        return [*self.shell, f"PATH=$PATH:/usr/sbin:/sbin; export PATH; {line}"]
+
+    def wait(self, patience=120):
+        """Until it can be reached."""
+        end = time.monotonic() + patience
+        while True:
+            try:
+                self.run(["true"], patience=20)
+                return
+            except Unable:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.5)
 
     # The remote command ends when its input does, so that nothing is left there.
     GUARD = ('exec 3<&0; "$@" </dev/null 3<&- & p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & '
@@ -173,6 +186,7 @@ class Machines:
         self.kind = kind
         self.here = Node("here", addresses[0], card)
         self.nodes = [self.here, Remote(addresses[1], addresses[1], card, shell)]
+        self.nodes[1].wait()
         self.key = secrets.token_hex(16) + "\n"
         self.nodes[1].write(f"{PUSHED}.{os.getpid()}/key", self.key.encode(), "600")
         handle, self.key_here = tempfile.mkstemp(prefix="acp-bench.")
