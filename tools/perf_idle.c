@@ -143,8 +143,9 @@ void perf_idle(struct perf_run *run)
 	busy = busy_seconds() - busy;
 	threads = threads_time() - threads;
 	ranks = ranks_time(&run->job);
-	snprintf(note, sizeof(note), "%.1f s: ranks %.3f ms; threads of the module %.3f ms; machine busy %.2f s",
-		 seconds, (double)ranks / 1e6, (double)threads / 1e6, busy);
+	snprintf(note, sizeof(note),
+		 "%.1f s: ranks %.3f ms; the module's threads %.3f ms; machine busy %.2f s", seconds,
+		 (double)ranks / 1e6, (double)threads / 1e6, busy);
 	row.time.n = (size_t)run->job.procs;
 	row.ratio = (double)(ranks + threads) / (1e9 * seconds);
 	row.note = note;

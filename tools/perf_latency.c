@@ -74,7 +74,7 @@ static void measure_remote(struct perf_run *run, const struct perf_op *op, size_
 	perf_report_row(&run->report, &row);
 }
 
-/* The next two: a call of the operation and one of acp_complete each, and as little else as can be. */
+/* The next two: a call of the operation, one of acp_complete, and as little else as can be. */
 static uint64_t time_atomics(const struct perf_op *op, const struct perf_job *job, uint64_t batch)
 {
 	acp_ga_t dst = job->area[op->dst].ga, src = job->area[op->src].ga;

@@ -6,29 +6,29 @@ import os
 import re
 import subprocess
 
-# The first that matches the name of a function of the kernel itself.
+# The first that matches the name of a function of the kernel itself, without underscores before it.
 KERNEL = [
-    ("tag", r"siphash|crc32|aes|gcm|aead|chacha|blake"),
-    ("copy, clear", r"memcpy|memmove|memset|copy_user|copy_page|rep_movs|copy_from|copy_to|clear_page|csum_partial_copy"),
-    ("system call entry", r"entry_SYSCALL|do_syscall|syscall_|__x64_sys|exit_to_user|x64_sys_call|.*ioctl|__f?get_light|__fget"
-                          r"|__fdget|fget|fput|entry_|error_entry|asm_"),
-    ("timers, clock", r".*timer|ktime|read_tsc|timekeeping|pvclock|sched_clock|calc_wheel|enqueue_hr|jiffies|mod_delayed"),
-    ("scheduler", r"schedule|__schedule|try_to_wake|.*wake_up|ttwu|.*_task|pick_next|finish_task|enqueue_entity|dequeue_entity"
+    ("tag", r"siphash|hsiphash|crc32|crc_|aes|gcm|gf128|ghash|aead|crypto|chacha|poly|blake|scatterwalk"),
+    ("copy, clear", r"memcpy|memmove|memset|copy_user|copy_page|rep_|copy_from|copy_to|copyin|copyout|clear_page|clear_user"
+                    r"|csum_partial_copy"),
+    ("system call entry", r"entry_|do_syscall|syscall_|x64_sys|exit_to_user|.*ioctl|f?get_light|fget|fdget|fput|error_entry|asm_"
+                          r"|tomoyo|apparmor|security_file|srcu"),
+    ("timers, clock", r".*timer|ktime|read_tsc|timekeeping|pvclock|sched_clock|calc_wheel|enqueue_hr|jiffies|mod_delayed|clock"),
+    ("scheduler", r"schedule|try_to_wake|.*wake_up|ttwu|.*_task|pick_next|finish_task|enqueue_entity|dequeue_entity"
                   r"|update_(curr|load|rq|cfs|min)|prepare_to_wait|finish_wait|set_next|put_prev|check_preempt|resched"
-                  r"|select_|cpuacct|__switch|switch_|queue_work|__queue_work|insert_work|default_wake|autoremove"),
-    ("packets: memory", r".*skb_?(release|put|unref|free|head)|.*alloc_skb|kfree|kmem_cache|consume_skb|build_skb|napi_build"
-                        r"|page_frag|kmalloc|__kmalloc|slab|__slab|___slab|.*_slab|__free|free_|put_page|__put_page|get_page"
-                        r"|__alloc|alloc_|napi_consume|skb_free|sock_wfree|sock_rfree|skb_set_owner|__cache_free|mod_objcg"
-                        r"|memcg|obj_cgroup|__napi_alloc|page_pool|mempool|free_unref|rmqueue|get_obj|refill|drain_"),
-    ("softirq", r".*softirq|__local_bh|do_soft|irq_|tasklet|call_on|smpboot|rcu_note"),
-    ("device, veth", r"dev_|__dev|veth|.*netif|process_backlog|net_rx|enqueue_to_backlog|eth_|validate_xmit|.*qdisc|sch_|pfifo"
+                  r"|select_|cpuacct|switch_|queue_work|insert_work|default_wake|autoremove|cond_resched"),
+    ("packets: memory", r"k?free|kmem_cache|consume_skb|build_skb|napi_build|page_frag|kmalloc|slab|.*_slab|put_page|get_page"
+                        r"|.*alloc|napi_consume|sock_wfree|sock_rfree|skb_set_owner|cache_free|mod_objcg|memcg|obj_cgroup"
+                        r"|page_pool|mempool|rmqueue|get_obj|refill|drain_|skb_?(release|put|unref|free|head|orphan)"),
+    ("softirq", r".*softirq|local_bh|do_soft|irq_|tasklet|call_on|rcu_note|irqtime"),
+    ("device, veth", r"dev_|veth|.*netif|process_backlog|net_rx|enqueue_to_backlog|eth_|validate_xmit|.*qdisc|sch_|pfifo"
                      r"|napi|netdev|rps_|netem|skb_network_protocol|harmonize|is_skb_forwardable|skb_scrub|skb_tx|bpf"
-                     r"|__skb_flow|skb_clone_tx|skb_defer|passthru|.*_gro|gro_|br_|get_rps|flow_|skb_do_redirect|secpath"),
-    ("IP, UDP", r"ip_|__ip|ip6|ipv6|ipv4|udp|__udp|inet|__inet|dst_|nf_|fib_|neigh|__neigh|sk_|__sk|sock_|lock_sock|release_sock"
-                r"|rt_|raw_|security_sock|apparmor_sock|csum|do_csum|__skb_checksum|skb_checksum|xfrm|icmp|ping_|tcp_|arp|skb_"
-                r"|__skb|__pskb|pskb"),
-    ("locks, RCU", r"_raw_|.*mutex|.*rcu|queued_|up_|down_|lock_|rw|percpu_ref|refcount|preempt|native_queued|__x86|srso|__fentry"
-                   r"|list_|rb_|rhash|xas_|xa_|idr_|radix|rht|__rht|migrate_"),
+                     r"|skb_flow|skb_clone_tx|skb_defer|passthru|.*_gro|gro_|.*gso|br_|get_rps|flow_|skb_do_redirect|secpath"
+                     r"|skb_segment|bql|dql"),
+    ("IP, UDP", r"ip_|ip6|ipv6|ipv4|udp|inet|dst_|nf_|fib_|neigh|sk_|sock_|lock_sock|release_sock|rt_|raw_|security_sock|csum"
+                r"|do_csum|skb_checksum|xfrm|icmp|ping_|tcp_|arp|skb_|pskb|ktls|net_"),
+    ("locks, RCU", r"raw_|.*mutex|.*rcu|queued_|up_|down_|lock_|rw|percpu_ref|refcount|preempt|native_queued|x86|srso|fentry"
+                   r"|list_|rb_|rhash|xas_|xa_|idr_|radix|rht|migrate_"),
 ]
 
 # What our own files are for; what is not named: "module, other".
@@ -97,7 +97,7 @@ class Kernel:
         plain, _, module = name.partition(" [")
         if module == "acp]":
             return first(MODULE, self.files.get(plain, "")) or "module, other"
-        return first(KERNEL, plain) or "kernel, other"
+        return first(KERNEL, plain.lstrip("_")) or "kernel, other"
 
 
 def first(table, text):

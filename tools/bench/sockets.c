@@ -2,9 +2,9 @@
 /*
  * What sockets take without ACP, to compare acp_perf's figures with.
  *
- *	sockets echo udp|tcp HERE PORT [spin]			answers what comes, until killed
- *	sockets ask udp|tcp HERE THERE PORT SIZE N [spin]	N questions, one after the other
- *	sockets take HERE PORT					takes a stream of datagrams, until killed
+ *	sockets echo udp|tcp HERE PORT [spin]	answers what comes, until killed
+ *	sockets ask udp|tcp HERE THERE PORT SIZE N [spin]	N questions, each after an answer
+ *	sockets take HERE PORT			takes streams of datagrams, until killed
  *	sockets give HERE THERE PORT SECONDS SEGMENT		sends one, by UDP GSO
  *
  * "spin" looks for what comes again and again instead of sleeping. The port is that of both ends,
@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #define WARM_UP		16
+#define TRIES		20	/* questions without an answer until one gives up */
 #define MOST		65536
 #define TRAIN		63000	/* bytes that are given to the kernel at once */
 #define BUFFER		(8 << 20)
@@ -138,9 +139,13 @@ static void echo_udp(int fd, int flags)
 	}
 }
 
-/* One question and its answer, which may come in pieces; false if there is none. */
+/*
+ * One question and its answer, which may come in pieces; false if there is none. A late answer to
+ * a former question is no answer.
+ */
 static bool ask_once(int fd, size_t size, int flags, uint64_t number)
 {
+	uint64_t found;
 	size_t got;
 	ssize_t n;
 
@@ -151,9 +156,11 @@ static bool ask_once(int fd, size_t size, int flags, uint64_t number)
 		n = receive(fd, got, size - got, flags);
 		if (n <= 0)
 			return false;
-		if (got == 0 && n >= (ssize_t)sizeof(number) &&
-		    memcmp(packet, &number, sizeof(number)) != 0)
-			return false;
+		memcpy(&found, packet, sizeof(found));
+		if (got + (size_t)n >= sizeof(found) && found != number) {
+			memcpy(packet, &number, sizeof(number));
+			n = -(ssize_t)got;
+		}
 	}
 	return true;
 }
@@ -168,18 +175,21 @@ static int compare(const void *a, const void *b)
 static int ask(int fd, size_t size, size_t n, int flags)
 {
 	uint64_t *sample = calloc(n, sizeof(*sample)), begin;
-	size_t i;
+	size_t i, failed = 0;
 
 	if (sample == NULL)
 		die("calloc");
 	for (i = 0; i < WARM_UP + n; i++) {
 		begin = now();
-		if (!ask_once(fd, size, flags, i + 1)) {
-			fprintf(stderr, "sockets: no answer, or a wrong one\n");
+		if (ask_once(fd, size, flags, i + failed + 1)) {
+			if (i >= WARM_UP)
+				sample[i - WARM_UP] = now() - begin;
+		} else if (++failed == TRIES) {
+			fprintf(stderr, "sockets: no answer\n");
 			return EXIT_FAILURE;
+		} else {
+			i--;
 		}
-		if (i >= WARM_UP)
-			sample[i - WARM_UP] = now() - begin;
 	}
 	qsort(sample, n, sizeof(*sample), compare);
 	printf("median %.4f\n", (double)sample[n / 2] / 1e3);

@@ -93,8 +93,9 @@ class Follower:
     copied.
 
     resolve: the name of the function that an address is in.
-    receive: the address where a packet comes in, with a pointer to a pointer to it in rdi. Until that returns, what is
-    done is done for the card that the packet came to; all else is done for the process that is stepped.
+    receive: addresses where a packet comes in, with a pointer to it (or to a list of packets, if the value is true) in
+    rdi. Until such a function returns, what is done is done for the card that the packet came to; all else is done for
+    the process that is stepped.
     before: functions that come before it in a softirq; they are counted with the packet that comes next.
     copiers: functions that copy by loops: where they begin -> index of the register that has the length."""
     DEV = 16            # offset of the card in a packet: behind two pointers
@@ -113,8 +114,8 @@ class Follower:
         self.rep = {}               # address -> (bytes of a round, length of the instruction), or None
         self.steps = 0
 
-    def card_side(self, pskb):
-        card = self.stub.word(self.stub.word(pskb) + self.DEV)
+    def card_side(self, packet, is_list):
+        card = self.stub.word((self.stub.word(packet) if is_list else packet) + self.DEV)
         if card not in self.cards:
             self.cards.append(card)
         return self.cards.index(card) + 1
@@ -129,7 +130,7 @@ class Follower:
 
     def _enter(self, registers):
         self.inner.append((registers[7], self.side))
-        self.side = self.card_side(registers[5])
+        self.side = self.card_side(registers[5], self.receive[registers[16]])
         self._settle(self.side)
 
     def _leave(self, stack):
@@ -155,7 +156,7 @@ class Follower:
         """Note what is executed next, and execute it. piece: bytes from which on a copy is one of payload."""
         rip, n = registers[16], 1
         self._leave(registers[7])
-        if rip == self.receive:
+        if rip in self.receive:
             self._enter(registers)
         name = self.resolve(rip)
         if rip in self.copiers:
