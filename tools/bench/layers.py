@@ -25,7 +25,7 @@ KERNEL = [
                      r"|napi|netdev|rps_|netem|skb_network_protocol|harmonize|is_skb_forwardable|skb_scrub|skb_tx|bpf"
                      r"|skb_flow|skb_clone_tx|skb_defer|passthru|.*_gro|gro_|.*gso|br_|get_rps|flow_|skb_do_redirect|secpath"
                      r"|skb_segment|bql|dql"),
-    ("IP, UDP", r"ip_|ip6|ipv6|ipv4|udp|inet|dst_|nf_|fib_|neigh|sk_|sock_|lock_sock|release_sock|rt_|raw_|security_sock|csum"
+    ("IP, UDP", r"ip_|ip6|ipv6|ipv4|udp|inet|dst_|nf_|fib_|neigh|sk_|sock_|lock_sock|release_sock|rt_|raw_(local|v4|v6|rcv)|security_sock|csum"
                 r"|do_csum|skb_checksum|xfrm|icmp|ping_|tcp_|arp|skb_|pskb|ktls|net_"),
     ("locks, RCU", r"raw_|.*mutex|.*rcu|queued_|up_|down_|lock_|rw|percpu_ref|refcount|preempt|native_queued|x86|srso|fentry"
                    r"|list_|rb_|rhash|xas_|xa_|idr_|radix|rht|migrate_"),
