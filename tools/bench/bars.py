@@ -50,7 +50,7 @@ GUESTS_UDP = {"guests/iperf.udp": "iperf3 UDP"}
 BARS = [
     *eight("icount", "put of 8 bytes", "put", [
         ("udp", "UDP ping-pong", 0.45), ("icmp", "ICMP echo", 0.95), ("rxe.put", "soft-RoCE write", 0.5),
-        ("rxe.put.half", "soft-RoCE ib_write_lat", 0.5), ("ucx.put", "UCX put", 0.3), ("mpi.put", "Open MPI put", 0.13)]),
+        ("ucx.put", "UCX put", 0.3), ("mpi.put", "Open MPI put", 0.13)]),
     *eight("icount", "get of 8 bytes", "get", [("udp", "UDP ping-pong", 0.5)]),
     *eight("icount", "fetch-and-add", "add8", [("udp", "UDP ping-pong", 0.5)]),
     *eight("icount", "compare-and-swap", "cas8", [("udp", "UDP ping-pong", 0.5)]),
