@@ -89,24 +89,28 @@ class Stub:
 
 
 class Follower:
-    """Follows the instructions of an operation: which function each belongs to, on whose side it is done, and what is
+    """Follows the instructions of an operation: which function each belongs to, for which node it is done, and what is
     copied.
 
     resolve: the name of the function that an address is in.
     receive: addresses where a packet comes in, with a pointer to it (or to a list of packets, if the value is true) in
-    rdi. Until such a function returns, what is done is done for the card that the packet came to; all else is done for
-    the process that is stepped.
+    rdi. Until such a function returns, what is done is done for the node whose card the packet came to; all else is done
+    for the process that is stepped, on node 0.
+    send: addresses where a packet is handed to a card, which is in rsi: a card that a node sends by is its own. Cards that
+    nobody has sent by yet are those of further nodes, as packets come to them, of which there are as many as nodes says; if
+    all are known, they are node 0's.
     before: functions that come before it in a softirq; they are counted with the packet that comes next.
     copiers: functions that copy by loops: where they begin -> index of the register that has the length."""
     DEV = 16            # offset of the card in a packet: behind two pointers
     REP = {b"\xf3\xa4": 1, b"\xf3\x48\xa5": 8, b"\xf3\xa5": 4}      # bytes that a round of rep movs copies
     ROUNDS = 64         # of which more are not stepped
 
-    def __init__(self, stub, resolve, receive, before=(), copiers=None):
-        self.stub, self.resolve, self.receive = stub, resolve, receive
+    def __init__(self, stub, resolve, receive, send=(), nodes=2, before=(), copiers=None):
+        self.stub, self.resolve, self.receive, self.send, self.nodes = stub, resolve, receive, set(send), nodes
         self.before, self.copiers = set(before), copiers or {}
-        self.cards = []
-        self.side = 0               # 0: the process's; 1...: of the cards, in the order in which packets came
+        self.node_of = {}           # card -> node
+        self.known = 1              # nodes
+        self.side = 0               # the node that what is executed is done for
         self.inner = []             # [stack pointer, side before]
         self.pending = {}           # function -> instructions that belong to the next packet
         self.count = {}             # (side, function) -> instructions
@@ -114,11 +118,12 @@ class Follower:
         self.rep = {}               # address -> (bytes of a round, length of the instruction), or None
         self.steps = 0
 
-    def card_side(self, packet, is_list):
+    def _node(self, packet, is_list):
         card = self.stub.word((self.stub.word(packet) if is_list else packet) + self.DEV)
-        if card not in self.cards:
-            self.cards.append(card)
-        return self.cards.index(card) + 1
+        if card not in self.node_of:
+            self.node_of[card] = self.known if self.known < self.nodes else 0
+            self.known += self.known < self.nodes
+        return self.node_of[card]
 
     def _add(self, side, name, n):
         self.count[side, name] = self.count.get((side, name), 0) + n
@@ -130,7 +135,7 @@ class Follower:
 
     def _enter(self, registers):
         self.inner.append((registers[7], self.side))
-        self.side = self.card_side(registers[5], self.receive[registers[16]])
+        self.side = self._node(registers[5], self.receive[registers[16]])
         self._settle(self.side)
 
     def _leave(self, stack):
@@ -156,6 +161,8 @@ class Follower:
         """Note what is executed next, and execute it. piece: bytes from which on a copy is one of payload."""
         rip, n = registers[16], 1
         self._leave(registers[7])
+        if rip in self.send:
+            self.node_of.setdefault(registers[4], self.side)
         if rip in self.receive:
             self._enter(registers)
         name = self.resolve(rip)
