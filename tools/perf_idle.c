@@ -92,8 +92,9 @@ static double busy_seconds(void)
 	int n = 0;
 
 	if (file != NULL) {
-		n = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &value[0], &value[1],
-			   &value[2], &value[3], &value[4], &value[5], &value[6], &value[7]);
+		n = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu",
+			   &value[0], &value[1], &value[2], &value[3], &value[4], &value[5],
+			   &value[6], &value[7]);
 		fclose(file);
 	}
 	if (n != 8)	/* user nice system idle iowait irq softirq steal */
@@ -144,8 +145,8 @@ void perf_idle(struct perf_run *run)
 	threads = threads_time() - threads;
 	ranks = ranks_time(&run->job);
 	snprintf(note, sizeof(note),
-		 "%.1f s: ranks %.3f ms; the module's threads %.3f ms; machine busy %.2f s", seconds,
-		 (double)ranks / 1e6, (double)threads / 1e6, busy);
+		 "%.1f s: ranks %.3f ms; threads of acp %.3f ms; machine busy %.2f s",
+		 seconds, (double)ranks / 1e6, (double)threads / 1e6, busy);
 	row.time.n = (size_t)run->job.procs;
 	row.ratio = (double)(ranks + threads) / (1e9 * seconds);
 	row.note = note;

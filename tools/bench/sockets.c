@@ -179,17 +179,19 @@ static int ask(int fd, size_t size, size_t n, int flags)
 
 	if (sample == NULL)
 		die("calloc");
-	for (i = 0; i < WARM_UP + n; i++) {
+	for (i = 0; i < WARM_UP + n && failed < TRIES;) {
 		begin = now();
-		if (ask_once(fd, size, flags, i + failed + 1)) {
-			if (i >= WARM_UP)
-				sample[i - WARM_UP] = now() - begin;
-		} else if (++failed == TRIES) {
-			fprintf(stderr, "sockets: no answer\n");
-			return EXIT_FAILURE;
-		} else {
-			i--;
+		if (!ask_once(fd, size, flags, i + failed + 1)) {
+			failed++;
+			continue;
 		}
+		if (i >= WARM_UP)
+			sample[i - WARM_UP] = now() - begin;
+		i++;
+	}
+	if (failed == TRIES) {
+		fprintf(stderr, "sockets: no answer\n");
+		return EXIT_FAILURE;
 	}
 	qsort(sample, n, sizeof(*sample), compare);
 	printf("median %.4f\n", (double)sample[n / 2] / 1e3);
