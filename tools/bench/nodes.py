@@ -95,12 +95,12 @@ class Remote(Node):
         line = shlex.join([*(["env", *values] if values else []), *words])
         return [*self.shell, f"PATH=$PATH:/usr/sbin:/sbin; export PATH; {line}"]
 
-    def wait(self, patience=120):
+    def wait(self, patience=300):
         """Until it can be reached."""
         end = time.monotonic() + patience
         while True:
             try:
-                self.run(["true"], patience=20)
+                self.run(["true"], patience=60)
                 return
             except Unable:
                 if time.monotonic() > end:
@@ -143,8 +143,11 @@ class Remote(Node):
     def write(self, path, data, mode):
         quoted = shlex.quote(path)
         line = f"umask 077; mkdir -p {shlex.quote(os.path.dirname(path))} && cat >{quoted} && chmod {mode} {quoted}"
-        done = subprocess.run([*self.shell, line], input=data, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=60, check=False)
+        try:
+            done = subprocess.run([*self.shell, line], input=data, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=300, check=False)
+        except subprocess.TimeoutExpired as e:
+            raise Unable(f"{self.name}: out of time") from e
         if done.returncode:
             raise Unable(f"{self.name}: {excuse(done.stdout.decode(errors='replace'))}")
 
