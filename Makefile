@@ -7,7 +7,8 @@
 #	make test [ONLY=PATTERN] [KERNELS="6.1 rt"]	all tests	(installs packages)
 #	make check		static checks				(installs packages)
 #	make fuzz [MINUTES=10] [SEED=N]	fuzzers of the protocol and of the device, for long	(installs packages)
-#	make figures [FIGURES="basic sweep"]	measures all figures of README.md anew	(installs packages)
+#	make bench [BENCH="latency rxe"]	ACP beside its peers, and what is reached	(installs packages)
+#	make figures [FIGURES="basic sweep"]	measures the other figures of DESIGN.md anew	(installs packages)
 #	make coverage		lines and branches of the protocol that unit tests and fuzzers reach
 #	make soak [MINUTES=10] [SEED=N] [LIFE=N] [KERNEL=debug]	everything at once, at random
 #	make deb		Debian packages, in build/deb/		(installs packages)
@@ -68,6 +69,13 @@ fuzz:
 	selftests/fuzz/core --minutes $(MINUTES)
 	scripts/fuzz-syscalls debug $(MINUTES) $(SEED)
 
+# A quarter of an hour: scripts/bench --help names the parts.
+bench:
+	scripts/packages build guest bench
+	$(MAKE) $(JOBS) lib tools
+	scripts/build-module 6.1
+	scripts/bench $(BENCH)
+
 # A quarter of an hour and more: scripts/figures --help names the parts.
 figures:
 	scripts/packages build guest bench
@@ -112,4 +120,4 @@ clean:
 	for part in $(PARTS) $(SUITES); do $(MAKE) -C $$part clean || exit 1; done
 	rm -rf build
 
-.PHONY: all module $(PARTS) $(SUITES) demo test check fuzz figures coverage soak deb install modules_install clean
+.PHONY: all module $(PARTS) $(SUITES) demo test check fuzz bench figures coverage soak deb install modules_install clean

@@ -311,6 +311,8 @@ def qemu_command(work, out, kernel, initrd, me, opts):
         args.append("-no-reboot")
     if opts.monitor:
         args += ["-monitor", f"unix:{monitor_path(work, me)},server=on,wait=off"]
+    if getattr(opts, "gdb", None):
+        args += ["-gdb", f"unix:{opts.gdb},server=on,wait=off"]
     return args + _nics(work, me, opts)
 
 

@@ -28,6 +28,7 @@ static const struct {
 	{ PERF_MAP, true, perf_map },
 	{ PERF_WAIT, true, perf_wait },
 	{ PERF_SWEEP, false, perf_sweep },
+	{ PERF_IDLE, true, perf_idle },
 };
 
 static void measure(struct perf_run *run)

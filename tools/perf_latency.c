@@ -74,7 +74,24 @@ static void measure_remote(struct perf_run *run, const struct perf_op *op, size_
 	perf_report_row(&run->report, &row);
 }
 
-/* A call of acp_copy and one of acp_complete each, and as little else as can be. */
+/* The next two: a call of the operation, one of acp_complete, and as little else as can be. */
+static uint64_t time_atomics(const struct perf_op *op, const struct perf_job *job, uint64_t batch)
+{
+	acp_ga_t dst = job->area[op->dst].ga, src = job->area[op->src].ga;
+	uint64_t begin = perf_now(), end, i;
+	acp_handle_t handle = ACP_HANDLE_NULL;
+
+	for (i = 0; i < batch; i++) {
+		handle = op->atomic8(dst, src, i, ACP_HANDLE_NULL);
+		if (handle == ACP_HANDLE_NULL)
+			break;
+		acp_complete(handle);
+	}
+	end = perf_now();
+	perf_finish(handle, op->name);
+	return end - begin;
+}
+
 static uint64_t time_batch(const struct perf_op *op, const struct perf_job *job, size_t size,
 			   uint64_t batch)
 {
@@ -82,6 +99,8 @@ static uint64_t time_batch(const struct perf_op *op, const struct perf_job *job,
 	uint64_t begin = perf_now(), end, i;
 	acp_handle_t handle = ACP_HANDLE_NULL;
 
+	if (op->width == 8)
+		return time_atomics(op, job, batch);
 	for (i = 0; i < batch; i++) {
 		handle = acp_copy(dst, src, size, ACP_HANDLE_NULL);
 		if (handle == ACP_HANDLE_NULL)
@@ -173,7 +192,7 @@ static void measure_local(struct perf_run *run, const struct perf_op *op, size_t
 	check_local(run, op, size, &row);
 	pace = perf_pace_start(run->options, SAMPLES);
 	while (perf_pace_more(&pace, ours.n)) {
-		if (dst != NULL && src != NULL)
+		if (op->width == 0 && dst != NULL && src != NULL)
 			perf_samples_add(&theirs, (double)time_memcpy(dst, src, size, batch) /
 						  (double)batch);
 		perf_samples_add(&ours, (double)time_batch(op, job, size, batch) / (double)batch);
@@ -182,10 +201,11 @@ static void measure_local(struct perf_run *run, const struct perf_op *op, size_t
 	report_local(run, &row, &ours, &theirs);
 }
 
-/* A copy that needs no network. */
+/* What needs no network. */
 static bool within_node(const struct perf_op *op, const struct perf_job *job)
 {
-	return op->width == 0 && !job->area[op->dst].away && !job->area[op->src].away;
+	return op->src == PERF_HEAP ||
+	       (op->width == 0 && !job->area[op->dst].away && !job->area[op->src].away);
 }
 
 static void measure(struct perf_run *run, const struct perf_op *op, size_t size)

@@ -144,6 +144,8 @@ const struct perf_op perf_op_table[] = {
 	COPY_BY("copyv", column_vector, LINE, false,
 		"the same as a vector of copies: acpx_copyv"),
 	COPY_BY("words", column_words, LINE, false, "the same as a copy for each word"),
+	{ .name = "node8", .what = "add8 on the heap of a rank on the same node", .dst = PERF_OWN,
+	  .src = PERF_HEAP, .width = 8, .atomic8 = acp_add8, .model = model_add },
 	COPY("local", PERF_NEAR, PERF_OWN, "within own memory"),
 	COPY("node", PERF_HEAP, PERF_OWN, "own memory to the heap of a rank on the same node"),
 };

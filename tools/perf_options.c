@@ -31,6 +31,7 @@ static const struct {
 	{ "channel", PERF_CHANNEL, "messages there and back and streams of them, beside puts" },
 	{ "map", PERF_MAP, "inserting into and finding in a map over all ranks" },
 	{ "wait", PERF_WAIT, "being woken by a put, there and back; what idle waiting costs" },
+	{ "idle", PERF_IDLE, "processor time of a job in which nothing happens" },
 	{ "sweep", PERF_SWEEP, "curves of latency and bandwidth over sizes, as pictures (below)" },
 	{ "syscalls", PERF_SYSCALLS, "system calls that a long row of puts needs (below)" },
 };

@@ -3,7 +3,10 @@
  * What MPI's one-sided communication takes, to compare acp_perf's figures with.
  *
  *	mpicc -O2 -o mpi_access mpi_access.c
- *	mpirun -np 2 ./mpi_access OPERATION:SIZE:ITERATIONS...		put, get, add (8 bytes)
+ *	mpirun -np 2 ./mpi_access OPERATION:SIZE:ITERATIONS...
+ *
+ * Operations: put, get, add (8 bytes), row (of ROW puts, then one flush; the time of one put), bar
+ * (MPI_Barrier; the size means nothing).
  *
  * Rank 0 accesses the memory of rank 1 and waits until that is complete there (MPI_Win_flush);
  * rank 1 is in a barrier meanwhile. Rank 0 prints "result OPERATION SIZE MICROSECONDS", the
@@ -17,6 +20,7 @@
 #include <string.h>
 
 #define WARM_UP	50
+#define ROW	256
 #define MOST	(1 << 20)	/* bytes */
 
 struct access {
@@ -31,12 +35,17 @@ static MPI_Win win;
 static void access_once(const struct access *a)
 {
 	static const uint64_t one = 1;
+	int i, n = a->name[0] == 'r' ? ROW : 1;
 
-	if (a->name[0] == 'p')
+	if (a->name[0] == 'b') {
+		MPI_Barrier(MPI_COMM_WORLD);
+		return;
+	}
+	for (i = 0; i < n && strchr("pr", a->name[0]) != NULL; i++)
 		MPI_Put(mine, (int)a->size, MPI_BYTE, 1, 0, (int)a->size, MPI_BYTE, win);
-	else if (a->name[0] == 'g')
+	if (a->name[0] == 'g')
 		MPI_Get(mine, (int)a->size, MPI_BYTE, 1, 0, (int)a->size, MPI_BYTE, win);
-	else
+	if (a->name[0] == 'a')
 		MPI_Fetch_and_op(&one, mine, MPI_UINT64_T, 1, 0, MPI_SUM, win);
 	MPI_Win_flush(1, win);
 }
@@ -63,7 +72,7 @@ static double median(const struct access *a)
 		sample[i] = 1e6 * (MPI_Wtime() - begin);
 	}
 	qsort(sample, a->n, sizeof(*sample), compare);
-	result = sample[a->n / 2];
+	result = sample[a->n / 2] / (a->name[0] == 'r' ? ROW : 1);
 	free(sample);
 	return result;
 }
@@ -81,7 +90,9 @@ static bool right(const struct access *a)
 {
 	uint64_t count;
 
-	if (a->name[0] == 'p')
+	if (a->name[0] == 'b')
+		return true;
+	if (a->name[0] == 'p' || a->name[0] == 'r')
 		return rank == 0 || all_are(shared, a->size, 0xa5);
 	if (a->name[0] == 'g')
 		return rank == 1 || all_are(mine, a->size, 0);
@@ -98,7 +109,7 @@ static void measure(const struct access *a)
 	memset(shared, 0, a->size);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock_all(0, win);
-	if (rank == 0)
+	if (rank == 0 || a->name[0] == 'b')
 		result = median(a);
 	MPI_Win_unlock_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -123,7 +134,7 @@ int main(int argc, char **argv)
 	MPI_Win_allocate(MOST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &win);
 	for (i = 1; i < argc; i++) {
 		if (sscanf(argv[i], "%3[a-z]:%u:%u", a.name, &a.size, &a.n) != 3 ||
-		    strchr("pga", a.name[0]) == NULL || a.size < 8 || a.size > MOST || a.n == 0) {
+		    strchr("pgarb", a.name[0]) == NULL || a.size < 8 || a.size > MOST || a.n == 0) {
 			fprintf(stderr, "%s: not understood\n", argv[i]);
 			MPI_Abort(MPI_COMM_WORLD, 2);
 		}

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+"""Parts of documents that scripts write."""
+import re
+
+
+def between(text, name, inner):
+    """A document with what is between two marks replaced."""
+    begin, end = f"<!-- bench: {name} -->", f"<!-- bench: end {name} -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
+    if not pattern.search(text):
+        raise ValueError(f"no '{begin}' in the document")
+    return pattern.sub(lambda _: f"{begin}\n{inner}\n{end}", text)

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: MIT
+"""What else there is: each function measures one peer between the two nodes of a place and gives its values,
+as those of ours.py do.
+"""
+import ipaddress
+import json
+import os
+import re
+import time
+
+import nodes
+from nodes import TOP, Unable, ask, excuse, pair
+
+SOCKETS = "tools/bench/sockets"
+PORT = "7207"
+RXE_CARDS = ("rxe-a", "rxe-b")
+RXE_ADDRESS = "10.8.0.1"
+
+
+def numbers(text, pattern):
+    """Numbers of the last line that matches."""
+    found = [line for line in text.splitlines() if re.match(pattern, line)]
+    if not found:
+        raise Unable(f"no result: {excuse(text)}")
+    return [float(word) for word in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", found[-1])]
+
+
+# -- what the kernel answers --
+
+def icmp(place, quick):
+    """Echoes of the kernel, one after the other."""
+    one, two = place.nodes
+    one.need("ping")
+    count = 200 if quick else 2000
+    text = one.run(["ping", "-f", "-q", "-c", str(count), "-s", "56", two.address])
+    found = re.search(r" (\d+) received.*time (\d+)ms.*= [\d.]+/([\d.]+)/", text, re.S)
+    if not found or int(found[1]) != count:
+        raise Unable("echoes were lost")
+    return {"icmp": (1000 * float(found[3]), f"56 bytes; mean of {count}, in whole us")}
+
+
+def card_address(node):
+    """The address of a node's card on its Ethernet."""
+    return node.run(["cat", f"/sys/class/net/{node.card}/address"]).strip()
+
+
+def reflect(place, quick):
+    """A kernel UDP echo: traffic control at the card of the second node sends each datagram back; nothing there has a
+    socket, looks up a route or is woken. The asking end is a UDP socket."""
+    one, two = place.nodes
+    two.need("tc")
+    two.run(["modprobe", "-a", "sch_ingress", "cls_flower", "act_pedit", "act_mirred"])
+    exchange = [("eth", "src", card_address(two)), ("eth", "dst", card_address(one)), ("ip", "src", two.address),
+                ("ip", "dst", one.address)]
+    munge = [word for layer, field, value in exchange for word in ("munge", layer, field, "set", value)]
+    two.run(["tc", "qdisc", "add", "dev", two.card, "clsact"])
+    try:
+        two.run(["tc", "filter", "add", "dev", two.card, "ingress", "protocol", "ip", "flower", "ip_proto", "udp",
+                 "dst_port", PORT, "action", "pedit", "ex", *munge, "pipe", "action", "mirred", "egress", "redirect",
+                 "dev", two.card])
+        return {"kernel-echo": median(one.run(question(place, "udp", 200 if quick else 1000)))}
+    finally:
+        two.run(["tc", "qdisc", "del", "dev", two.card, "clsact"])
+
+
+# -- sockets --
+
+def question(place, kind, count, *more):
+    one, two = place.nodes
+    return [one.program(SOCKETS), "ask", kind, one.address, two.address, PORT, "8", str(count), *more]
+
+
+def median(text):
+    return numbers(text, "median ")[0], "median"
+
+
+def ping_pong(place, kind, quick, *more):
+    """There and back between two processes."""
+    two = place.nodes[1]
+    return median(pair(place, [two.program(SOCKETS), "echo", kind, two.address, PORT, *more],
+                       question(place, kind, 200 if quick else 1000, *more)))
+
+
+def tcp(place, quick):
+    """TCP ping-pong, 8 bytes, blocking."""
+    return {"tcp": ping_pong(place, "tcp", quick)}
+
+
+def busy(place, quick):
+    """UDP ping-pong of two processes that look for datagrams all the time."""
+    return {"udp.busy": ping_pong(place, "udp", quick, "spin")}
+
+
+def gso(place, quick):
+    """A stream of UDP datagrams, which the kernel is given by 63,000 bytes and may join again (GSO, GRO)."""
+    one, two = place.nodes
+    segment = int(one.run(["cat", f"/sys/class/net/{one.card}/mtu"])) - 28
+    text = pair(place, [two.program(SOCKETS), "take", two.address, PORT],
+                [one.program(SOCKETS), "give", one.address, two.address, PORT, "0.2" if quick else "1", str(segment)])
+    rate, lost = numbers(text, "MB/s ")
+    return {"udp.gso": (rate, f"{segment} bytes each; {lost:.1f} % lost")}
+
+
+def iperf(place, quick):
+    """Streams of a second."""
+    one, two = place.nodes
+    for node in place.nodes:
+        node.need("iperf3")
+    values = {}
+    for name, more in (("tcp", []), ("udp", ["-u", "-b", "0", "-l", "1472"])):
+        text = pair(place, ["iperf3", "-s", "-1"], ["iperf3", "-J", "-t", "1", "-c", two.address, *more], patience=200)
+        end = json.loads(text[text.index("{"):])
+        if "error" in end:
+            raise Unable(f"iperf3: {end['error']}")
+        end = end["end"]
+        lost = end["sum"]["lost_percent"] if name == "udp" else 0
+        rate = (1 - lost / 100) * end["sum"]["bits_per_second"] if name == "udp" else end["sum_received"]["bits_per_second"]
+        values[f"iperf.{name}"] = (rate / 8e6, f"1 second; {lost:.1f} % lost")
+    return values
+
+
+# -- soft-RoCE --
+
+def rxe_device(node, address):
+    """Make a soft-RoCE device on the card that has an address; returns the index of its GID."""
+    node.need("ib_write_bw", "ib_write_lat", "ib_read_lat", "ib_atomic_lat", "rdma")
+    node.run(["modprobe", "-a", "rdma_rxe", "ib_uverbs", "rdma_ucm"])
+    card = RXE_CARDS[0] if address == RXE_ADDRESS else node.card
+    node.run(["sh", "-c", f"rdma link show rxe0/1 >/dev/null 2>&1 || rdma link add rxe0 type rxe netdev {card}"])
+    wanted = ipaddress.ip_address("::ffff:" + address).exploded
+    gids = node.run(["sh", "-c", "cd /sys/class/infiniband/rxe0/ports/1/gids && grep -H . 0 1 2 3 4 5 6 7"])
+    for line in gids.splitlines():
+        index, _, gid = line.partition(":")
+        if gid == wanted:
+            return index
+    raise Unable(f"rxe0 has no GID for {address}")
+
+
+def rxe_alone(place):
+    """In one namespace: soft-RoCE knows no others."""
+    node = place.here
+    for words in (["link", "add", RXE_CARDS[0], "type", "veth", "peer", "name", RXE_CARDS[1]],
+                  ["addr", "add", RXE_ADDRESS + "/24", "dev", RXE_CARDS[0]], ["link", "set", RXE_CARDS[0], "up"],
+                  ["link", "set", RXE_CARDS[1], "up"]):
+        node.run(["ip", *words])
+    return [(node, RXE_ADDRESS), (node, RXE_ADDRESS)]
+
+
+def rxe(place, quick):
+    """Soft-RoCE: accesses until their completions, one outstanding; a stream; ib_write_lat is half of the way there
+    and back of writes that both ends look for."""
+    ends = rxe_alone(place) if place.kind == "icount" else [(node, node.address) for node in place.nodes]
+    index = [rxe_device(node, address) for node, address in ends]
+    count = "100" if quick else "1000"
+
+    def measure(program, size, *more):
+        common = ["-d", "rxe0", "-F", "-n", count, "-s", str(size), *more]
+        server = ends[1][0].start([program, "-x", index[1], *common])
+        try:
+            text = ask(ends[0][0], [program, "-x", index[0], *common, ends[1][1]])
+        finally:
+            ends[1][0].stop(server)
+        return numbers(text, rf"\s*{size}\s+{count}\s")
+
+    values = {}
+    tests = [("rxe.get", "ib_read_lat", []), ("rxe.add8", "ib_atomic_lat", []), ("rxe.send.half", "ib_send_lat", ["-e"])]
+    if place.kind == "icount":
+        values["rxe.put.half"] = (None, "both ends of ib_write_lat spin; there is one processor")
+    else:
+        tests.append(("rxe.put.half", "ib_write_lat", []))
+    for name, program, more in tests:
+        try:
+            values[name] = (measure(program, 8, *more)[4], "median")
+        except Unable as e:
+            values[name] = (None, str(e))
+    values["rxe.put"] = (1 / measure("ib_write_bw", 8, "-t", "1", "-Q", "1")[4], "mean, until its completion")
+    for name, program in (("rxe.bw.put", "ib_write_bw"), ("rxe.bw.get", "ib_read_bw")):
+        values[name] = (1.048576 * measure(program, 65536)[3], "64 KiB each")
+    values["rxe.rate"] = (1 / measure("ib_write_bw", 8, "-t", "128")[4], "mean, 128 outstanding")
+    return values
+
+
+# -- UCX --
+
+def ucx_there(node):
+    """That it is installed; and in memory, so that the serving end starts as fast as those that ask for it."""
+    node.need("ucx_perftest")
+    node.run(["sh", "-c", "ucx_perftest -h >/dev/null 2>&1 || :"])
+
+
+def ucx_test(place, ends, test, size, count, env, wait):
+    words = ["ucx_perftest", "-t", test, "-s", str(size), "-n", str(count), "-w", "50", *wait]
+    server = ends[1].start(words, env)
+    try:
+        text = ask(ends[0], ["ucx_perftest", ends[1].address, *words[1:]], env, 200)
+    finally:
+        ends[1].stop(server)
+    return numbers(text, "Final:")      # iterations, median, average, overall; MB/s twice; rates
+
+
+def ucx(place, quick):
+    """UCX over TCP. With one processor for both ends they sleep until something comes."""
+    for node in place.nodes:
+        ucx_there(node)
+    wait = ["-I", "-E", "sleep"] if place.kind == "icount" else []
+    env = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": place.nodes[0].card}
+    count = 200 if quick else 1000
+    values = {}
+    for name, test, note in (("ucx.put", "ucp_put_lat", "half of there and back"), ("ucx.get", "ucp_get", ""),
+                             ("ucx.add8", "ucp_fadd", "")):
+        values[name] = (ucx_test(place, place.nodes, test, 8, count, env, wait)[1], note or "until it is here")
+    try:
+        values["ucx.bw.put"] = (1.048576 * ucx_test(place, place.nodes, "ucp_put_bw", 1 << 20, 50, env, wait)[5], "1 MiB")
+    except Unable as e:
+        values["ucx.bw.put"] = (None, str(e))
+    return values
+
+
+def ucx_shm(place, quick):
+    """UCX over shared memory on one node: instructions, where time is counted so."""
+    ucx_there(place.here)
+    env = {"UCX_TLS": "posix,self"}
+    values = {}
+    for name, test in (("ucx.shm.put", "ucp_put_bw"), ("ucx.shm.add8", "ucp_fadd")):
+        more = ["-O", "1"] if test == "ucp_put_bw" else []
+        found = ucx_test(place, [place.here, place.here], test, 8, 100000, env, more)
+        # Both processes may have their turn on the one processor: the median of samples leaves that out.
+        values[name] = (1000 * min(found[1] or found[2], found[2]), "median; ns")
+    return values
+
+
+# -- MPI --
+
+MPI_COMMON = {"mpi_yield_when_idle": "1", "btl_vader_single_copy_mechanism": "none"}
+
+
+def mpi_program(place):
+    place.here.need("mpirun", "mpicc")
+    program = f"/tmp/mpi_access.{os.getpid()}"
+    place.here.run(["mpicc", "-O2", "-o", program, os.path.join(TOP, "tools/bench/mpi_access.c")])
+    return program
+
+
+def mpi_values(name, text, accesses):
+    """Values of the lines that mpi_access prints."""
+    lines = re.findall(r"^result (\w+) (\d+) ([\d.]+)$", text, re.M)
+    if len(lines) != len(accesses):
+        raise Unable(f"mpi_access: {len(lines)} results for {len(accesses)} accesses: {excuse(text)}")
+    words = {"add": "add8", "bar": "barrier", "row": "rate"}
+    values = {}
+    for operation, size, us in lines:
+        if int(size) > 8:
+            values[f"{name}.bw.{operation}"] = (int(size) / float(us), "1 MiB and flush")
+        else:
+            values[f"{name}.{words.get(operation, operation)}"] = (float(us), "and flush" if operation != "bar" else "MPI_Barrier")
+    return values
+
+
+def mpi_settings(settings, env):
+    return [*(word for name, value in settings.items() for word in ("--mca", name, value)),
+            *(word for name in env for word in ("-x", name))]
+
+
+def mpi_remote(place, name, settings, env, quick):
+    """Two ranks on two nodes: of namespaces, by a remote shell of ours."""
+    if place.kind != "icount":
+        raise Unable("measured between namespaces only")
+    program = mpi_program(place)
+    one = place.nodes[0]
+    settings = {"plm_rsh_agent": os.path.join(TOP, "tools/bench/agent"), "oob_tcp_if_include": one.card, **MPI_COMMON,
+                **settings}
+    accesses = ["put:8:300", "get:8:300", "add:8:300", "bar:8:300"]
+    accesses += [] if quick else ["row:8:20", "put:1048576:20", "get:1048576:20"]
+    hosts = ",".join(node.address for node in place.nodes)
+    text = one.run(["unshare", "--uts", "sh", "-c", 'hostname node1; exec "$@"', "sh", "mpirun", "--allow-run-as-root",
+                    "--host", hosts, "-np", "2", "--map-by", "node", *mpi_settings(settings, env), program, *accesses],
+                   env, 400)
+    return mpi_values(name, text, accesses)
+
+
+def mpi(place, quick):
+    """Open MPI's one-sided communication over TCP, each access with a flush."""
+    return mpi_remote(place, "mpi", {"pml": "ob1", "btl": "tcp,self", "osc": "^ucx", "btl_tcp_if_include": "eth0"}, {}, quick)
+
+
+def mpi_ucx(place, quick):
+    """The same over UCX over TCP."""
+    return mpi_remote(place, "mpi-ucx", {"pml": "ucx", "osc": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any",
+                                         # give way to the other rank, which has the same processor, at each look
+                                         "opal_common_ucx_progress_iterations": "1"},
+                      {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}, quick)
+
+
+def mpi_shm(place, quick):
+    """The same between two ranks of one node, by shared memory."""
+    program = mpi_program(place)
+    accesses = ["put:8:1000", "get:8:1000", "add:8:1000"]
+    text = place.here.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2",
+                           *mpi_settings({"pml": "ob1", "btl": "vader,self", "osc": "^ucx", **MPI_COMMON}, {}), program,
+                           *accesses], None, 200)
+    return {name: (1000 * value, note) for name, (value, note) in mpi_values("mpi.shm", text, accesses).items()}
+
+
+# Part -> what measures it, seconds it may take, where it can be measured, its values.
+PARTS = {
+    "icmp": (icmp, 120, "icount guests nodes", "icmp"),
+    "reflect": (reflect, 120, "icount", "kernel-echo"),
+    "tcp": (tcp, 120, "icount guests nodes", "tcp"),
+    "busy": (busy, 120, "guests nodes", "udp.busy"),
+    "gso": (gso, 200, "icount guests nodes", "udp.gso"),
+    "iperf": (iperf, 400, "icount guests nodes", "iperf.tcp iperf.udp"),
+    "rxe": (rxe, 900, "icount guests nodes",
+            "rxe.put rxe.put.half rxe.send.half rxe.get rxe.add8 rxe.rate rxe.bw.put rxe.bw.get"),
+    "ucx": (ucx, 900, "icount guests nodes", "ucx.put ucx.get ucx.add8 ucx.bw.put"),
+    "ucx-shm": (ucx_shm, 400, "icount", "ucx.shm.put ucx.shm.add8"),
+    "mpi": (mpi, 500, "icount", "mpi.put mpi.get mpi.add8 mpi.barrier mpi.rate mpi.bw.put mpi.bw.get"),
+    "mpi-ucx": (mpi_ucx, 500, "icount", "mpi-ucx.put mpi-ucx.get mpi-ucx.add8 mpi-ucx.barrier mpi-ucx.rate "
+                                        "mpi-ucx.bw.put mpi-ucx.bw.get"),
+    "mpi-shm": (mpi_shm, 300, "icount", "mpi.shm.put mpi.shm.get mpi.shm.add8"),
+}
