@@ -5,6 +5,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter_ipv4.h>
 #include <linux/udp.h>
+#include <linux/version.h>
 #include <net/ip.h>
 #include <net/neighbour.h>
 #include <net/raw.h>
@@ -62,6 +63,14 @@ static int to_neighbour(struct sk_buff *skb)
 	return err;
 }
 
+/* What ip_local_out() counts: since 6.7 apart from what leaves, which acp_bypass_xmit() counts. */
+static void count_request(struct net *net)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	IP_INC_STATS(net, IPSTATS_MIB_OUTREQUESTS);
+#endif
+}
+
 int acp_bypass_xmit(struct net *net, struct sock *sk, struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
@@ -71,6 +80,7 @@ int acp_bypass_xmit(struct net *net, struct sock *sk, struct sk_buff *skb)
 
 	if (!may_xmit(net, skb, dst))
 		return ip_local_out(net, sk, skb);
+	count_request(net);
 	iph->tot_len = htons(len);
 	ip_send_check(iph);
 	skb->dev = READ_ONCE(dst->dev);
