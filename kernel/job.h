@@ -22,6 +22,7 @@
 #include "acp_ga.h"
 #include "context.h"
 #include "core/frame.h"
+#include "core/tag.h"
 #include "near.h"
 #include "ping.h"
 
@@ -71,6 +72,12 @@ struct acp_events {
 #define ACP_SEAT_TAKEN	xa_mk_value(1)	/* it is about to come */
 #define ACP_SEAT_HERE	xa_mk_value(2)	/* it has come; without a context, it is leaving */
 
+#define ACP_TAG_STARTS	16	/* 2^n */
+
+struct acp_tags {
+	struct acp_tag_start starts[ACP_TAG_STARTS];
+};
+
 struct acp_job {
 	/* fixed from creation on */
 	struct acp_node *node;
@@ -85,6 +92,7 @@ struct acp_job {
 	u64 limit, open_limit;	/* ns */
 	struct acp_ga_layout ga;
 	siphash_key_t key;
+	struct acp_tags __percpu *tags;	/* begun in advance; they are as secret as the key */
 	struct acp_cipher __percpu *ciphers;	/* of one whose frames are encrypted */
 	kuid_t owner;
 	struct acp_user *user;	/* whom it counts for; until nobody holds the job */

@@ -31,7 +31,6 @@
 #include "train.h"
 #include "udp.h"
 
-#define TAG_STARTS	16	/* of a processor; 2^n */
 #define SPARE_MOST	2048	/* bytes of an skb that is kept */
 #define SPARES		16	/* skbs that a processor keeps */
 #define MTU_LEAST	576
@@ -462,19 +461,17 @@ struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear)
 	return skb;
 }
 
-/* For some flows, both ways of each, and kinds of frames at a time. */
-static DEFINE_PER_CPU(struct acp_tag_start, tag_starts[TAG_STARTS]);
-
 /* BH off. */
 static u64 tag_of(const struct acp_job *job, const struct acp_frame_hdr *h,
 		  const struct acp_frame *f)
 {
 	u32 size = acp_frame_tagged(f) - sizeof(h->tag);
-	u32 at = (f->node * 5 + f->length / 8 * 3 + f->type) % TAG_STARTS;
+	/* For some flows, both ways of each, and kinds of frames at a time. */
+	u32 at = (f->node * 5 + f->length / 8 * 3 + f->type) % ACP_TAG_STARTS;
 
 	if (unlikely(size % 8))
 		return siphash(&h->version, size, &job->key);
-	return acp_tag(this_cpu_ptr(&tag_starts[at]), job->key.key, &h->version, size);
+	return acp_tag(this_cpu_ptr(&job->tags->starts[at]), job->key.key, &h->version, size);
 }
 
 /* What a frame needs to be encrypted, but that: a nonce, and room for the code. */
