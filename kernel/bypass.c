@@ -71,15 +71,17 @@ static void count_request(struct net *net)
 #endif
 }
 
-int acp_bypass_xmit(struct net *net, struct sock *sk, struct sk_buff *skb)
+int acp_bypass_xmit(struct acp_node *node, struct sock *sk, struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
+	struct net *net = node->net;
 	struct iphdr *iph = ip_hdr(skb);
 	u32 len = skb->len;
 	int err;
 
 	if (!may_xmit(net, skb, dst))
 		return ip_local_out(net, sk, skb);
+	acp_stat_inc(node, tx_direct);
 	count_request(net);
 	iph->tot_len = htons(len);
 	ip_send_check(iph);

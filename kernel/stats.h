@@ -20,11 +20,13 @@
 	X(poller_wakeups, "times the poller was woken")			\
 	X(tx_frames, "frames sent, repetitions and HELLOs included")	\
 	X(tx_acks, "frames sent for their acknowledgement alone")	\
+	X(tx_direct, "datagrams that went past steps of the network stack") \
 	X(tx_again, "frames sent again")				\
 	X(tx_errors, "frames the network stack refused")		\
 	X(tx_nomem, "frames not sent for lack of memory")		\
 	X(narrowed, "times that a path swallowed what its MTU allows")	\
 	X(rx_frames, "frames accepted")					\
+	X(rx_direct, "datagrams that came past steps of the network stack") \
 	X(rx_held, "fenced frames that had to wait")			\
 	X(rx_marked, "frames that the network has marked (ECN)")	\
 	X(timeouts, "retransmission time-outs")				\

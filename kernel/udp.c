@@ -307,7 +307,7 @@ static int send_datagram(struct acp_peer *peer, struct net *net, struct sk_buff 
 	}
 	if (peer->job->family != AF_INET)
 		return ip6_local_out(net, peer_sk(peer), skb);
-	return acp_bypass_xmit(net, peer_sk(peer), skb);
+	return acp_bypass_xmit(peer->job->node, peer_sk(peer), skb);
 }
 
 /* Hand built datagrams to the network.  Without the lock, BH off. */
@@ -802,6 +802,8 @@ static void receive(struct sock *sk, struct sk_buff *skb, bool known)
 		kfree_skb(skb);
 		return;
 	}
+	if (known)
+		acp_stat_inc(socket->node, rx_direct);
 	__skb_pull(skb, sizeof(struct udphdr));
 	if (skb_is_gso(skb))
 		acp_train_received(socket->node, socket, skb);
