@@ -95,6 +95,15 @@ static bool untouched(const struct sk_buff *skb)
 	return !skb_dst(skb) && !skb->sk && !skb->destructor && skb->pkt_type == PACKET_HOST;
 }
 
+/* Does nobody come after us, who was there first and wants to be last, too? */
+static bool is_last(const struct net *net, const void *demux)
+{
+	const struct nf_hook_entries *all =
+		rcu_dereference(net->nf.hooks_ipv4[NF_INET_PRE_ROUTING]);
+
+	return all && all->hooks[all->num_hook_entries - 1].priv == demux;
+}
+
 static unsigned int before_routing4(void *demux, struct sk_buff *skb,
 				    const struct nf_hook_state *state)
 {
@@ -102,7 +111,7 @@ static unsigned int before_routing4(void *demux, struct sk_buff *skb,
 
 	if (!k || !untouched(skb) || !is_like4(skb, k))
 		return NF_ACCEPT;
-	if (k->direct && acp_bypass_valid(state->net, k->dst) &&
+	if (k->direct && is_last(state->net, demux) && acp_bypass_valid(state->net, k->dst) &&
 	    acp_bypass_receive(state->net, skb)) {
 		((const struct acp_demux *)demux)->receive(k->sk, skb);
 		return NF_STOLEN;
