@@ -67,22 +67,30 @@ static bool is_like6(const struct sk_buff *skb, const struct known *k)
 	       !memcmp(k->to, &iph->daddr, sizeof(k->to));
 }
 
+/*
+ * UDP takes a train apart before it gives it to a socket of our kind, unless the train is said to
+ * be one of a tunnel, which our frames are not taken for anywhere else.  But what is said of it
+ * is said of its clones, too, which captures have, or a mirror sends on.
+ */
+static void keep_whole(struct sk_buff *skb)
+{
+	if ((skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4) &&
+	    !(skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST) &&
+	    !skb_unclone(skb, GFP_ATOMIC | __GFP_NOWARN))
+		skb_shinfo(skb)->gso_type |= SKB_GSO_UDP_TUNNEL;
+}
+
 static void attach(struct sk_buff *skb, const struct known *k)
 {
 	struct dst_entry *dst = dst_check(k->dst, k->cookie);
 
 	if (!dst)
 		return;
+	if (skb_is_gso(skb))
+		keep_whole(skb);
 	skb_dst_set_noref(skb, dst);
 	skb->sk = k->sk;
 	skb->destructor = sock_pfree;
-	/*
-	 * UDP takes a train apart before it gives it to a socket of our kind, unless the train
-	 * is said to be one of a tunnel, which our frames are not taken for anywhere else.
-	 */
-	if (skb_is_gso(skb) && (skb_shinfo(skb)->gso_type & SKB_GSO_UDP_L4) &&
-	    !(skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST))
-		skb_shinfo(skb)->gso_type |= SKB_GSO_UDP_TUNNEL;
 }
 
 /* Not in a bridge: what RCU alone keeps must not be queued, and its route counts for nothing. */
