@@ -133,7 +133,7 @@ def number(value):
         return "-"
     if value == 0 or value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+    return f"{value:#.3g}" if value < 100 else f"{value:.0f}"
 
 
 def cells(line):
