@@ -75,38 +75,41 @@ static void measure_remote(struct perf_run *run, const struct perf_op *op, size_
 }
 
 /* The next two: a call of the operation, one of acp_complete, and as little else as can be. */
-static uint64_t time_atomics(const struct perf_op *op, const struct perf_job *job, uint64_t batch)
+static acp_handle_t run_atomics(const struct perf_op *op, acp_ga_t dst, acp_ga_t src, uint64_t n)
 {
-	acp_ga_t dst = job->area[op->dst].ga, src = job->area[op->src].ga;
-	uint64_t begin = perf_now(), end, i;
 	acp_handle_t handle = ACP_HANDLE_NULL;
+	uint64_t i;
 
-	for (i = 0; i < batch; i++) {
+	for (i = 0; i < n; i++) {
 		handle = op->atomic8(dst, src, i, ACP_HANDLE_NULL);
 		if (handle == ACP_HANDLE_NULL)
 			break;
 		acp_complete(handle);
 	}
-	end = perf_now();
-	perf_finish(handle, op->name);
-	return end - begin;
+	return handle;
+}
+
+static acp_handle_t run_copies(acp_ga_t dst, acp_ga_t src, size_t size, uint64_t n)
+{
+	acp_handle_t handle = ACP_HANDLE_NULL;
+
+	while (n-- > 0) {
+		handle = acp_copy(dst, src, size, ACP_HANDLE_NULL);
+		if (handle == ACP_HANDLE_NULL)
+			break;
+		acp_complete(handle);
+	}
+	return handle;
 }
 
 static uint64_t time_batch(const struct perf_op *op, const struct perf_job *job, size_t size,
 			   uint64_t batch)
 {
 	acp_ga_t dst = job->area[op->dst].ga, src = job->area[op->src].ga;
-	uint64_t begin = perf_now(), end, i;
-	acp_handle_t handle = ACP_HANDLE_NULL;
+	uint64_t begin = perf_now(), end;
+	acp_handle_t handle = op->width == 8 ? run_atomics(op, dst, src, batch) :
+					       run_copies(dst, src, size, batch);
 
-	if (op->width == 8)
-		return time_atomics(op, job, batch);
-	for (i = 0; i < batch; i++) {
-		handle = acp_copy(dst, src, size, ACP_HANDLE_NULL);
-		if (handle == ACP_HANDLE_NULL)
-			break;
-		acp_complete(handle);
-	}
 	end = perf_now();
 	perf_finish(handle, op->name);
 	return end - begin;

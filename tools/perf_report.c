@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Results for people (text) and for programs (CSV, JSON). All strings in them are our own words
- * without quotes, so none needs escaping.
+ * without quotes, so none needs escaping; but there may be commas in a note.
  */
 #include "perf_report.h"
 
@@ -161,7 +161,10 @@ static void csv_row(const struct perf_row *row)
 		printf("%.4f,%s,", row->ratio, row->ratio_to);
 	else
 		printf(",,");
-	printf("%s\n", row->note ? row->note : "");
+	if (row->note != NULL && strchr(row->note, ',') != NULL)
+		printf("\"%s\"\n", row->note);
+	else
+		printf("%s\n", row->note ? row->note : "");
 }
 
 static void json_row(const struct perf_report *r, const struct perf_row *row)

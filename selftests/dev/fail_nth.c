@@ -10,16 +10,6 @@
 
 static __thread int control;	/* /proc/thread-self/fail-nth */
 
-bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) >= 0;
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
 bool fail_nth_possible(void)
 {
 	if (!write_file(FAULTS "failslab/verbose", "0"))

@@ -8,9 +8,6 @@
 
 #include <stdbool.h>
 
-/* Write a file of the kernel's; false: it cannot be. */
-bool write_file(const char *path, const char *text);
-
 /*
  * Can this kernel inject faults?  From then on without traces in the log: who
  * asked for them knows.

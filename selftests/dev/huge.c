@@ -37,16 +37,6 @@ static struct memory m;
 
 /* ---- memory ---- */
 
-static bool tell(const char *file, const char *text)
-{
-	int fd = open(file, O_WRONLY | O_CLOEXEC);
-	bool told = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return told;
-}
-
 static void need(enum kind kind)
 {
 	const char *file = kind == THP ? "/sys/kernel/mm/transparent_hugepage/enabled" :
@@ -54,9 +44,9 @@ static void need(enum kind kind)
 
 	if (access(file, F_OK))
 		SKIP("this kernel has no %s", kind == THP ? "transparent huge pages" : "hugetlb");
-	tell("/proc/sys/vm/drop_caches", "3");
-	tell("/proc/sys/vm/compact_memory", "1");
-	CHECK(tell(file, kind == THP ? "madvise" : RESERVE));
+	write_file("/proc/sys/vm/drop_caches", "3");
+	write_file("/proc/sys/vm/compact_memory", "1");
+	CHECK(write_file(file, kind == THP ? "madvise" : RESERVE));
 }
 
 /* Addresses that begin at a huge page's border, nothing there. */
@@ -132,7 +122,7 @@ static long pins(const char *name)
 	long n = -1;
 	FILE *f;
 
-	tell("/proc/sys/vm/stat_refresh", "1");
+	write_file("/proc/sys/vm/stat_refresh", "1");
 	f = fopen("/proc/vmstat", "r");
 	CHECK(f);
 	snprintf(format, sizeof(format), "%s %%ld", name);
@@ -451,10 +441,10 @@ TEST(M3_split)
 	still_works();
 	snprintf(wish, sizeof(wish), "%d,0x%lx,0x%lx", getpid(), (unsigned long)p,
 		 (unsigned long)p + 2 * HUGE);
-	tell("/sys/kernel/debug/split_huge_pages", wish);
+	write_file("/sys/kernel/debug/split_huge_pages", wish);
 	still_works();
 	give_back();
-	tell("/sys/kernel/debug/split_huge_pages", wish);
+	write_file("/sys/kernel/debug/split_huge_pages", wish);
 	register_it(p, 2 * HUGE);
 	still_works();
 }

@@ -51,7 +51,7 @@ void test_end(int state, const char *file, int line, const char *format, ...)
 	_exit(state == TEST_FAILED);
 }
 
-void in_child(void (*run)(void))
+int child_status(void (*run)(void))
 {
 	int status = 0;
 	pid_t child = fork();
@@ -61,7 +61,27 @@ void in_child(void (*run)(void))
 		_exit(0);
 	}
 	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
+	return status;
+}
+
+void in_child(void (*run)(void))
+{
+	CHECK_EQ(child_status(run), 0);
+}
+
+bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+bool set_processor(bool on)
+{
+	return write_file("/sys/devices/system/cpu/cpu1/online", on ? "1" : "0");
 }
 
 static void start(const struct test *t)

@@ -65,6 +65,15 @@ bool test_short(void);
 /* Run a function in a child that may lower its rights; it ends with 0 or by a CHECK. */
 void in_child(void (*run)(void));
 
+/* The same for who has something to put right afterwards: 0, or the status of a child that failed. */
+int child_status(void (*run)(void));
+
+/* Write a file of the kernel's; false: it cannot be. */
+bool write_file(const char *path, const char *text);
+
+/* Processor 1 on or off; false if this machine cannot. */
+bool set_processor(bool on);
+
 #define FAIL(...)	test_end(TEST_FAILED, __FILE__, __LINE__, __VA_ARGS__)
 #define SKIP(...)	test_end(TEST_SKIPPED, __FILE__, __LINE__, __VA_ARGS__)
 

@@ -566,17 +566,11 @@ static long long parameter(const char *name)
 static void on_machine(const char *name, unsigned long value, void (*run)(void))
 {
 	unsigned long before = (unsigned long)limit_get(name);
-	int home = here(), status = 0;
-	pid_t child;
+	int home = here(), status;
 
 	limit_set(name, value);
 	CHECK_EQ(parameter(name), value);
-	child = fork();
-	if (!child) {
-		run();
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(child, &status, 0), child);
+	status = child_status(run);
 	enter(home);
 	limit_set(name, before);
 	CHECK_EQ(status, 0);
@@ -612,15 +606,6 @@ TEST(K1_limits_of_the_machine)
 	on_machine("user_ranks", 3, three_ranks_of_the_machine);
 }
 
-static void write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		FAIL("%s: %s", path, strerror(errno));
-	close(fd);
-}
-
 /* A user becomes root of a user namespace, with a network of its own. */
 static void own_root(void)
 {
@@ -631,9 +616,9 @@ static void own_root(void)
 	snprintf(gid, sizeof(gid), "0 %u 1", getgid());
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
 		SKIP("no user namespaces: %s", strerror(errno));
-	write_file("/proc/self/uid_map", uid);
-	write_file("/proc/self/setgroups", "deny");
-	write_file("/proc/self/gid_map", gid);
+	CHECK(write_file("/proc/self/uid_map", uid));
+	CHECK(write_file("/proc/self/setgroups", "deny"));
+	CHECK(write_file("/proc/self/gid_map", gid));
 	CHECK_EQ(system("ip link set lo up"), 0);
 }
 

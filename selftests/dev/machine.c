@@ -5,7 +5,6 @@
  */
 #include "isolated.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -18,25 +17,14 @@ static bool stop;
 
 /* ---- K7 ---- */
 
-/* Processor 1 on or off; false if this machine cannot. */
-static bool processor(bool on)
-{
-	int fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY | O_CLOEXEC);
-	bool done = fd >= 0 && write(fd, on ? "1" : "0", 1) == 1;
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
 static void *switch_processor(void *arg)
 {
 	int i;
 
 	for (i = 0; i < 10; i++) {
-		CHECK(processor(false));
+		CHECK(set_processor(false));
 		sleep_ms(50);
-		CHECK(processor(true));
+		CHECK(set_processor(true));
 		sleep_ms(50);
 	}
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
@@ -46,18 +34,12 @@ static void *switch_processor(void *arg)
 /* The ranks and what they check belong to a child: the processor comes back whatever it finds. */
 static void with_processor_back(void (*run)(void))
 {
-	int status = 0;
-	pid_t child;
+	int status;
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || !processor(false) || !processor(true))
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2 || !set_processor(false) || !set_processor(true))
 		SKIP("no processor that can be taken away");
-	child = fork();
-	if (!child) {
-		run();
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	processor(true);
+	status = child_status(run);
+	set_processor(true);
 	CHECK_EQ(status, 0);
 }
 
@@ -86,7 +68,7 @@ static void traffic_on_one_processor(void)
 	struct traffic t;
 	struct rank r[3];
 
-	CHECK(processor(false));
+	CHECK(set_processor(false));
 	rank_open_local(r, 3);
 	traffic_open(&t, r, 3, MB, 0);
 	traffic_random(&t, test_short() ? 5 : 30, 60, 50000);
@@ -185,7 +167,7 @@ static void a_million_commands(void)
 	struct setup s;
 	struct rank r;
 
-	CHECK(processor(false));
+	CHECK(set_processor(false));
 	setup_local(&s, 0, 1);
 	s.join.depth = ACP_DEPTH_MAX;
 	rank_open(&r, &s);

@@ -272,17 +272,6 @@ TEST(M3_madvise_free)
 	CHECK(filled(m.addr + PAGE, 100, 1));
 }
 
-static void write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	if (fd < 0)
-		return;
-	if (write(fd, text, strlen(text)) < 0)
-		printf("# %s: %s\n", path, strerror(errno));
-	close(fd);
-}
-
 /* The kernel moves and swaps pages about: pinned ones stay. */
 TEST(M3_compaction_and_reclaim_do_no_harm)
 {

@@ -123,11 +123,7 @@ static void exchange_with(const char *heap, const char *netem, uint64_t count)
 {
 	messages = test_short() ? count / 4 + 1 : count;
 	setenv("ACP_HEAP_SIZE", heap, 1);
-	members_open(&m, RANKS, PER_NODE);
-	if (*netem)
-		nodes_impair_all(&m.nodes, netem);
-	members_start_all(&m, exchange);
-	members_expect(&m, 0);
+	members_run_over(netem, RANKS, PER_NODE, exchange);
 }
 
 TEST(channels_everybody_with_everybody)
@@ -364,10 +360,7 @@ static void stream(void)
 
 TEST(segbuf_stream_with_loss)
 {
-	members_open(&m, RANKS, PER_NODE);
-	nodes_impair_all(&m.nodes, "loss 1%");
-	members_start_all(&m, stream);
-	members_expect(&m, 0);
+	members_run_over("loss 1%", RANKS, PER_NODE, stream);
 }
 
 #define SHARE		50000u
@@ -398,8 +391,5 @@ static void workspace(void)
 
 TEST(workspace_with_loss)
 {
-	members_open(&m, RANKS, PER_NODE);
-	nodes_impair_all(&m.nodes, "loss 1%");
-	members_start_all(&m, workspace);
-	members_expect(&m, 0);
+	members_run_over("loss 1%", RANKS, PER_NODE, workspace);
 }

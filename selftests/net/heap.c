@@ -82,10 +82,7 @@ TEST(A1_all_ranks_in_all_heaps)
 
 TEST(A1_all_ranks_in_all_heaps_with_loss)
 {
-	members_open(&m, RANKS, PER_NODE);
-	nodes_impair_all(&m.nodes, "loss 1%");
-	members_start_all(&m, play);
-	members_expect(&m, 0);
+	members_run_over("loss 1%", RANKS, PER_NODE, play);
 }
 
 /* ---- One dies ---- */

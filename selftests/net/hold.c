@@ -8,7 +8,6 @@
  */
 #include "../dev/isolated.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 
 #include "nodes.h"
@@ -22,21 +21,6 @@ static struct nodes n;
 static struct rank r[2];
 static const struct acp_join usual;
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
-static bool processor(bool on)
-{
-	return write_file("/sys/devices/system/cpu/cpu1/online", on ? "1" : "0");
-}
-
 static bool set_hold(const char *us)
 {
 	return write_file("/sys/module/acp/parameters/hold_us", us);
@@ -45,19 +29,13 @@ static bool set_hold(const char *us)
 /* In a child, so that the processor and the setting come back whatever it finds. */
 static void on_one_processor(void (*run)(void))
 {
-	int status = 0;
-	pid_t child;
+	int status;
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) > 1 && !processor(false))
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1 && !set_processor(false))
 		SKIP("no processor that can be taken away");
 	CHECK(set_hold(HOLD_US));
-	child = fork();
-	if (!child) {
-		run();
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	processor(true);
+	status = child_status(run);
+	set_processor(true);
 	CHECK(set_hold("40"));
 	CHECK_EQ(status, 0);
 }
@@ -203,7 +181,7 @@ static void full_ring(void)
 
 	begin(&wish);
 	begin_hold(&r[0]);
-	for (i = 0; i < 5000; i++) {
+	for (i = 0; i < (test_short() ? 500 : 2000); i++) {
 		ends_by_itself(&r[0], r[0].last + 1 - ACP_DEPTH_MIN / 2);
 		put_row(ACP_DEPTH_MIN / 2, i, &was);
 	}
@@ -298,11 +276,11 @@ static void processor_comes(void)
 	for (i = 1; i <= 5; i++) {
 		begin_hold(&r[0]);
 		put_row(4, i, &was);
-		processor(true);
+		set_processor(true);
 		ticket = put_row(8, i, &was);
 		ends_by_itself(&r[0], ticket);
 		CHECK_EQ(((volatile uint64_t *)r[1].heap)[23], i);
-		processor(false);
+		set_processor(false);
 	}
 }
 

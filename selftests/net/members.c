@@ -84,13 +84,20 @@ void members_expect(struct members *m, int status)
 		CHECK_EQ(members_wait(m, r), status);
 }
 
-void members_run(int count, int per_node, void (*body)(void))
+void members_run_over(const char *netem, int count, int per_node, void (*body)(void))
 {
 	struct members m;
 
 	members_open(&m, count, per_node);
+	if (*netem)
+		nodes_impair_all(&m.nodes, netem);
 	members_start_all(&m, body);
 	members_expect(&m, 0);
+}
+
+void members_run(int count, int per_node, void (*body)(void))
+{
+	members_run_over("", count, per_node, body);
 }
 
 bool members_said(struct members *m, int rank, const char *text)

@@ -37,6 +37,9 @@ void members_expect(struct members *m, int status);
 /* Start all and wait until they have ended well. */
 void members_run(int count, int per_node, void (*body)(void));
 
+/* The same over networks that are impaired, as netem is told to: "loss 1%"; "": they are not. */
+void members_run_over(const char *netem, int count, int per_node, void (*body)(void));
+
 /* Did it write a text on standard error? */
 bool members_said(struct members *m, int rank, const char *text);
 

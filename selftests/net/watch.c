@@ -149,10 +149,7 @@ TEST(woken_by_a_neighbour)
 
 TEST(woken_in_spite_of_losses)
 {
-	members_open(&m, RANKS, PER_NODE);
-	nodes_impair_all(&m.nodes, "loss 2%");
-	members_start_all(&m, far_atomic);
-	members_expect(&m, 0);
+	members_run_over("loss 2%", RANKS, PER_NODE, far_atomic);
 }
 
 /* ---- Arrays, registered memory, several threads ---- */

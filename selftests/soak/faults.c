@@ -42,16 +42,6 @@ static struct active active[ACTIVE];
 static uint64_t next_fault, next_cut;
 static unsigned int *counts;
 
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) >= 0;
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
 /* ---- What the network does to datagrams ---- */
 
 static bool shape(struct active *a)
@@ -197,13 +187,13 @@ static void stop_end(struct active *a)
 static bool processor(struct active *a)
 {
 	(void)a;
-	return write_file("/sys/devices/system/cpu/cpu1/online", "0");
+	return set_processor(false);
 }
 
 static void processor_end(struct active *a)
 {
 	(void)a;
-	write_file("/sys/devices/system/cpu/cpu1/online", "1");
+	set_processor(true);
 }
 
 static bool scarce(struct active *a)
@@ -514,6 +504,6 @@ void faults_print(void)
 void faults_undo(void)
 {
 	write_file(INJECTED "probability", "0");
-	write_file("/sys/devices/system/cpu/cpu1/online", "1");
+	set_processor(true);
 	write_file("/sys/module/acp/parameters/poll_us", "500");
 }

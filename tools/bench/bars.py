@@ -73,7 +73,8 @@ BARS = [
         "instructions"),
     Bar("same node: fetch-and-add", "icount/node.add8", {"icount/mpi.shm.add8": "Open MPI fetch_and_op"}, None, LATENCY,
         "instructions"),
-    Bar("same node: 1 MiB, speed of memcpy", "icount/node.memcpy", None, 0.95, SPEED, "of memcpy"),
+    Bar("same node: 1 MiB, into a heap", "icount/node.memcpy", None, 0.95, SPEED, "of memcpy"),
+    Bar("same node: 1 MiB, into registered memory", "icount/node.lent", None, 0.95, SPEED, "of memcpy"),
     Bar("barrier of two nodes", "icount/barrier", {"icount/mpi.barrier": "Open MPI barrier"}, None),
     Bar("put of 1 MiB, 1 % loss", "icount/loss.1%", {"icount/loss.none": "ACP without loss"}, 0.7, SPEED, "MB/s"),
     Bar("four ranks that wait", "icount/idle", None, 0.0005, LATENCY, "of a processor"),
@@ -85,7 +86,25 @@ BARS = [
     Bar("two machines: put of 1 MiB", "guests/bw.put", {"guests/rxe.bw.put": "soft-RoCE write"}, 1.5, SPEED, "MB/s"),
     Bar("two machines: put of 1 MiB", "guests/bw.put", GUESTS_UDP, 1, SPEED, "MB/s"),
     Bar("two machines: put of 1 MiB", "guests/bw.put", {"guests/iperf.tcp": "iperf3 TCP"}, None, SPEED, "MB/s"),
+    Bar("same node, by the clock: 1 MiB, into a heap", "guests/node.memcpy", None, 0.95, SPEED, "of memcpy"),
+    Bar("same node, by the clock: 1 MiB, into registered memory", "guests/node.lent", None, 0.95, SPEED, "of memcpy"),
 ]
+
+# Who does what: our own values and those of all peers, side by side.  ACP's are named as those below.
+COLUMNS = {"put, there and back": "put", "get": "get", "fetch-and-add": "add8", "barrier": "barrier",
+           "puts at once": "rate", "put of 1 MiB": "bw.put", "get of 1 MiB": "bw.get"}
+OURS = {"rate": "rate.put"}
+PEERS = {
+    "kernel UDP echo": {"put": "kernel-echo"}, "ICMP echo": {"put": "icmp"},
+    "UDP ping-pong, streams with GSO": {"put": "udp", "bw.put": "udp.gso"},
+    "UDP ping-pong, busy": {"put": "udp.busy"},
+    "TCP ping-pong, iperf3 TCP": {"put": "tcp", "bw.put": "iperf.tcp"}, "iperf3 UDP": {"bw.put": "iperf.udp"},
+    "soft-RoCE": {column: f"rxe.{column}" for column in COLUMNS.values()},
+    "soft-RoCE send": {"put": "rxe.send"},
+    "UCX, TCP": {column: f"ucx.{column}" for column in COLUMNS.values()},
+    "Open MPI, TCP": {column: f"mpi.{column}" for column in COLUMNS.values()},
+    "Open MPI, UCX, TCP": {column: f"mpi-ucx.{column}" for column in COLUMNS.values()},
+}
 
 # The same questions on machines of one's own.
 NODES = [
@@ -98,6 +117,8 @@ NODES = [
     Bar("put of 1 MiB", "nodes/bw.put", {"nodes/iperf.tcp": "iperf3 TCP", "nodes/udp.gso": "UDP with GSO"}, None, SPEED,
         "MB/s"),
     Bar("put of 1 MiB", "nodes/bw.put", {"nodes/rxe.bw.put": "soft-RoCE write"}, None, SPEED, "MB/s"),
+    Bar("same node: 1 MiB, into a heap", "nodes/node.memcpy", None, 0.95, SPEED, "of memcpy"),
+    Bar("same node: 1 MiB, into registered memory", "nodes/node.lent", None, 0.95, SPEED, "of memcpy"),
     Bar("four ranks that wait", "nodes/idle", None, 0.0005, LATENCY, "of a processor"),
 ]
 
@@ -112,7 +133,7 @@ def number(value):
         return "-"
     if value == 0 or value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+    return f"{value:#.3g}" if value < 100 else f"{value:.0f}"
 
 
 def cells(line):
@@ -124,19 +145,43 @@ def cells(line):
             "" if line["limit"] is None else f"{sign} {line['limit']:.3g}", met]
 
 
+def side_by_side(values, place):
+    """Rows of texts, heading first: what each takes, and in brackets ACP's divided by it; only who was measured."""
+    def value(name):
+        return values.get(f"{place}/{name}")
+
+    ours = {column: value(OURS.get(column, column)) for column in COLUMNS.values()}
+    rows = [["", *COLUMNS], ["ACP", *(number(ours[column]) for column in COLUMNS.values())]]
+    for peer, names in PEERS.items():
+        found = {column: value(name) for column, name in names.items() if value(name)}
+        if found:
+            rows.append([peer, *("" if column not in found else number(found[column]) if ours[column] is None else
+                                 f"{number(found[column])} ({ours[column] / found[column]:.2g})" for column in COLUMNS.values())])
+    return rows
+
+
 HEADING = ["", "ACP", "beside", "", "ratio", "bar", "met"]
 
 
 def text(lines):
     """For a terminal."""
-    rows = [HEADING, *(cells(line) for line in lines)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADING))]
+    return columns([HEADING, *(cells(line) for line in lines)])
+
+
+def columns(rows):
+    """Rows of texts for a terminal."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
-def markdown(lines):
-    rows = [HEADING, ["---"] * len(HEADING), *(cells(line) for line in lines)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+def markdown(rows):
+    """Rows of texts, heading first, for a document."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
+
+
+def marked(lines):
+    """For a document."""
+    return markdown([HEADING, *(cells(line) for line in lines)])
 
 
 def summary(lines):

@@ -208,21 +208,21 @@ class Machines:
         except Unable:
             pass                            # it has gone before us
 
-    def environment(self, rank, ranks, number, env):
-        key = self.key_here if rank * 2 // ranks == 0 else f"{PUSHED}.{os.getpid()}/key"
-        return {"ACP_RANK": rank, "ACP_NPROCS": ranks, "ACP_NODES": " ".join(node.address for node in self.nodes),
+    def environment(self, rank, ranks, nodes, number, env):
+        key = self.key_here if rank * len(nodes) // ranks == 0 else f"{PUSHED}.{os.getpid()}/key"
+        return {"ACP_RANK": rank, "ACP_NPROCS": ranks, "ACP_NODES": " ".join(node.address for node in nodes),
                 "ACP_JOB": number, "ACP_KEYFILE": key, **(env or {})}
 
     def job(self, words, ranks=2, nodes=2, more=(), env=None, patience=300):
-        if nodes != 2 or more:
+        if nodes > 2 or more:
             raise Unable("between two machines as they are only")
         number = 1 + secrets.randbelow(2**32 - 1)
-        running = []
+        running, there = [], self.nodes[:nodes]
+        homes = [there[rank * nodes // ranks] for rank in reversed(range(ranks))]
         try:
-            for rank in reversed(range(ranks)):
-                node = self.nodes[rank * 2 // ranks]
+            for rank, node in zip(reversed(range(ranks)), homes):
                 running.append(node.start([node.program(words[0]), *words[1:]],
-                                          self.environment(rank, ranks, number, env)))
+                                          self.environment(rank, ranks, there, number, env)))
             text = running[-1].communicate(timeout=patience)[0]
             if running[-1].returncode:
                 raise Unable(f"{os.path.basename(words[0])}: {excuse(text)}")
@@ -230,7 +230,7 @@ class Machines:
         except subprocess.TimeoutExpired as e:
             raise Unable(f"{os.path.basename(words[0])}: out of time ({patience} s)") from e
         finally:
-            for one, node in zip(running, [self.nodes[r * 2 // ranks] for r in reversed(range(ranks))]):
+            for one, node in zip(running, homes):
                 if not one.stdout.closed:
                     node.stop(one)
 

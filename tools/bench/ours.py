@@ -91,12 +91,13 @@ def local(place, quick):
 
 
 def node(place, quick):
-    """Another rank of the same node: 8 bytes in instructions, 1 MiB beside memcpy."""
+    """Another rank of the same node: 8 bytes in instructions, 1 MiB beside memcpy; into its heap, and registered memory."""
     rows = perf(place, ["latency", "--op", "node,node8", "--size", "8,1M"], ranks=4, env={"ACP_HEAP_SIZE": "2M"})
     values = {"node.put": (1000 * float(pick(rows, "latency", "node", 8)["median_us"]), "into the heap"),
               "node.add8": (1000 * float(pick(rows, "latency", "node8")["median_us"]), "in the heap")}
-    row = pick(rows, "latency", "node", MIB)
-    values["node.memcpy"] = (float(row["ratio"]), "speed beside memcpy, by turns")
+    lent = perf(place, ["latency", "--op", "put", "--size", "1M"], nodes=1)
+    for name, row in (("node.memcpy", pick(rows, "latency", "node", MIB)), ("node.lent", pick(lent, "latency", "put", MIB))):
+        values[name] = (float(row["ratio"]), "speed beside memcpy, by turns")
     return values
 
 
@@ -135,7 +136,7 @@ PARTS = {
     "rate": (rate, 300, "icount guests nodes", "rate.put rate.get rate.add8"),
     "bandwidth": (bandwidth, 900, "icount guests nodes", "bw.put bw.get"),
     "local": (local, 120, "icount", "local"),
-    "node": (node, 300, "icount", "node.put node.add8 node.memcpy"),
+    "node": (node, 300, "icount guests nodes", "node.put node.add8 node.memcpy node.lent"),
     "barrier": (barrier, 300, "icount guests nodes", "barrier"),
     "loss": (loss, 900, "icount", "loss.none loss.1%"),
     "idle": (idle, 120, "icount nodes", "idle"),

@@ -13,8 +13,7 @@ from nodes import TOP, Unable, ask, excuse, pair
 
 SOCKETS = "tools/bench/sockets"
 PORT = "7207"
-RXE_CARDS = ("rxe-a", "rxe-b")
-RXE_ADDRESS = "10.8.0.1"
+RXE_ENDS = {"rxe-a": "10.8.0.1", "rxe-b": "10.8.0.2"}
 
 
 def numbers(text, pattern):
@@ -121,59 +120,68 @@ def iperf(place, quick):
 
 # -- soft-RoCE --
 
-def rxe_device(node, address):
-    """Make a soft-RoCE device on the card that has an address; returns the index of its GID."""
-    node.need("ib_write_bw", "ib_write_lat", "ib_read_lat", "ib_atomic_lat", "rdma")
+def rxe_device(node, device, card, address):
+    """Make a soft-RoCE device on a card; returns the words that name it and its address for perftest."""
+    node.need("ib_write_bw", "ib_write_lat", "ib_read_lat", "ib_atomic_lat", "ib_send_lat", "rdma")
     node.run(["modprobe", "-a", "rdma_rxe", "ib_uverbs", "rdma_ucm"])
-    card = RXE_CARDS[0] if address == RXE_ADDRESS else node.card
-    node.run(["sh", "-c", f"rdma link show rxe0/1 >/dev/null 2>&1 || rdma link add rxe0 type rxe netdev {card}"])
+    node.run(["sh", "-c", f"rdma link show {device}/1 >/dev/null 2>&1 || rdma link add {device} type rxe netdev {card}"])
     wanted = ipaddress.ip_address("::ffff:" + address).exploded
-    gids = node.run(["sh", "-c", "cd /sys/class/infiniband/rxe0/ports/1/gids && grep -H . 0 1 2 3 4 5 6 7"])
+    gids = node.run(["sh", "-c", f"cd /sys/class/infiniband/{device}/ports/1/gids && grep -H . 0 1 2 3 4 5 6 7"])
     for line in gids.splitlines():
         index, _, gid = line.partition(":")
         if gid == wanted:
-            return index
-    raise Unable(f"rxe0 has no GID for {address}")
+            return ["-d", device, "-x", index]
+    raise Unable(f"{device} has no GID for {address}")
 
 
-def rxe_alone(place):
-    """In one namespace: soft-RoCE knows no others."""
-    node = place.here
-    for words in (["link", "add", RXE_CARDS[0], "type", "veth", "peer", "name", RXE_CARDS[1]],
-                  ["addr", "add", RXE_ADDRESS + "/24", "dev", RXE_CARDS[0]], ["link", "set", RXE_CARDS[0], "up"],
-                  ["link", "set", RXE_CARDS[1], "up"]):
-        node.run(["ip", *words])
-    return [(node, RXE_ADDRESS), (node, RXE_ADDRESS)]
+def rxe_alone(node):
+    """Two ends in one namespace, since soft-RoCE knows no others, but joined by veth as those of all others. So that
+    packets from one to the other leave the machine by the card, addresses are its own only to what comes in there."""
+    one, two = RXE_ENDS
+    node.run(["ip", "link", "add", one, "type", "veth", "peer", "name", two])
+    for card, other in ((one, two), (two, one)):
+        node.run(["sysctl", "-q", "-w", "net.ipv4.conf.all.rp_filter=0", f"net.ipv4.conf.{card}.rp_filter=0",
+                  f"net.ipv4.conf.{card}.accept_local=1", f"net.ipv4.conf.{card}.arp_ignore=1"])
+        for words in (["addr", "add", RXE_ENDS[card] + "/24", "dev", card], ["link", "set", card, "up"],
+                      ["route", "add", RXE_ENDS[other], "dev", card, "src", RXE_ENDS[card], "table", "100"],
+                      ["rule", "add", "pref", "10", "iif", card, "lookup", "local"],
+                      ["rule", "add", "pref", "11", "to", RXE_ENDS[card], "lookup", "100"]):
+            node.run(["ip", *words])
+    node.run(["ip", "rule", "add", "pref", "12", "lookup", "local"])
+    node.run(["ip", "rule", "del", "pref", "0"])
+    return [(node, address, rxe_device(node, f"rxe{i}", card, address)) for i, (card, address) in enumerate(RXE_ENDS.items())]
 
 
 def rxe(place, quick):
-    """Soft-RoCE: accesses until their completions, one outstanding; a stream; ib_write_lat is half of the way there
-    and back of writes that both ends look for."""
-    ends = rxe_alone(place) if place.kind == "icount" else [(node, node.address) for node in place.nodes]
-    index = [rxe_device(node, address) for node, address in ends]
+    """Soft-RoCE: accesses until their completions, one outstanding; a stream; ib_write_lat and ib_send_lat are half of
+    the way there and back of what both ends look for."""
+    ends = rxe_alone(place.here) if place.kind == "icount" else [
+        (node, node.address, rxe_device(node, "rxe0", node.card, node.address)) for node in place.nodes]
     count = "100" if quick else "1000"
 
     def measure(program, size, *more):
-        common = ["-d", "rxe0", "-F", "-n", count, "-s", str(size), *more]
-        server = ends[1][0].start([program, "-x", index[1], *common])
+        common = ["-F", "-n", count, "-s", str(size), *more]
+        server = ends[1][0].start([program, *ends[1][2], *common])
         try:
-            text = ask(ends[0][0], [program, "-x", index[0], *common, ends[1][1]])
+            text = ask(ends[0][0], [program, *ends[0][2], *common, ends[1][1]])
         finally:
             ends[1][0].stop(server)
         return numbers(text, rf"\s*{size}\s+{count}\s")
 
     values = {}
-    tests = [("rxe.get", "ib_read_lat", []), ("rxe.add8", "ib_atomic_lat", []), ("rxe.send.half", "ib_send_lat", ["-e"])]
+    tests = [("rxe.get", "ib_read_lat"), ("rxe.add8", "ib_atomic_lat")]
+    halves = [("rxe.put.half", "ib_write_lat"), ("rxe.send.half", "ib_send_lat")]
     if place.kind == "icount":
-        values["rxe.put.half"] = (None, "both ends of ib_write_lat spin; there is one processor")
+        values.update({name: (None, f"both ends of {program} spin; there is one processor") for name, program in halves})
     else:
-        tests.append(("rxe.put.half", "ib_write_lat", []))
-    for name, program, more in tests:
+        tests += halves
+    for name, program in tests:
         try:
-            values[name] = (measure(program, 8, *more)[4], "median")
+            values[name] = (measure(program, 8)[4], "median")
         except Unable as e:
             values[name] = (None, str(e))
-    values["rxe.put"] = (1 / measure("ib_write_bw", 8, "-t", "1", "-Q", "1")[4], "mean, until its completion")
+    for name, program in (("rxe.put", "ib_write_bw"), ("rxe.send", "ib_send_bw")):
+        values[name] = (1 / measure(program, 8, "-t", "1", "-Q", "1")[4], "mean, until its completion")
     for name, program in (("rxe.bw.put", "ib_write_bw"), ("rxe.bw.get", "ib_read_bw")):
         values[name] = (1.048576 * measure(program, 65536)[3], "64 KiB each")
     values["rxe.rate"] = (1 / measure("ib_write_bw", 8, "-t", "128")[4], "mean, 128 outstanding")
@@ -310,7 +318,7 @@ PARTS = {
     "gso": (gso, 200, "icount guests nodes", "udp.gso"),
     "iperf": (iperf, 400, "icount guests nodes", "iperf.tcp iperf.udp"),
     "rxe": (rxe, 900, "icount guests nodes",
-            "rxe.put rxe.put.half rxe.send.half rxe.get rxe.add8 rxe.rate rxe.bw.put rxe.bw.get"),
+            "rxe.put rxe.put.half rxe.send rxe.send.half rxe.get rxe.add8 rxe.rate rxe.bw.put rxe.bw.get"),
     "ucx": (ucx, 900, "icount guests nodes", "ucx.put ucx.get ucx.add8 ucx.bw.put"),
     "ucx-shm": (ucx_shm, 400, "icount", "ucx.shm.put ucx.shm.add8"),
     "mpi": (mpi, 500, "icount", "mpi.put mpi.get mpi.add8 mpi.barrier mpi.rate mpi.bw.put mpi.bw.get"),
