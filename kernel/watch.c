@@ -8,7 +8,7 @@
 
 static void wake(struct acp_context *ctx, struct acp_watch *w)
 {
-	/* Whoever arms it after this reads the new count, or looks at what was written. */
+	/* Before the count: who has read the old one does not sleep, whoever armed it. */
 	xchg(&w->armed, 0);
 	/* The user has it, too: it is not believed, only compared. */
 	atomic64_inc((atomic64_t *)&w->wakes);

@@ -202,13 +202,18 @@ static void end_sleep(const struct waiter *w)
 	pthread_mutex_unlock(&sleepers_lock);
 }
 
-/* Before looking, when it is to be slept afterwards: the count of wake-ups so far. */
+/*
+ * Before looking, when it is to be slept afterwards: the count of wake-ups so far.  It is
+ * read before armed is set: a wake-up that takes armed away after that counts later, too.
+ */
 static uint64_t arm(void)
 {
+	uint64_t wakes = __atomic_load_n(&libacp.watch->wakes, __ATOMIC_ACQUIRE);
+
 	__atomic_store_n(&libacp.watch->armed, 1, __ATOMIC_SEQ_CST);
 	/* Pairs with the writer's, between what it wrote and its look at lines and armed. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&libacp.watch->wakes, __ATOMIC_ACQUIRE);
+	return wakes;
 }
 
 /* Sleep until there was another wake-up, or it is time to look: 0 or -errno. */

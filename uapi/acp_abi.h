@@ -369,7 +369,7 @@ struct acp_event {
  * share a counter.
  *
  *  waiter: lines[] of its words + 1, once; then again and again
- *	    armed := 1, full fence, read wakes, look at the words, and if it
+ *	    read wakes, armed := 1, full fence, look at the words, and if it
  *	    has to wait longer ACP_IOC_WATCH
  *  writer: writes, full fence, reads armed: if it is set, and one of lines[]
  *	    that was written to is not 0, ACP_IOC_WAKE

@@ -52,9 +52,11 @@ static int wake(const struct rank *rank, uint32_t whom)
 /* Look at the line of an address of this rank, and be about to sleep: wake-ups so far. */
 static uint64_t arm(uint32_t rank)
 {
+	uint64_t wakes = __atomic_load_n(&watch[rank]->wakes, __ATOMIC_ACQUIRE);
+
 	__atomic_store_n(&watch[rank]->armed, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&watch[rank]->wakes, __ATOMIC_ACQUIRE);
+	return wakes;
 }
 
 static void look_at(uint32_t rank, uint64_t offset, uint32_t by)
