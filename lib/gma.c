@@ -220,12 +220,23 @@ static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
 	return make_handle(ticket, false);
 }
 
-/* Not set_order(): the later ones wait for what the first one does, or for that as well. */
+/* Has it ended because of what it waited for?  Asked before each push, "no" after depth of them. */
+static bool was_refused(uint64_t ticket, uint64_t completed)
+{
+	return ticket && ticket <= completed &&
+	       libacp_queue_status(&libacp.queue, ticket) == ACP_ST_ORDER;
+}
+
+/*
+ * Not set_order(): the later ones wait for what the first one does, or for that as well.  Where
+ * they are more than the ring has places, the kernel may have forgotten by then how that ended.
+ */
 acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order)
 {
 	struct libacp_queue *q = &libacp.queue;
-	uint64_t ticket = 0, room;
+	uint64_t ticket = 0, head = 0, room;
 	struct acp_sqe first = { 0 };
+	bool refused = false;
 	size_t i;
 
 	pthread_mutex_lock(&submit_lock);
@@ -236,6 +247,12 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 		room = wait_for_room();
 		if (!room || (!i && chain_broken(order, room)))
 			break;
+		refused = refused || was_refused(head, room);
+		if (refused) {
+			e.op = ACP_OP_COPY;		/* of nothing; it ends as the first one */
+			e.dst = e.src = libacp_own_starter();
+			e.size = e.a = e.b = 0;
+		}
 		e.seen = i ? first.seen : room;
 		if (!i)
 			set_order(&e, order);
@@ -247,11 +264,12 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 			e.flags |= ACP_SQE_MORE;
 		take_slot();
 		ticket = libacp_queue_push(q, &e);
+		head = head ? head : ticket;
 	}
 	__atomic_store_n(&last_was_local, false, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&submit_lock);
 	if (i && libacp_queue_must_ring(q))
-		ioctl(libacp.fd, ACP_IOC_DOORBELL);
+		ring_doorbell();
 	return i == n ? make_handle(ticket, false) : (acp_handle_t)ACP_HANDLE_NULL;
 }
 

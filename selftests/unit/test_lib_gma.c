@@ -525,6 +525,38 @@ TEST(shape__vector)
 	CHECK(acp_finalize() == 0);
 }
 
+static void *release_later(void *arg)
+{
+	usleep(20000);
+	fake_set_hold(false);
+	return arg;
+}
+
+/* What it waited for fails: nothing is copied, also by pieces that came when that was forgotten. */
+TEST(shape__vector_behind_a_failure)
+{
+	static struct acpx_iov v[10 * DEPTH];
+	pthread_t thread;
+	acp_handle_t bad, h;
+	size_t i;
+
+	CHECK(start() == 0);
+	for (i = 0; i < 10 * DEPTH; i++) {
+		*word(0, 8 * i) = 5;
+		v[i] = (struct acpx_iov){ at(2, 8 * i), at(0, 8 * i), 8 };
+	}
+	fake_set_hold(true);
+	bad = acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	pthread_create(&thread, NULL, release_later, NULL);
+	h = done(acpx_copyv(v, 10 * DEPTH, bad));
+	pthread_join(thread, NULL);
+	CHECK(acpx_status(h) == ACPX_EORDER);
+	for (i = 0; i < 10 * DEPTH; i++)
+		CHECK(*word(2, 8 * i) == 0);
+	CHECK(acpx_status(done(acpx_copyv(v, 10 * DEPTH, h))) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
 TEST(shape__vector_waits_for_one_access)
 {
 	struct acpx_iov v[3] = { { 0, 0, 8 }, { 0, 0, 8 }, { 0, 0, 8 } };
@@ -597,13 +629,6 @@ TEST(order__as_the_kernel_sees_it)
 	c = acp_copy(at(2, 0), at(0, 0), 8, b);
 	CHECK(entry_of(c)->order == 0);			/* met already */
 	CHECK(acp_finalize() == 0);
-}
-
-static void *release_later(void *arg)
-{
-	usleep(20000);
-	fake_set_hold(false);
-	return arg;
 }
 
 TEST(ring__full)
