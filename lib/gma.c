@@ -250,7 +250,7 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 		refused = refused || was_refused(head, room);
 		if (refused) {
 			e.op = ACP_OP_COPY;		/* of nothing; it ends as the first one */
-			e.dst = e.src = libacp_own_starter();
+			e.dst = e.src = libacp_own_nothing();
 			e.size = e.a = e.b = 0;
 		}
 		e.seen = i ? first.seen : room;

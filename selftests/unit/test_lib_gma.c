@@ -489,6 +489,27 @@ TEST(shape__signal_elsewhere)
 	CHECK(acp_finalize() == 0);
 }
 
+/* What copies nothing of its own does so without starter memory, too. */
+TEST(shape__without_starter_memory)
+{
+	struct acpx_iov none;
+	acp_handle_t h;
+
+	setenv("ACP_STARTER_SIZE", "0", 1);
+	setenv("ACP_HEAP_SIZE", "4096", 1);
+	CHECK(start() == 0 && acpx_starter_size() == 0);
+	fake.memory[ACP_STAG_HEAP][0][1024] = 9;
+	h = done(acpx_copy_signal(acpx_query_heap_ga(2), acpx_query_heap_ga(0) + 1024, 8,
+				  acpx_query_heap_ga(1) + 2048, 1, ACPX_SIGNAL_ADD,
+				  ACP_HANDLE_NULL));
+	CHECK(acpx_status(h) == 0 && fake.memory[ACP_STAG_HEAP][1][2048] == 1);
+	CHECK(fake.memory[ACP_STAG_HEAP][2][0] == 9);
+	CHECK(acpx_status(done(acpx_copyv(&none, 0, ACP_HANDLE_NULL))) == 0);
+	CHECK(acp_finalize() == 0);
+	unsetenv("ACP_STARTER_SIZE");
+	unsetenv("ACP_HEAP_SIZE");
+}
+
 /* Pieces near and far, more of them than the ring has room for; one handle tells of all. */
 TEST(shape__vector)
 {
