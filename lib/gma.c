@@ -228,8 +228,20 @@ static bool was_refused(uint64_t ticket, uint64_t completed)
 }
 
 /*
- * Not set_order(): the later ones wait for what the first one does, or for that as well.  Where
- * they are more than the ring has places, the kernel may have forgotten by then how that ended.
+ * As set_order(), for one that is not the first: it waits for what the first one does, or for the
+ * one before, whose failure alone counts then.
+ */
+static void set_turn(struct acp_sqe *entry, const struct acp_sqe *first, uint64_t former)
+{
+	bool behind = entry->order == LIBACP_BEHIND;
+
+	entry->order = behind ? former : first->order;
+	entry->seen = behind ? former - 1 : first->seen;
+}
+
+/*
+ * Where they are more than the ring has places, the kernel may have forgotten how what they wait
+ * for ended: the first one has not.
  */
 acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order)
 {
@@ -253,13 +265,13 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 			e.dst = e.src = libacp_own_nothing();
 			e.size = e.a = e.b = 0;
 		}
-		e.seen = i ? first.seen : room;
-		if (!i)
+		if (!i) {
+			e.seen = room;
 			set_order(&e, order);
-		else
-			e.order = e.order == LIBACP_BEHIND ? ticket : first.order;
-		if (!i)
 			first = e;
+		} else {
+			set_turn(&e, &first, ticket);
+		}
 		if (i < n - 1)
 			e.flags |= ACP_SQE_MORE;
 		take_slot();

@@ -482,10 +482,33 @@ TEST(shape__signal_elsewhere)
 	CHECK(data->op == ACP_OP_COPY && data->flags == ACP_SQE_MORE && data->order == 0);
 	CHECK(data->size == 8 && !data->a && !data->b);
 	CHECK(flag->op == ACP_OP_COPY_ADD && !flag->flags && !flag->size && flag->b == 1);
-	CHECK(flag->order == (uint64_t)(h - 2) >> 1 && flag->seen < flag->order);
+	CHECK(flag->order == (uint64_t)(h - 2) >> 1 && flag->seen == flag->order - 1);
 	fake_set_hold(false);
 	acp_complete(h);
 	CHECK(acpx_status(h) == 0 && *word(2, 8) == 9 && *word(0, 64) == 1);
+	CHECK(acp_finalize() == 0);
+}
+
+/* It waits for the data alone, and so fails with that alone: not with what was before. */
+TEST(shape__signal_elsewhere_after_a_failure)
+{
+	acp_handle_t h[3];
+
+	CHECK(start() == 0);
+	*word(0, 0) = 9;
+	fake_set_hold(true);
+	acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	h[0] = acpx_copy_signal(at(2, 8), at(0, 0), 8, at(0, 64), 1, ACPX_SIGNAL_ADD,
+				ACP_HANDLE_NULL);
+	h[1] = acpx_copy_signal(at(2, 20000), at(0, 0), 8, at(0, 64), 1, ACPX_SIGNAL_ADD,
+				ACP_HANDLE_NULL);
+	h[2] = acpx_copy_signal(at(2, 16), at(0, 0), 8, at(0, 64), 1, ACPX_SIGNAL_ADD,
+				(acp_handle_t)ACP_HANDLE_ALL);
+	fake_set_hold(false);
+	acp_complete(h[2]);
+	CHECK(acpx_status(h[0]) == 0 && acpx_status(h[1]) == ACPX_ERANGE);
+	CHECK(acpx_status(h[2]) == ACPX_EORDER);
+	CHECK(*word(2, 8) == 9 && *word(2, 16) == 0 && *word(0, 64) == 1);
 	CHECK(acp_finalize() == 0);
 }
 
