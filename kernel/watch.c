@@ -8,7 +8,7 @@
 
 static void wake(struct acp_context *ctx, struct acp_watch *w)
 {
-	/* Before the count: who has read the old one does not sleep, whoever armed it. */
+	/* Who has armed it before this has read the old count; who does later is armed. */
 	xchg(&w->armed, 0);
 	/* The user has it, too: it is not believed, only compared. */
 	atomic64_inc((atomic64_t *)&w->wakes);

@@ -203,8 +203,8 @@ static void end_sleep(const struct waiter *w)
 }
 
 /*
- * Before looking, when it is to be slept afterwards: the count of wake-ups so far.  It is
- * read before armed is set: a wake-up that takes armed away after that counts later, too.
+ * Before looking, when it is to be slept afterwards: the count of wake-ups so far.  It is read
+ * first: a wake-up in between, for other words, disarms, and must end the sleep that begins now.
  */
 static uint64_t arm(void)
 {

@@ -370,7 +370,8 @@ struct acp_event {
  *
  *  waiter: lines[] of its words + 1, once; then again and again
  *	    read wakes, armed := 1, full fence, look at the words, and if it
- *	    has to wait longer ACP_IOC_WATCH
+ *	    has to wait longer ACP_IOC_WATCH.  In this order: if it is woken,
+ *	    and so disarmed, before it sleeps, it does not sleep
  *  writer: writes, full fence, reads armed: if it is set, and one of lines[]
  *	    that was written to is not 0, ACP_IOC_WAKE
  *  kernel: armed := 0, wakes + 1, wakes all who sleep; without being asked
@@ -399,7 +400,7 @@ struct acp_watch {
 struct acp_watch_wait {
 	__u32 size;
 	__u32 flags;		/* 0 */
-	__u64 wakes;		/* as it was read before the words were */
+	__u64 wakes;		/* as it was before "armed" was set */
 	__u64 timeout_ns;	/* ~0: for ever */
 };
 

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "acp.h"
@@ -269,6 +270,44 @@ TEST(wake__by_another_thread)
 	CHECK(sleeper_end(&s[0]) == 0 && s[1].result == 1);
 	CHECK(acp_add8(at(0, 2048), at(0, 192), 1, ACP_HANDLE_NULL) & 1);
 	CHECK(sleeper_end(&s[1]) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+static struct acp_watch *split;		/* "wakes" at the end of a page, all else in the next one */
+
+/* The count is about to be read: now somebody wakes the rank, for what others wait for. */
+static void wake_between(int signal)
+{
+	(void)signal;
+	mprotect((char *)split + sizeof(split->wakes) - 4096, 4096, PROT_READ | PROT_WRITE);
+	split->armed = 0;
+	split->wakes++;
+}
+
+/* It disarms, but whom it disarms reads the old count, or arms again. */
+TEST(wake__for_others_while_falling_asleep)
+{
+	struct sigaction a = { .sa_handler = wake_between };
+	struct sleeper s;
+	char *pages, *before;
+
+	CHECK(start() == 0);
+	fake.deaf = true;
+	alarm(20);
+	pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(pages != MAP_FAILED);
+	before = fake.memory[ACP_STAG_LIBRARY][0];
+	split = (struct acp_watch *)(void *)(pages + 4096 - sizeof(split->wakes));
+	fake.memory[ACP_STAG_LIBRARY][0] = (char *)split - ACP_WATCH_OFFSET;
+	libacp.watch = split;
+	CHECK(sigaction(SIGSEGV, &a, NULL) == 0);
+	CHECK(mprotect(pages, 4096, PROT_NONE) == 0);
+	sleeper_start(&s, 4096, 1);
+	CHECK(split->wakes == 1);
+	*(uint64_t *)(void *)fake.memory[ACP_STAG_STARTER][2] = 1;
+	acp_complete(acp_copy(at(0, 4096), at(2, 0), 8, ACP_HANDLE_NULL));
+	CHECK(sleeper_end(&s) == 0);
+	fake.memory[ACP_STAG_LIBRARY][0] = before;
 	CHECK(acp_finalize() == 0);
 }
 
