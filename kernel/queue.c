@@ -372,9 +372,13 @@ static bool try_start(struct acp_context *ctx, struct acp_cmd *cmd, struct acp_b
 		return true;
 	}
 	if (how == ACP_START_FENCED) {
+		u64 seen = max(completed, cmd->seen);
+
 		cmd->item.out.fence = true;
-		m->depends = ticket - completed - 1;
-		m->upto = ticket - cmd->order;
+		if (seen < cmd->order) {
+			m->depends = ticket - seen - 1;
+			m->upto = ticket - cmd->order;
+		}
 		if (cmd->step.home)
 			m->flags |= ACP_MSG_ORDERED;
 		acp_stat_inc(ctx->job->node, fenced);

@@ -220,12 +220,35 @@ static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
 	return make_handle(ticket, false);
 }
 
-/* Not set_order(): the later ones wait for what the first one does, or for that as well. */
+/* Has it ended because of what it waited for?  Asked before each push, "no" after depth of them. */
+static bool was_refused(uint64_t ticket, uint64_t completed)
+{
+	return ticket && ticket <= completed &&
+	       libacp_queue_status(&libacp.queue, ticket) == ACP_ST_ORDER;
+}
+
+/*
+ * As set_order(), for one that is not the first: it waits for what the first one does, or for the
+ * one before, whose failure alone counts then.
+ */
+static void set_turn(struct acp_sqe *entry, const struct acp_sqe *first, uint64_t former)
+{
+	bool behind = entry->order == LIBACP_BEHIND;
+
+	entry->order = behind ? former : first->order;
+	entry->seen = behind ? former - 1 : first->seen;
+}
+
+/*
+ * Where they are more than the ring has places, the kernel may have forgotten how what they wait
+ * for ended: the first one has not.
+ */
 acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order)
 {
 	struct libacp_queue *q = &libacp.queue;
-	uint64_t ticket = 0, room;
+	uint64_t ticket = 0, head = 0, room;
 	struct acp_sqe first = { 0 };
+	bool refused = false;
 	size_t i;
 
 	pthread_mutex_lock(&submit_lock);
@@ -236,22 +259,29 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 		room = wait_for_room();
 		if (!room || (!i && chain_broken(order, room)))
 			break;
-		e.seen = i ? first.seen : room;
-		if (!i)
+		refused = refused || was_refused(head, room);
+		if (refused) {
+			e.op = ACP_OP_COPY;		/* of nothing; it ends as the first one */
+			e.dst = e.src = libacp_own_nothing();
+			e.size = e.a = e.b = 0;
+		}
+		if (!i) {
+			e.seen = room;
 			set_order(&e, order);
-		else
-			e.order = e.order == LIBACP_BEHIND ? ticket : first.order;
-		if (!i)
 			first = e;
+		} else {
+			set_turn(&e, &first, ticket);
+		}
 		if (i < n - 1)
 			e.flags |= ACP_SQE_MORE;
 		take_slot();
 		ticket = libacp_queue_push(q, &e);
+		head = head ? head : ticket;
 	}
 	__atomic_store_n(&last_was_local, false, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&submit_lock);
 	if (i && libacp_queue_must_ring(q))
-		ioctl(libacp.fd, ACP_IOC_DOORBELL);
+		ring_doorbell();
 	return i == n ? make_handle(ticket, false) : (acp_handle_t)ACP_HANDLE_NULL;
 }
 

@@ -148,7 +148,7 @@ acp_handle_t acpx_copyv(const struct acpx_iov *v, size_t n, acp_handle_t order)
 	if (n > ACPX_COPYV_MAX || (n && !v))
 		return libacp_submit_one(&(struct acp_sqe){ 0 }, order);	/* it fails */
 	if (!n)
-		return acp_copy(libacp_own_starter(), libacp_own_starter(), 0, order);
+		return acp_copy(libacp_own_nothing(), libacp_own_nothing(), 0, order);
 	if (libacp_may_start(order))
 		left = do_pieces(&p, n);
 	return left ? libacp_submit(left, next_piece, &p, order) : libacp_done_locally();
@@ -176,7 +176,7 @@ static void next_half(struct acp_sqe *entry, void *state)
 	entry->a = 0;
 	entry->b = 0;
 	both->dst = both->a;
-	both->src = libacp_own_starter();
+	both->src = libacp_own_nothing();
 	both->size = 0;
 	both->order = LIBACP_BEHIND;
 }

@@ -220,6 +220,19 @@ static bool fake_work(void)
 	return !fake.hold && __atomic_load_n(&fake.sq->tail, __ATOMIC_ACQUIRE) != fake.head;
 }
 
+/* Has anything failed that an entry waits for?  Only what is still on record counts. */
+static bool fake_order_failed(const struct acp_sqe *e)
+{
+	uint64_t kept = fake.join.depth - 1, t = e->seen;
+
+	if (fake.head > kept && t < fake.head - kept)
+		t = fake.head - kept;
+	while (t < e->order)
+		if (fake.cq->status[++t & kept])
+			return true;
+	return false;
+}
+
 static void fake_drain(void)
 {
 	struct acp_sqe *entries = (struct acp_sqe *)(fake.sq + 1);
@@ -228,9 +241,9 @@ static void fake_drain(void)
 		uint64_t ticket = fake.head + 1;
 		uint32_t slot = ticket & (fake.join.depth - 1);
 		struct acp_sqe entry = entries[slot];
-		uint8_t status = fake_execute(&entry);
+		uint8_t status = fake_order_failed(&entry) ? ACP_ST_ORDER : fake_execute(&entry);
 
-		if (!status)
+		if (!status || (fake.carried && status == ACP_ST_ORDER))
 			status = fake.carried;
 		fake.carried = entry.flags & ACP_SQE_MORE ? status : 0;
 		__atomic_store_n(&fake.cq->status[slot], status, __ATOMIC_RELAXED);

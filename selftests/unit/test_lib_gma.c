@@ -482,11 +482,55 @@ TEST(shape__signal_elsewhere)
 	CHECK(data->op == ACP_OP_COPY && data->flags == ACP_SQE_MORE && data->order == 0);
 	CHECK(data->size == 8 && !data->a && !data->b);
 	CHECK(flag->op == ACP_OP_COPY_ADD && !flag->flags && !flag->size && flag->b == 1);
-	CHECK(flag->order == (uint64_t)(h - 2) >> 1 && flag->seen < flag->order);
+	CHECK(flag->order == (uint64_t)(h - 2) >> 1 && flag->seen == flag->order - 1);
 	fake_set_hold(false);
 	acp_complete(h);
 	CHECK(acpx_status(h) == 0 && *word(2, 8) == 9 && *word(0, 64) == 1);
 	CHECK(acp_finalize() == 0);
+}
+
+/* It waits for the data alone, and so fails with that alone: not with what was before. */
+TEST(shape__signal_elsewhere_after_a_failure)
+{
+	acp_handle_t h[3];
+
+	CHECK(start() == 0);
+	*word(0, 0) = 9;
+	fake_set_hold(true);
+	acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	h[0] = acpx_copy_signal(at(2, 8), at(0, 0), 8, at(0, 64), 1, ACPX_SIGNAL_ADD,
+				ACP_HANDLE_NULL);
+	h[1] = acpx_copy_signal(at(2, 20000), at(0, 0), 8, at(0, 64), 1, ACPX_SIGNAL_ADD,
+				ACP_HANDLE_NULL);
+	h[2] = acpx_copy_signal(at(2, 16), at(0, 0), 8, at(0, 64), 1, ACPX_SIGNAL_ADD,
+				(acp_handle_t)ACP_HANDLE_ALL);
+	fake_set_hold(false);
+	acp_complete(h[2]);
+	CHECK(acpx_status(h[0]) == 0 && acpx_status(h[1]) == ACPX_ERANGE);
+	CHECK(acpx_status(h[2]) == ACPX_EORDER);
+	CHECK(*word(2, 8) == 9 && *word(2, 16) == 0 && *word(0, 64) == 1);
+	CHECK(acp_finalize() == 0);
+}
+
+/* What copies nothing of its own does so without starter memory, too. */
+TEST(shape__without_starter_memory)
+{
+	struct acpx_iov none;
+	acp_handle_t h;
+
+	setenv("ACP_STARTER_SIZE", "0", 1);
+	setenv("ACP_HEAP_SIZE", "4096", 1);
+	CHECK(start() == 0 && acpx_starter_size() == 0);
+	fake.memory[ACP_STAG_HEAP][0][1024] = 9;
+	h = done(acpx_copy_signal(acpx_query_heap_ga(2), acpx_query_heap_ga(0) + 1024, 8,
+				  acpx_query_heap_ga(1) + 2048, 1, ACPX_SIGNAL_ADD,
+				  ACP_HANDLE_NULL));
+	CHECK(acpx_status(h) == 0 && fake.memory[ACP_STAG_HEAP][1][2048] == 1);
+	CHECK(fake.memory[ACP_STAG_HEAP][2][0] == 9);
+	CHECK(acpx_status(done(acpx_copyv(&none, 0, ACP_HANDLE_NULL))) == 0);
+	CHECK(acp_finalize() == 0);
+	unsetenv("ACP_STARTER_SIZE");
+	unsetenv("ACP_HEAP_SIZE");
 }
 
 /* Pieces near and far, more of them than the ring has room for; one handle tells of all. */
@@ -522,6 +566,38 @@ TEST(shape__vector)
 	CHECK(acpx_status(done(acpx_copyv(NULL, 0, ACP_HANDLE_NULL))) == 0);
 	CHECK(acpx_status(done(acpx_copyv(NULL, 1, ACP_HANDLE_NULL))) == ACPX_EOP);
 	CHECK(acpx_status(done(acpx_copyv(v, ACPX_COPYV_MAX + 1, ACP_HANDLE_NULL))) == ACPX_EOP);
+	CHECK(acp_finalize() == 0);
+}
+
+static void *release_later(void *arg)
+{
+	usleep(20000);
+	fake_set_hold(false);
+	return arg;
+}
+
+/* What it waited for fails: nothing is copied, also by pieces that came when that was forgotten. */
+TEST(shape__vector_behind_a_failure)
+{
+	static struct acpx_iov v[10 * DEPTH];
+	pthread_t thread;
+	acp_handle_t bad, h;
+	size_t i;
+
+	CHECK(start() == 0);
+	for (i = 0; i < 10 * DEPTH; i++) {
+		*word(0, 8 * i) = 5;
+		v[i] = (struct acpx_iov){ at(2, 8 * i), at(0, 8 * i), 8 };
+	}
+	fake_set_hold(true);
+	bad = acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	pthread_create(&thread, NULL, release_later, NULL);
+	h = done(acpx_copyv(v, 10 * DEPTH, bad));
+	pthread_join(thread, NULL);
+	CHECK(acpx_status(h) == ACPX_EORDER);
+	for (i = 0; i < 10 * DEPTH; i++)
+		CHECK(*word(2, 8 * i) == 0);
+	CHECK(acpx_status(done(acpx_copyv(v, 10 * DEPTH, h))) == 0);
 	CHECK(acp_finalize() == 0);
 }
 
@@ -597,13 +673,6 @@ TEST(order__as_the_kernel_sees_it)
 	c = acp_copy(at(2, 0), at(0, 0), 8, b);
 	CHECK(entry_of(c)->order == 0);			/* met already */
 	CHECK(acp_finalize() == 0);
-}
-
-static void *release_later(void *arg)
-{
-	usleep(20000);
-	fake_set_hold(false);
-	return arg;
 }
 
 TEST(ring__full)
