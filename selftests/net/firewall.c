@@ -6,7 +6,14 @@
  */
 #include "../dev/isolated.h"
 
+#include <arpa/inet.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_queue.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,14 +44,48 @@ static void puts_work(int count)
 	memcpy(t.model[1] + t.half, t.memory[0].addr, 8);
 }
 
-static void begin(void)
+static void begin_ranks(void)
 {
 	const struct acp_join wish = { .timeout_ms = 20000, .open_timeout_ms = 20000 };
 
-	nodes_open(&n, 2, 1, false);
 	nodes_ranks_like(&n, r, 2, &wish);
 	traffic_open(&t, r, 2, 16 * KB, 0);
 	puts_work(PUTS);
+}
+
+static void begin(void)
+{
+	nodes_open(&n, 2, 1, false);
+	begin_ranks();
+}
+
+/* How many datagrams of that many puts went the short way: out of node 0, and into node 1. */
+struct ways {
+	long long out, in;
+};
+
+static struct ways ways(void)
+{
+	const long long out = nodes_counter(&n, 0, "tx_direct");
+	const long long in = nodes_counter(&n, 1, "rx_direct");
+
+	puts_work(PUTS);
+	return (struct ways){ nodes_counter(&n, 0, "tx_direct") - out,
+			      nodes_counter(&n, 1, "rx_direct") - in };
+}
+
+/* All or none of them, once routes that have changed are known again: that takes some frames. */
+static void short_ways(bool out, bool in)
+{
+	struct ways w;
+
+	puts_work(PUTS);
+	w = ways();
+
+	if (out ? w.out < PUTS : w.out)
+		FAIL("out of node 0: %lld of %d puts", w.out, PUTS);
+	if (in ? w.in < PUTS : w.in)
+		FAIL("into node 1: %lld of %d puts", w.in, PUTS);
 }
 
 static void sound(void)
@@ -78,7 +119,7 @@ static long long number(uint32_t node, const char *format, ...)
 /* Not all kernels can do all. */
 static void need(const char *what)
 {
-	char command[300];
+	char command[600];
 
 	snprintf(command, sizeof(command), "unshare -n sh -c '%s' >/dev/null 2>&1", what);
 	if (system(command))
@@ -117,6 +158,48 @@ static void drops_at(uint32_t node, const char *hook)
 	CHECK(counted(node) > 0);
 	no_rule(node);
 	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	sound();
+}
+
+/* Each way by itself. */
+TEST(rules_end_the_short_way_and_it_comes_back)
+{
+	need("nft add table ip t");
+	begin();
+	short_ways(true, true);
+	rule(1, "input", "accept");
+	short_ways(true, false);
+	no_rule(1);
+	rule(0, "output", "accept");
+	short_ways(false, true);
+	no_rule(0);
+	rule(0, "postrouting", "accept");
+	rule(1, "prerouting", "accept");
+	short_ways(true, true);
+	no_rule(0);
+	no_rule(1);
+	short_ways(true, true);
+	sound();
+}
+
+/* The last place of all is ours; who had it before is asked after us. */
+TEST(a_rule_that_was_last_before_us_drops)
+{
+	const char *const last = "{ type filter hook prerouting priority 2147483647; }";
+	uint64_t ticket;
+
+	need("nft add table ip t");
+	nodes_open(&n, 2, 1, false);
+	nodes_run(&n, 1, "nft 'add table ip t; add chain ip t c %s'", last);
+	begin_ranks();
+	short_ways(true, false);
+	nodes_run(&n, 1, "nft 'add rule ip t c ip protocol udp counter drop'");
+	ticket = put();
+	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
+	CHECK(counted(1) > 0);
+	no_rule(1);
+	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	short_ways(true, true);
 	sound();
 }
 
@@ -207,7 +290,152 @@ TEST(queued_for_a_program)
 	sound();
 }
 
+/* ---- a program that decides ---- */
+
+#define QUEUE	7
+
+/* It lets all go on, from where they are, and counts them. */
+struct decider {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	long passed;
+};
+
+/* A message about the queue with one attribute; the kernel's answer, if any, is not awaited. */
+static void tell_queue(int fd, uint16_t type, uint16_t attribute, const void *data, uint16_t size)
+{
+	struct {
+		struct nlmsghdr h;
+		struct nfgenmsg g;
+		struct nlattr a;
+		char data[32];
+	} m = {
+		.h = {
+			.nlmsg_len = (uint32_t)(sizeof(m.h) + sizeof(m.g) + sizeof(m.a)) + size,
+			.nlmsg_type = (uint16_t)(NFNL_SUBSYS_QUEUE << 8 | type),
+			.nlmsg_flags = NLM_F_REQUEST,
+		},
+		.g = { .nfgen_family = AF_UNSPEC, .version = NFNETLINK_V0, .res_id = htons(QUEUE) },
+		.a = { .nla_len = (uint16_t)(sizeof(m.a) + size), .nla_type = attribute },
+	};
+
+	memcpy(m.data, data, size);
+	CHECK_EQ(send(fd, &m, m.h.nlmsg_len, 0), m.h.nlmsg_len);
+}
+
+/* The header of a packet in a message of the queue; NULL: it is of another kind. */
+static const struct nfqnl_msg_packet_hdr *packet_of(const struct nlmsghdr *h)
+{
+	const char *at = (const char *)NLMSG_DATA(h) + NLMSG_ALIGN(sizeof(struct nfgenmsg));
+	const char *end = (const char *)h + h->nlmsg_len;
+
+	if (h->nlmsg_type != (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET))
+		return NULL;
+	while (at + sizeof(struct nlattr) <= end) {
+		const struct nlattr *a = (const void *)at;
+
+		if (a->nla_type == NFQA_PACKET_HDR)
+			return (const void *)(a + 1);
+		at += NLA_ALIGN(a->nla_len);
+	}
+	return NULL;
+}
+
+static void *decide(void *arg)
+{
+	char data[8192] __attribute__((aligned(8)));
+	struct decider *d = arg;
+	struct pollfd p = { .fd = d->fd, .events = POLLIN };
+
+	while (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE)) {
+		ssize_t got = poll(&p, 1, 50) > 0 ? recv(d->fd, data, sizeof(data), 0) : 0;
+		const struct nfqnl_msg_packet_hdr *packet;
+
+		packet = got > 0 ? packet_of((const void *)data) : NULL;
+		if (packet) {
+			struct nfqnl_msg_verdict_hdr v = {
+				.verdict = htonl(NF_ACCEPT), .id = packet->packet_id,
+			};
+
+			d->passed++;
+			tell_queue(d->fd, NFQNL_MSG_VERDICT, NFQA_VERDICT_HDR, &v, sizeof(v));
+		}
+	}
+	return NULL;
+}
+
+static void decider_start(struct decider *d, uint32_t node)
+{
+	struct nfqnl_msg_config_cmd bind = { .command = NFQNL_CFG_CMD_BIND };
+	struct nfqnl_msg_config_params meta = { .copy_mode = NFQNL_COPY_META };
+
+	*d = (struct decider){};
+	nodes_enter(&n, node);
+	d->fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
+	nodes_leave(&n);
+	CHECK(d->fd >= 0);
+	tell_queue(d->fd, NFQNL_MSG_CONFIG, NFQA_CFG_CMD, &bind, sizeof(bind));
+	tell_queue(d->fd, NFQNL_MSG_CONFIG, NFQA_CFG_PARAMS, &meta, sizeof(meta));
+	CHECK_EQ(pthread_create(&d->thread, NULL, decide, d), 0);
+}
+
+static void decider_end(struct decider *d)
+{
+	__atomic_store_n(&d->stop, true, __ATOMIC_RELEASE);
+	pthread_join(d->thread, NULL);
+	close(d->fd);
+}
+
+/* Each is asked about once, wherever that is, and goes on in the context of the program. */
+TEST(a_program_lets_them_go_on)
+{
+	static const char *const hooks[] = { "prerouting", "input", "output", "postrouting" };
+	struct decider d;
+	uint32_t i;
+
+	need("nft \"add table ip t; add chain ip t c { type filter hook output priority 0; }; "
+	     "add rule ip t c queue num 7\"");
+	begin();
+	for (i = 0; i < 4; i++) {
+		uint32_t node = i < 2;
+
+		decider_start(&d, node);
+		rule(node, hooks[i], "counter queue num 7");
+		puts_work(PUTS);
+		sleep_ms(20);
+		CHECK(counted(node) >= PUTS);
+		no_rule(node);
+		decider_end(&d);
+		/* What was on its way when the rule came or went; and no two for one. */
+		if (d.passed < PUTS || d.passed > 2 * PUTS)
+			FAIL("%s: asked %ld times about %d puts", hooks[i], d.passed, PUTS);
+		short_ways(true, true);
+	}
+	sound();
+}
+
 /* ---- others that have a say ---- */
+
+/* Where a route was, it is looked up anew when anything about routes has changed. */
+TEST(routes_that_forbid)
+{
+	uint64_t ticket;
+
+	begin();
+	nodes_run(&n, 1, "ip route del local 10.9.0.2 table local");
+	ticket = put();
+	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
+	nodes_run(&n, 1, "ip route add local 10.9.0.2 dev eth0 table local scope host src 10.9.0.2");
+	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	nodes_run(&n, 0, "ip route add blackhole 10.9.0.2/32");
+	ticket = put();
+	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
+	nodes_run(&n, 0, "ip route del blackhole 10.9.0.2/32");
+	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	short_ways(true, true);
+	sound();
+}
 
 TEST(ipsec_policies_block)
 {
@@ -227,6 +455,27 @@ TEST(ipsec_policies_block)
 		CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
 		sound();
 	}
+}
+
+#define ESP(src, dst) "ip xfrm state add src " src " dst " dst " proto esp spi 1 mode transport " \
+	"enc \"ecb(cipher_null)\" \"\" auth \"hmac(sha1)\" 0x000102030405060708090a0b0c0d0e0f10111213"
+#define POLICY(way) "ip xfrm policy add src 10.9.0.1 dst 10.9.0.2 proto udp dir " way " " \
+	"tmpl proto esp mode transport"
+
+/* What is to be encrypted is: node 1 drops all else. */
+TEST(ipsec_encrypts)
+{
+	need(ESP("10.9.0.1", "10.9.0.2") " && " POLICY("out"));
+	begin();
+	nodes_run(&n, 0, ESP("10.9.0.1", "10.9.0.2"));
+	nodes_run(&n, 1, ESP("10.9.0.1", "10.9.0.2"));
+	nodes_run(&n, 0, POLICY("out"));
+	nodes_run(&n, 1, POLICY("in"));
+	short_ways(false, false);
+	sound();
+	nodes_run(&n, 0, "ip xfrm policy flush && ip xfrm state flush");
+	nodes_run(&n, 1, "ip xfrm policy flush && ip xfrm state flush");
+	short_ways(true, true);
 }
 
 /* Who listens to all of UDP gets all of it. */

@@ -251,6 +251,97 @@ TEST(N6_reserved_field_of_the_crc)
 	goes_on();
 }
 
+/* ---- what UDP looks at ---- */
+
+/* A datagram from our address to the victim's, whose UDP header says what it likes. */
+static void send_raw(const void *payload, size_t size, size_t udp_length, uint16_t sum)
+{
+	struct sockaddr_in from, to;
+	socklen_t length = sizeof(from);
+	static char packet[4000];
+	struct iphdr *ip = (void *)packet;
+	struct udphdr *uh = (void *)(ip + 1);
+	int fd;
+
+	CHECK_EQ(getsockname(x.fd, (struct sockaddr *)&from, &length), 0);
+	CHECK_EQ(getpeername(x.fd, (struct sockaddr *)&to, &length), 0);
+	/* IP's length and sum are the kernel's to fill in. */
+	*ip = (struct iphdr){
+		.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+		.saddr = from.sin_addr.s_addr, .daddr = to.sin_addr.s_addr,
+	};
+	*uh = (struct udphdr){
+		.source = from.sin_port, .dest = to.sin_port,
+		.len = htons((uint16_t)udp_length), .check = htons(sum),
+	};
+	memcpy(uh + 1, payload, size);
+	nodes_enter(&n, x.me);
+	fd = socket(AF_INET, SOCK_RAW, IPPROTO_RAW);
+	nodes_leave(&n);
+	CHECK(fd >= 0);
+	size += sizeof(*ip) + sizeof(*uh);
+	CHECK_EQ(sendto(fd, packet, size, 0, (void *)&to, sizeof(to)), size);
+	close(fd);
+}
+
+/* Good frames, which find the short way past UDP. */
+static void go_the_short_way(void)
+{
+	struct count c;
+
+	goes_on();
+	c = count("rx_direct");
+	goes_on();
+	nodes_counted(&c, 1);
+}
+
+/* Nobody but UDP's checksum would notice a change of a long payload. */
+TEST(N4_udp_checksum_of_a_long_frame)
+{
+	static char out[2000];
+	struct count c;
+	size_t size;
+
+	begin();
+	go_the_short_way();
+	c = count("rx_frames");
+	size = bulk_datagram(out, 0, 0);
+	send_raw(out, size, size + sizeof(struct udphdr), 0x1234);
+	inject_silence(&x, 200);
+	nodes_counted(&c, 0);
+	untouched("a wrong UDP checksum");
+	/* No sum at all is right, as for frames that are covered by their tags. */
+	send_raw(out, size, size + sizeof(struct udphdr), 0);
+	inject_applied(&x, x.seq - 1);
+	CHECK_EQ((unsigned char)target.addr[999], 0xdd);
+	fill(target.addr, SIZE, 1);
+	goes_on();
+}
+
+TEST(N5_udp_length_is_another_one)
+{
+	static const int more[] = { 8, 1, 60000 };
+	struct count c;
+	char good[300];
+	size_t size, i;
+
+	begin();
+	go_the_short_way();
+	c = count("rx_frames");
+	size = put_datagram(good);
+	for (i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		send_raw(good, size, size + sizeof(struct udphdr) + (size_t)more[i], 0);
+	inject_silence(&x, 200);
+	nodes_counted(&c, 0);
+	untouched("UDP's length is too long");
+	/* What is behind the end that UDP tells is none of ours. */
+	send_raw(good, size + 7, size + sizeof(struct udphdr), 0);
+	inject_applied(&x, x.seq - 1);
+	CHECK_EQ((unsigned char)target.addr[1099], 0xee);
+	fill(target.addr, SIZE, 1);
+	goes_on();
+}
+
 /* ---- N5 ---- */
 
 TEST(N5_truncated_at_every_length)
