@@ -119,7 +119,7 @@ static long long number(uint32_t node, const char *format, ...)
 /* Not all kernels can do all. */
 static void need(const char *what)
 {
-	char command[300];
+	char command[600];
 
 	snprintf(command, sizeof(command), "unshare -n sh -c '%s' >/dev/null 2>&1", what);
 	if (system(command))
@@ -423,10 +423,10 @@ TEST(routes_that_forbid)
 	uint64_t ticket;
 
 	begin();
-	nodes_run(&n, 1, "ip route del table local local 10.9.0.2");
+	nodes_run(&n, 1, "ip route del local 10.9.0.2 table local");
 	ticket = put();
 	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
-	nodes_run(&n, 1, "ip route add table local local 10.9.0.2 dev eth0 scope host src 10.9.0.2");
+	nodes_run(&n, 1, "ip route add local 10.9.0.2 dev eth0 table local scope host src 10.9.0.2");
 	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
 	nodes_run(&n, 0, "ip route add blackhole 10.9.0.2/32");
 	ticket = put();
@@ -457,10 +457,10 @@ TEST(ipsec_policies_block)
 	}
 }
 
-#define ESP(src, dst) "ip xfrm state add src " src " dst " dst " proto esp spi 1 mode tunnel " \
+#define ESP(src, dst) "ip xfrm state add src " src " dst " dst " proto esp spi 1 mode transport " \
 	"enc \"ecb(cipher_null)\" \"\" auth \"hmac(sha1)\" 0x000102030405060708090a0b0c0d0e0f10111213"
 #define POLICY(way) "ip xfrm policy add src 10.9.0.1 dst 10.9.0.2 proto udp dir " way " " \
-	"tmpl src 10.9.0.1 dst 10.9.0.2 proto esp mode tunnel"
+	"tmpl proto esp mode transport"
 
 /* What is to be encrypted is: node 1 drops all else. */
 TEST(ipsec_encrypts)
