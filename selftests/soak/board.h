@@ -69,18 +69,29 @@ struct access {
 	acp_ga_t from, to;
 	size_t size;
 	uint64_t a, b;
+	uint8_t way;			/* of a copy: enum way */
+	uint8_t flag, flag_color;	/* SIGNALLED: whose counter it adds a to */
+	uint32_t block, blocks;		/* BLOCKS; of VECTOR the size and number of pieces */
+	int32_t dst_stride, src_stride;
 	uint64_t issued;		/* ns */
 	/* only its member may follow these */
 	struct slot *slot;		/* written to, or NULL */
 	size_t offset;			/* in it */
 	const uint8_t *data;		/* what arrives there; NULL: cannot be known */
+	bool gathered;			/* that is memory of the batch */
 	struct word *word;		/* operated on, or NULL */
 	uint64_t former;		/* its value before, when all goes well */
 };
 
 enum access_kind { ACCESS_COPY, ACCESS_WORD, ACCESS_COUNT, ACCESS_CHURN, ACCESS_BAD };
 
+/* What a copy is issued as: all end with the same bytes there. */
+enum way { PLAIN, BLOCKS, VECTOR, SIGNALLED };
+
 #define BATCH	40
+#define EXTRA	20		/* commands more than accesses in a batch: 64 statuses are kept */
+#define PIECES	5		/* of a vector */
+#define GATHERED 4096		/* bytes between the first and the last block, at most */
 
 /* Adding: what was asked for, and what surely happened. */
 struct tally {

@@ -16,6 +16,8 @@ static acp_atkey_t arena_key[COLORS], churn_key;
 static uint8_t *churn;
 static enum { CHURN_IN, CHURN_OUT, CHURN_UNMAPPED } churn_state;
 static uint8_t churn_fill;
+static uint8_t gathered[BATCH][GATHERED];	/* what accesses of the batch write */
+static unsigned int extra;		/* commands that the batch may still have in addition */
 
 uint64_t draw(uint64_t *from, uint64_t n)
 {
@@ -35,12 +37,13 @@ static const char *const op_text[ACP_OP_END] = {
 const char *access_text(const struct access *a)
 {
 	static const char *const kinds[] = { "", " own word", " counter", " churn", " bad" };
+	static const char *const ways[] = { "", " in blocks", " as a vector", " with a signal" };
 	static char text[300];
 
 	snprintf(text, sizeof(text),
-		 "%s%s of %zu bytes, member %u color %u -> member %u color %u, after %d%s, handle %llx, status %d (%s), issued %.1f s ago",
-		 op_text[a->op], kinds[a->kind], a->size, a->src, a->src_color, a->dst,
-		 a->dst_color, a->after, a->pending ? " (pending)" : "",
+		 "%s%s%s of %zu bytes, member %u color %u -> member %u color %u, after %d%s, handle %llx, status %d (%s), issued %.1f s ago",
+		 op_text[a->op], kinds[a->kind], ways[a->way], a->size, a->src, a->src_color,
+		 a->dst, a->dst_color, a->after, a->pending ? " (pending)" : "",
 		 (unsigned long long)a->handle, a->status, acpx_strerror(a->status),
 		 (double)(now_ns() - a->issued) / 1e9);
 	return text;
@@ -88,6 +91,86 @@ static bool plan_slot(struct access *a, size_t size, bool word)
 		a->offset &= -8UL;
 	a->to = arena_ga(a->dst, a->dst_color, a->slot->offset + a->offset);
 	return true;
+}
+
+/* ---- Ways to copy ---- */
+
+/* Blocks of a copy, as they are, or in reverse order at both ends. */
+static void plan_blocks(struct access *a)
+{
+	a->block = (uint32_t)between(&stream, 1, one_of(&stream, 2) ? 32 : 2000);
+	if (a->block > a->size)
+		return;
+	a->way = BLOCKS;
+	a->blocks = (uint32_t)(a->size / a->block);
+	a->size = (size_t)a->block * a->blocks;
+	a->dst_stride = (int32_t)a->block;
+	a->src_stride = (int32_t)a->block;
+}
+
+/*
+ * Blocks that are apart at both ends: what lies between them at the destination, which is
+ * this member's alone, stays as it is.
+ */
+static void plan_apart(struct access *a, uint8_t *data)
+{
+	const uint8_t *from;
+	size_t size, i;
+
+	plan_blocks(a);
+	size = a->size;
+	if (a->way == PLAIN || size > GATHERED || one_of(&stream, 4))
+		return;
+	a->dst_stride += (int32_t)draw(&stream, 40);
+	a->blocks = (uint32_t)((size - a->block) / (size_t)a->dst_stride + 1);
+	a->src_stride = (int32_t)between(&stream, a->block, (uint64_t)a->dst_stride);
+	a->size = (size_t)a->dst_stride * (a->blocks - 1) + a->block;
+	memcpy(data, a->slot->model + a->offset, a->size);
+	for (i = 0, from = a->data; i < a->blocks; i++, from += a->src_stride)
+		memcpy(data + i * (size_t)a->dst_stride, from, a->block);
+	a->data = data;
+	a->gathered = true;
+}
+
+static void plan_vector(struct access *a)
+{
+	uint32_t n = (uint32_t)between(&stream, 1, PIECES);
+
+	if (n > extra || a->size < n)
+		return;
+	a->way = VECTOR;
+	a->blocks = n;
+	a->block = (uint32_t)(a->size / n);
+	extra -= n;
+}
+
+/* With an addition to a counter, mostly where the data goes. */
+static void plan_signal(struct access *a)
+{
+	bool elsewhere = extra && one_of(&stream, 3);
+
+	a->way = SIGNALLED;
+	a->flag = elsewhere ? (uint8_t)draw(&stream, MEMBERS) : a->dst;
+	a->flag_color = (uint8_t)draw(&stream, COLORS);
+	a->a = between(&stream, 1, 9);
+	extra -= elsewhere;
+	self->tally[a->flag][a->flag_color][0].issued += a->a;
+}
+
+static void plan_way(struct access *a, uint8_t *data)
+{
+	switch (draw(&stream, 10)) {
+	case 0:
+	case 1:
+		plan_apart(a, data);
+		break;
+	case 2:
+		plan_vector(a);
+		break;
+	case 3:
+	case 4:
+		plan_signal(a);
+	}
 }
 
 static bool plan_copy(struct access *a)
@@ -226,6 +309,7 @@ static bool plan_link(struct access *a, const struct access *before)
 	a->src_color = before->dst_color;
 	a->from = before->to;
 	a->data = before->data;
+	a->gathered = before->gathered;
 	return plan_slot(a, before->size, false);
 }
 
@@ -280,6 +364,48 @@ static acp_handle_t issue_atomic(const struct access *a, acp_handle_t order)
 	}
 }
 
+static acp_handle_t issue_vector(const struct access *a, acp_handle_t order)
+{
+	struct acpx_iov v[PIECES];
+	uint32_t i;
+
+	for (i = 0; i < a->blocks; i++)
+		v[i] = (struct acpx_iov){ a->to + i * a->block, a->from + i * a->block, a->block };
+	v[i - 1].size = a->size - (size_t)(i - 1) * a->block;
+	return acpx_copyv(v, a->blocks, order);
+}
+
+static acp_handle_t issue_blocks(const struct access *a, acp_handle_t order)
+{
+	int64_t by_dst = a->dst_stride, by_src = a->src_stride;
+	acp_ga_t to = a->to, from = a->from;
+
+	if (one_of(&stream, 2)) {		/* the last one first */
+		to += (a->blocks - 1) * (uint64_t)by_dst;
+		from += (a->blocks - 1) * (uint64_t)by_src;
+		by_dst = -by_dst;
+		by_src = -by_src;
+	}
+	return acpx_copy_strided(to, from, a->block, a->blocks, by_dst, by_src, order);
+}
+
+static acp_handle_t issue_copy(const struct access *a, acp_handle_t order)
+{
+	switch (a->way) {
+	case BLOCKS:
+		return issue_blocks(a, order);
+	case VECTOR:
+		return issue_vector(a, order);
+	case SIGNALLED:
+		return acpx_copy_signal(a->to, a->from, a->size,
+					arena_ga(a->flag, a->flag_color,
+						 offsetof(struct arena, count8)),
+					a->a, ACPX_SIGNAL_ADD, order);
+	default:
+		return acp_copy(a->to, a->from, a->size, order);
+	}
+}
+
 /* The order condition: none, or after an access of this batch in one of three ways. */
 static acp_handle_t draw_order(struct access *a, int index)
 {
@@ -308,7 +434,7 @@ static void issue(int index)
 	STORE(self->count, (uint32_t)index + 1);
 	wait_begin("room for a command");
 	if (a->op == ACP_OP_COPY)
-		a->handle = acp_copy(a->to, a->from, a->size, order);
+		a->handle = issue_copy(a, order);
 	else
 		a->handle = issue_atomic(a, order);
 	wait_end();
@@ -324,6 +450,7 @@ static void issue_batch(void)
 	int n = (int)between(&stream, 1, BATCH), i = 0, links = 0;
 
 	STORE(self->count, 0);
+	extra = EXTRA;
 	while (i < n) {
 		struct access *a = &self->batch[i], *before = a - 1;
 		bool ready;
@@ -344,6 +471,8 @@ static void issue_batch(void)
 			n--;
 			continue;
 		}
+		if (a->kind == ACCESS_COPY)
+			plan_way(a, gathered[i]);
 		issue(i++);
 	}
 }
@@ -376,6 +505,22 @@ static void wait_batch(void)
 	wait_end();
 }
 
+/* Sleep until somebody adds to a counter of ours, for a while. */
+static void await_addition(void)
+{
+	const uint64_t *count = &arenas[me][draw(&stream, COLORS)]->count8;
+	uint64_t before = LOAD(*count);
+	int error;
+
+	wait_begin("acpx_wait_until");
+	error = acpx_wait_until(count, 8, ACPX_CMP_NE, before, draw(&stream, 50) * MS);
+	wait_end();
+	if (!error && LOAD(*count) == before)
+		FAIL("member %d: acpx_wait_until ended for nothing", me);
+	if (error && error != -ETIMEDOUT && !(error == -ECANCELED && LOAD(board->aborted)))
+		FAIL("member %d: acpx_wait_until: %s", me, strerror(-error));
+}
+
 /* ---- Checking ---- */
 
 static bool during(const struct trouble *t, const struct access *a, uint64_t more)
@@ -385,9 +530,16 @@ static bool during(const struct trouble *t, const struct access *a, uint64_t mor
 	return from && (until == UINT64_MAX || until + more > a->issued);
 }
 
+/* The third party, if there is one. */
+static uint8_t flag_of(const struct access *a)
+{
+	return a->way == SIGNALLED ? a->flag : a->dst;
+}
+
 static bool any_doomed(const struct access *a)
 {
-	return LOAD(board->member[a->src].doomed) || LOAD(board->member[a->dst].doomed);
+	return LOAD(board->member[a->src].doomed) || LOAD(board->member[a->dst].doomed) ||
+	       LOAD(board->member[flag_of(a)].doomed);
 }
 
 static bool any_cut(const struct access *a)
@@ -396,6 +548,7 @@ static bool any_cut(const struct access *a)
 
 	return during(&board->cut[a->src / PER_NODE], a, late) ||
 	       during(&board->cut[a->dst / PER_NODE], a, late) ||
+	       during(&board->cut[flag_of(a) / PER_NODE], a, late) ||
 	       during(&board->cut[me / PER_NODE], a, late);
 }
 
@@ -451,6 +604,8 @@ static void took_effect(struct access *a)
 {
 	if (a->kind == ACCESS_COUNT)
 		self->tally[a->src][a->src_color][a->size == 4].sure += a->a;
+	if (a->way == SIGNALLED)
+		self->tally[a->flag][a->flag_color][0].sure += a->a;
 	if (a->slot)
 		slot_changed(a->slot, a->offset, a->size, a->data);
 	if (a->word)
@@ -464,6 +619,8 @@ static void may_have_effect(struct access *a)
 
 	if (a->status == ACPX_EORDER || a->want)
 		return;
+	if (a->gathered)
+		a->data = NULL;		/* not the next batch's */
 	if (a->slot)
 		slot_doubtful(a->slot, a, until);
 	if (a->word)
@@ -483,7 +640,7 @@ static void check_access(struct access *a)
 		FAIL("member %d: waited for, and not complete: %s", me, access_text(a));
 	if (!excused(a))
 		FAIL("member %d: no reason for this end: %s", me, access_text(a));
-	if (!a->status && (gone(a->src, a) || gone(a->dst, a)))
+	if (!a->status && (gone(a->src, a) || gone(a->dst, a) || gone(flag_of(a), a)))
 		FAIL("member %d: success with the dead: %s", me, access_text(a));
 	if (!a->status && a->pending && self->batch[a->after].status)
 		FAIL("member %d: success behind a failure: %s", me, access_text(a));
@@ -718,6 +875,8 @@ static void work(void)
 	leave_if_told();
 	wait_batch();
 	check_batch();
+	if (one_of(&stream, 8))
+		await_addition();
 	if (one_of(&stream, 10))
 		sleep_ms((unsigned int)draw(&stream, 300));
 }
