@@ -260,11 +260,11 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 		if (!room || (!i && chain_broken(order, room)))
 			break;
 		refused = refused || was_refused(head, room);
-		if (refused) {
-			e.op = ACP_OP_COPY;		/* of nothing; it ends as the first one */
-			e.dst = e.src = libacp_own_nothing();
-			e.size = e.a = e.b = 0;
-		}
+		if (refused)	/* then it copies nothing, and ends as the first one */
+			e = (struct acp_sqe){
+				.op = ACP_OP_COPY, .dst = libacp_own_nothing(),
+				.src = libacp_own_nothing(), .order = e.order,
+			};
 		if (!i) {
 			e.seen = room;
 			set_order(&e, order);

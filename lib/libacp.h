@@ -361,7 +361,7 @@ acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
 typedef void libacp_next_t(struct acp_sqe *entry, void *state);
 acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order);
 
-/* An address of this rank where 0 bytes can be read and written: there need not be starter memory. */
+/* Where 0 bytes of this rank can be read and written; there need not be starter memory. */
 static inline acp_ga_t libacp_own_nothing(void)
 {
 	return acp_ga_make(&libacp.layout, libacp.rank, 0, ACP_STAG_LIBRARY, 0);

@@ -89,7 +89,7 @@ enum access_kind { ACCESS_COPY, ACCESS_WORD, ACCESS_COUNT, ACCESS_CHURN, ACCESS_
 enum way { PLAIN, BLOCKS, VECTOR, SIGNALLED };
 
 #define BATCH	40
-#define EXTRA	20		/* commands more than accesses in a batch: statuses of 64 are kept */
+#define EXTRA	20		/* commands more than accesses in a batch: 64 statuses are kept */
 #define PIECES	5		/* of a vector */
 #define GATHERED 4096		/* bytes between the first and the last block, at most */
 

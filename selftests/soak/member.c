@@ -42,8 +42,8 @@ const char *access_text(const struct access *a)
 
 	snprintf(text, sizeof(text),
 		 "%s%s%s of %zu bytes, member %u color %u -> member %u color %u, after %d%s, handle %llx, status %d (%s), issued %.1f s ago",
-		 op_text[a->op], kinds[a->kind], ways[a->way], a->size, a->src, a->src_color, a->dst,
-		 a->dst_color, a->after, a->pending ? " (pending)" : "",
+		 op_text[a->op], kinds[a->kind], ways[a->way], a->size, a->src, a->src_color,
+		 a->dst, a->dst_color, a->after, a->pending ? " (pending)" : "",
 		 (unsigned long long)a->handle, a->status, acpx_strerror(a->status),
 		 (double)(now_ns() - a->issued) / 1e9);
 	return text;
