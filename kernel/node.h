@@ -236,7 +236,13 @@ void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch);
 
 /* Remember failures of this peer's messages; see core/cmd.h. */
 bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64 until);
-u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticket);
+u8 acp_peer_find_fail(struct acp_peer *peer, u32 origin, u64 ticket);
+
+static inline u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticket)
+{
+	return READ_ONCE(peer->fails) ? acp_peer_find_fail(peer, origin, ticket) : ACP_ST_OK;
+}
+
 bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m);
 
 /* ---- sockets (udp.c) ---- */

@@ -213,8 +213,8 @@ static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
 		if (unlikely(m->op == ACP_OP_STRIDED))
 			r = acp_strided_src(peer->job, &out->m, &status);
 		else
-			r = acp_region_get(peer->job, m->src, m->length, m->origin,
-					   ACP_ACCESS_READ, &status);
+			r = acp_region_get_bh(peer->job, m->src, m->length, m->origin,
+					      ACP_ACCESS_READ, &status);
 		if (!r) {
 			acp_out_fail(out, status);
 			acp_out_piece(out, offset, length, m, &fence);
@@ -225,9 +225,34 @@ static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
 	return r;
 }
 
+/* Is it one message as it stands?  It has no payload, or that is in it. */
+static bool is_whole(const struct acp_out *out)
+{
+	if (out->m.type == ACP_MSG_DATA)
+		return out->inline_data && !out->failed;
+	return !out->m.length && !out->failed;
+}
+
+static void put_whole(struct sk_buff *skb, struct acp_frame *f, const struct acp_out *out)
+{
+	const struct acp_msg *m = &out->m;
+	u32 head = acp_msg_head(m), size = m->type == ACP_MSG_DATA ? m->size : 0;
+	struct acp_msg_hdr *h = __skb_put(skb, head + ((size + 7) & ~7u));
+
+	acp_msg_encode(h, m);
+	if (out->fence)
+		f->flags |= ACP_FRAME_FENCE;
+	if (m->type != ACP_MSG_DATA)
+		return;
+	h->flags |= ACP_MSG_LAST;
+	h->length = cpu_to_be32(size);
+	if (size)
+		memcpy((void *)h + head, &m->a, sizeof(m->a));
+}
+
 /* Append the piece of an item, or word that its source is gone. */
-static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
-		      struct acp_item *item, u64 offset, u32 length)
+static noinline void put_part(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
+			      struct acp_item *item, u64 offset, u32 length)
 {
 	struct acp_msg m acp_uncleared;
 	struct acp_region *r = open_piece(peer, f, item, offset, length, &m);
@@ -235,6 +260,15 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 	put_copy(peer, skb, &item->out, &m, r);
 	if (r)
 		acp_region_put(r);
+}
+
+static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
+		      struct acp_item *item, u64 offset, u32 length)
+{
+	if (likely(is_whole(&item->out)))
+		put_whole(skb, f, &item->out);
+	else
+		put_part(peer, skb, f, item, offset, length);
 }
 
 static u32 payload_most(const struct acp_peer *peer, const struct acp_out *out)
@@ -454,28 +488,36 @@ static noinline bool build_blocks(struct acp_peer *peer, struct sk_buff_head *ou
 	return true;
 }
 
+/* The frame of a piece of something long.  Apart: short ones do not pay for its variables. */
+static noinline bool build_long(struct acp_peer *peer, struct sk_buff_head *out,
+				struct acp_frame *f, struct acp_sent *s, bool again)
+{
+	struct acp_msg m acp_uncleared;
+	struct acp_region *r;
+	bool built;
+
+	r = open_piece(peer, f, s->piece, s->offset, s->length, &m);
+	if (!r)
+		return build_copy(peer, out, f, s);
+	if (unlikely(m.op == ACP_OP_STRIDED))
+		built = build_blocks(peer, out, f, &s->piece->out, &m, r);
+	else
+		built = build_bulk(peer, out, f, &m, r, again);
+	acp_region_put(r);
+	return built;
+}
+
 /* The frame of a slot, first or again, behind what is in "out".  False: no memory. */
 static bool build(struct acp_peer *peer, struct sk_buff_head *out, struct acp_sent *s, u64 seq,
 		  bool again)
 {
 	struct acp_frame f = { .type = ACP_FRAME_DATA, .seq = seq };
-	struct acp_msg m acp_uncleared;
-	struct acp_region *r;
-	bool built;
 
 	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
 		f.flags |= ACP_FRAME_LAZY;
-	if (!is_bulk(peer, s))
-		return build_copy(peer, out, &f, s);
-	r = open_piece(peer, &f, s->piece, s->offset, s->length, &m);
-	if (!r)
-		return build_copy(peer, out, &f, s);
-	if (unlikely(m.op == ACP_OP_STRIDED))
-		built = build_blocks(peer, out, &f, &s->piece->out, &m, r);
-	else
-		built = build_bulk(peer, out, &f, &m, r, again);
-	acp_region_put(r);
-	return built;
+	if (is_bulk(peer, s))
+		return build_long(peer, out, &f, s, again);
+	return build_copy(peer, out, &f, s);
 }
 
 static bool need_slots(struct acp_peer *peer)
@@ -988,14 +1030,14 @@ static bool hold(struct acp_peer *peer, struct sk_buff *skb)
 /* Give an accepted frame to the station.  Drops the lock meanwhile. */
 static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 {
-	const struct acp_frame_cb cb = *acp_frame_cb(skb);
+	const struct acp_frame_cb *cb = acp_frame_cb(skb);
 	u32 epoch = peer->flow.epoch;
 	enum acp_arrived verdict;
-	bool due;
+	bool due, lazy = cb->lazy;
+	u64 seq = cb->seq;
 
 	spin_unlock(&peer->lock);
-	verdict = acp_station_arrived(peer, cb.seq, epoch, skb, cb.body, cb.at, cb.length,
-				      cb.tagged);
+	verdict = acp_station_arrived(peer, epoch, skb, cb);
 	spin_lock(&peer->lock);
 	if (verdict == ACP_MALFORMED) {
 		acp_stat_inc(peer->job->node, drop_bad_msg);
@@ -1007,12 +1049,12 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	if (epoch != peer->flow.epoch || verdict == ACP_PENDING)
 		return;
 	if (verdict == ACP_REFUSED) {
-		acp_flow_refuse(&peer->flow, cb.seq);
+		acp_flow_refuse(&peer->flow, seq);
 		return;
 	}
 	due = peer->flow.ack_due;
-	acp_flow_applied(&peer->flow, cb.seq);
-	if (cb.lazy && !due)
+	acp_flow_applied(&peer->flow, seq);
+	if (lazy && !due)
 		acp_flow_ack_later(&peer->flow, now);
 }
 
@@ -1317,12 +1359,10 @@ bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64
 	return ok;
 }
 
-u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticket)
+u8 acp_peer_find_fail(struct acp_peer *peer, u32 origin, u64 ticket)
 {
 	u8 status = ACP_ST_OK;
 
-	if (!READ_ONCE(peer->fails))
-		return status;
 	spin_lock(&peer->lock);
 	if (peer->fails)
 		status = acp_fails_take(peer->fails, origin, ticket);

@@ -35,16 +35,14 @@ u8 acp_region_check(const struct acp_region *r, u64 offset, u64 size, bool own, 
 	return ACP_ST_OK;
 }
 
-struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
-				  u8 *status)
+struct acp_region *acp_region_get_bh(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
+				     u8 *status)
 {
 	u32 owner = acp_ga_rank(&job->ga, ga);
+	struct acp_context *ctx = acp_job_context(job, owner);
 	struct acp_region *r = NULL;
-	struct acp_context *ctx;
 
 	*status = ACP_ST_RANK;
-	rcu_read_lock();
-	ctx = acp_job_context(job, owner);
 	if (ctx) {
 		*status = ACP_ST_STAG;
 		r = find(ctx, acp_ga_stag(&job->ga, ga));
@@ -52,7 +50,6 @@ struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 ran
 			  !refcount_inc_not_zero(&r->users)))
 			r = NULL;
 	}
-	rcu_read_unlock();
 	if (!r)
 		return NULL;
 	*status = acp_region_check(r, acp_ga_offset(&job->ga, ga), size, owner == rank, need);
@@ -60,6 +57,17 @@ struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 ran
 		return r;
 	acp_region_put(r);
 	return NULL;
+}
+
+struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
+				  u8 *status)
+{
+	struct acp_region *r;
+
+	rcu_read_lock();
+	r = acp_region_get_bh(job, ga, size, rank, need, status);
+	rcu_read_unlock();
+	return r;
 }
 
 static __always_inline struct page *user_page(struct acp_region *r, u64 offset, size_t *size)

@@ -79,6 +79,10 @@ void acp_region_release(struct acp_region *r);
 struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
 				  u8 *status);
 
+/* The same with BH off, which RCU waits for as for its readers. */
+struct acp_region *acp_region_get_bh(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
+				     u8 *status);
+
 /* May it do that, too?  Of a region that acp_region_get() gave it for the same owner. */
 u8 acp_region_check(const struct acp_region *r, u64 offset, u64 size, bool own, u32 need);
 

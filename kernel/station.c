@@ -119,7 +119,7 @@ static struct acp_region *region_of_word(struct acp_job *job, u64 ga, u32 rank, 
 	}
 	if (*kept)
 		acp_region_put(*kept);
-	*kept = acp_region_get(job, ga, sizeof(u64), rank, need, status);
+	*kept = acp_region_get_bh(job, ga, sizeof(u64), rank, need, status);
 	*kept_ga = ga - offset;
 	return *kept;
 }
@@ -133,7 +133,7 @@ static u8 local_atomic(struct acp_job *job, const struct acp_msg *m, struct acp_
 	struct acp_region *src;
 	u8 status;
 
-	src = acp_region_get(job, m->src, width, m->origin, ACP_ACCESS_ATOMIC, &status);
+	src = acp_region_get_bh(job, m->src, width, m->origin, ACP_ACCESS_ATOMIC, &status);
 	if (!src)
 		return status;
 	*old = acp_region_atomic(src, acp_ga_offset(&job->ga, m->src), m->op, m->a, m->b);
@@ -153,7 +153,7 @@ static noinline u8 change_flag(struct acp_job *job, const struct acp_msg *m)
 		return ACP_ST_GA;
 	if (m->c & 7)
 		return ACP_ST_ALIGN;
-	r = acp_region_get(job, m->c, 8, m->origin, ACP_ACCESS_ATOMIC, &status);
+	r = acp_region_get_bh(job, m->c, 8, m->origin, ACP_ACCESS_ATOMIC, &status);
 	if (!r)
 		return status;
 	acp_region_atomic(r, acp_ga_offset(&job->ga, m->c), op, m->b, 0);
@@ -175,7 +175,7 @@ static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 
 	if (!acp_op_width(m->op))
 		return acp_copies_now(job, m, 0, m->size) ?: raise_flag(job, m);
-	dst = acp_region_get(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
+	dst = acp_region_get_bh(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
 			     &status);
 	if (!dst)
 		return status;
@@ -226,7 +226,7 @@ static u8 make_data(struct acp_job *job, struct acp_out *out, struct acp_batch *
 		if (unlikely(m->op == ACP_OP_STRIDED))
 			r = acp_strided_src(job, m, &status);
 		else
-			r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ,
+			r = acp_region_get_bh(job, m->src, m->size, m->origin, ACP_ACCESS_READ,
 					   &status);
 		if (!r)
 			return status;
@@ -385,15 +385,14 @@ static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
 struct frame {
 	struct acp_peer *peer;
 	struct acp_job *job;
-	u64 seq;
+	const struct acp_frame_cb *cb;
 	u32 epoch;
 	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_arrival *arrival;	/* made when first needed */
 	u32 spare;			/* items of the stock that its messages may take */
-	const u8 *body;			/* the messages, as far as they are tagged */
-	struct acp_bytes at;		/* where they begin in the skb */
 	u32 count;			/* messages */
 	u32 gap;			/* bytes between a DATA message and its payload */
+	u32 end_node;			/* of the last message that ends: where its origin is */
 	bool lone_put;
 	bool pending;
 	bool refused;			/* for want of memory to tell how it ended */
@@ -448,7 +447,7 @@ static bool need_arrival(struct frame *f)
 	if (!f->arrival)
 		return false;
 	f->arrival->peer = f->peer;
-	f->arrival->seq = f->seq;
+	f->arrival->seq = f->cb->seq;
 	f->arrival->epoch = f->epoch;
 	refcount_set(&f->arrival->refs, 1);
 	return true;
@@ -496,7 +495,7 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 		return;
 	}
 	item = take_spare(f);
-	acp_peer_fail(f->peer, m->origin, m->ticket, status, f->seq + ACP_FRAME_WINDOW);
+	acp_peer_fail(f->peer, m->origin, m->ticket, status, f->cb->seq + ACP_FRAME_WINDOW);
 	hold_arrival(f, item);
 	answer(f, f->peer, item, m, status);
 }
@@ -534,11 +533,26 @@ static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m,
 	return status;
 }
 
+/* A payload that may be in many fragments. */
+static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
+		      const struct acp_frame_cb *cb, u32 at, u32 length)
+{
+	struct acp_bytes from = cb->at;
+	u32 word;
+
+	from.at += at;
+	if (length != sizeof(word))
+		return acp_region_write_skb(r, offset, skb, from, length) ? ACP_ST_RANGE : ACP_ST_OK;
+	acp_region_write(r, offset, skb_header_pointer(skb, from.at, length, &word), length);
+	return ACP_ST_OK;
+}
+
 static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
-	struct acp_bytes from = f->at;
+	const struct acp_frame_cb *cb = f->cb;
 	struct acp_job *job = f->job;
 	struct acp_region *r;
+	u64 word;
 	u8 status;
 
 	if (m->flags & ACP_MSG_FAIL)
@@ -548,18 +562,15 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *s
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
 	if (unlikely(m->op == ACP_OP_STRIDED))
-		return apply_strided(job, m, skb, f->at.at + at);
-	r = acp_region_get(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
+		return apply_strided(job, m, skb, cb->at.at + at);
+	r = acp_region_get_bh(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
 	if (!r)
 		return status;
-	from.at += at;
-	if (m->length == 8 || m->length == 4) {
-		u64 word;
-
-		acp_region_write(r, acp_ga_offset(&job->ga, m->dst),
-				 skb_header_pointer(skb, from.at, m->length, &word), m->length);
-	} else if (acp_region_write_skb(r, acp_ga_offset(&job->ga, m->dst), skb, from, m->length)) {
-		status = ACP_ST_RANGE;
+	if (m->length == sizeof(word) && at + sizeof(word) <= cb->tagged) {
+		memcpy(&word, cb->body + at, sizeof(word));
+		acp_region_write_word(r, acp_ga_offset(&job->ga, m->dst), word);
+	} else {
+		status = apply_bytes(r, acp_ga_offset(&job->ga, m->dst), skb, cb, at, m->length);
 	}
 	acp_region_put(r);
 	return status;
@@ -591,7 +602,8 @@ static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *
 
 	if (m->flags & ACP_MSG_LAST) {
 		earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
-		end_command(f, m, acp_job_node_of(f->job, m->origin), earlier ?: status);
+		end_command(f, m, f->count == 1 ? f->end_node :
+			    acp_job_node_of(f->job, m->origin), earlier ?: status);
 		return !f->refused;
 	}
 	if (status)
@@ -754,6 +766,7 @@ static int end_needs(struct frame *f, const struct acp_msg *m)
 	if (m->type == ACP_MSG_DATA && !(m->flags & ACP_MSG_LAST))
 		return 0;
 	node = acp_job_node_of(f->job, m->origin);
+	f->end_node = node;
 	if (node == f->job->me)
 		return 0;
 	f->lone_put = node == f->peer->node;
@@ -772,7 +785,7 @@ static int survey(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 	for (at = 0; at < length; at += n, m = &other) {
 		if (tagged <= at)
 			return -1;
-		n = acp_msg_decode(m, f->body + at, length - at, tagged - at);
+		n = acp_msg_decode(m, f->cb->body + at, length - at, tagged - at);
 		if (!n || !message_ok(f, m))
 			return -1;
 		f->count += acp_msg_count(m);
@@ -803,7 +816,7 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 	for (at = 0; at < length; at += n) {
 		if (at) {
 			m = &other;
-			n = acp_msg_decode(m, f->body + at, length - at, tagged - at);
+			n = acp_msg_decode(m, f->cb->body + at, length - at, tagged - at);
 		}
 		switch (m->type) {
 		case ACP_MSG_DATA:
@@ -825,17 +838,17 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 			take_ping(f, m);
 			break;
 		case ACP_MSG_WORDS:
-			take_words(f, m, (const void *)f->body + at + acp_msg_head(m));
+			take_words(f, m, (const void *)f->cb->body + at + acp_msg_head(m));
 			break;
 		}
 	}
 	return true;
 }
 
-enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
-				     struct sk_buff *skb, const u8 *body, struct acp_bytes at,
-				     u32 length, u32 tagged)
+enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk_buff *skb,
+				     const struct acp_frame_cb *cb)
 {
+	u32 length = cb->length, tagged = cb->tagged;
 	enum acp_arrived verdict = ACP_APPLIED;
 	struct frame f acp_uncleared;
 	u32 cmds = 0;
@@ -845,10 +858,8 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
 	memset(&f, 0, offsetof(struct frame, first));
 	f.peer = peer;
 	f.job = peer->job;
-	f.seq = seq;
+	f.cb = cb;
 	f.epoch = epoch;
-	f.body = body;
-	f.at = at;
 	/* The payload of a lone message begins behind what is tagged, perhaps a checksum. */
 	if (tagged < length) {
 		f.gap = (tagged - sizeof(struct acp_msg_data)) % sizeof(struct acp_msg_more);

@@ -43,6 +43,21 @@ struct acp_arrival {
 	refcount_t refs;	/* effects still to come; 0: applied */
 };
 
+/*
+ * What is kept of a frame beside its skb.  In a train, it is kept of the frame
+ * that is looked at.
+ */
+struct acp_frame_cb {
+	const u8 *body;		/* its messages: as much of them as is tagged, behind its header */
+	struct acp_bytes at;	/* where they begin, from skb->data on */
+	u64 seq;
+	u32 length;
+	u32 tagged;
+	u32 size;		/* in a train: of the frame, before anything is known of it */
+	bool fence;
+	bool lazy;
+};
+
 /* What the station made of a frame. */
 enum acp_arrived {
 	ACP_APPLIED,	/* it had its effect */
@@ -52,14 +67,13 @@ enum acp_arrived {
 };
 
 /*
- * Messages of a DATA frame: "length" bytes of the skb from "at" on; "tagged"
- * of them are authenticated by the tag, and in one piece at "body"; if that is
- * not all of them, the payload of the only message begins behind these.  seq
- * and epoch are for acp_peer_applied().
+ * Messages of a DATA frame: cb->length bytes of the skb from cb->at on;
+ * cb->tagged of them are authenticated by the tag, and in one piece at
+ * cb->body; if that is not all of them, the payload of the only message begins
+ * behind these.  cb->seq and epoch are for acp_peer_applied().
  */
-enum acp_arrived acp_station_arrived(struct acp_peer *peer, u64 seq, u32 epoch,
-				     struct sk_buff *skb, const u8 *body, struct acp_bytes at,
-				     u32 length, u32 tagged);
+enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk_buff *skb,
+				     const struct acp_frame_cb *cb);
 
 /*
  * The first message of an item is cut.  False: it must not have its effect

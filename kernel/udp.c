@@ -323,9 +323,11 @@ void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
 			kfree_skb(skb);
 			continue;
 		}
-		if (skb_is_gso(skb))
+		frames = 1;
+		if (skb_is_gso(skb)) {
 			acp_train_close(peer, skb);
-		frames = max_t(u16, skb_shinfo(skb)->gso_segs, 1);
+			frames = skb_shinfo(skb)->gso_segs;
+		}
 		acp_stat_add(peer->job->node, tx_frames, frames);
 		err = send_datagram(peer, net, skb);
 		if (unlikely(net_xmit_eval(err)))
@@ -483,7 +485,8 @@ static noinline void seal(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	skb_put(skb, ACP_FRAME_CODE);
 }
 
-void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f)
+static __always_inline void header(struct acp_peer *peer, struct acp_frame_hdr *h,
+				   struct acp_frame *f)
 {
 	struct acp_job *job = peer->job;
 
@@ -498,6 +501,11 @@ void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_f
 	peer->traffic.tx_bytes += acp_frame_size(f);
 }
 
+void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f)
+{
+	header(peer, h, f);
+}
+
 /* Header, tag, UDP and IP header around a frame whose body is in the skb. */
 void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f)
 {
@@ -508,7 +516,7 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	f->length = skb->len - sizeof(*h);
 	if (acp_job_sealed(job))
 		seal(peer, skb, f);
-	acp_udp_header(peer, h, f);
+	header(peer, h, f);
 	/* It goes out before bottom halves are on again; a queue takes a reference. */
 	skb_dst_set_noref(skb, peer->dst);
 	skb->ignore_df = 1;
@@ -706,8 +714,8 @@ void acp_udp_bad_header(struct acp_node *node, enum acp_frame_error error,
 }
 
 /* The job a frame belongs to, if it comes from where it should; *peer as above. */
-struct acp_job *acp_udp_job(struct acp_socket *socket, const struct sk_buff *skb,
-			    const struct acp_frame *f, struct acp_peer **peer)
+static __always_inline struct acp_job *job_of(struct acp_socket *socket, const struct sk_buff *skb,
+					      const struct acp_frame *f, struct acp_peer **peer)
 {
 	struct acp_node *node = socket->node;
 	struct acp_job *job = acp_job_find(node, f->job, f->generation);
@@ -723,6 +731,12 @@ struct acp_job *acp_udp_job(struct acp_socket *socket, const struct sk_buff *skb
 		return NULL;
 	}
 	return job;
+}
+
+struct acp_job *acp_udp_job(struct acp_socket *socket, const struct sk_buff *skb,
+			    const struct acp_frame *f, struct acp_peer **peer)
+{
+	return job_of(socket, skb, f, peer);
 }
 
 /* Whose frame is not dropped though its sender is unknown: who says hello. */
@@ -762,7 +776,7 @@ static void take(struct acp_socket *socket, struct sk_buff *skb, bool known)
 		acp_udp_bad_header(socket->node, error, skb);
 		goto drop;
 	}
-	job = acp_udp_job(socket, skb, &f, &peer);
+	job = job_of(socket, skb, &f, &peer);
 	if (!job || !authentic(job, peer, skb, &f))
 		goto drop;
 	if (!peer)

@@ -13,21 +13,6 @@
 
 struct acp_socket;
 
-/*
- * What is kept of a frame beside its skb.  In a train, it is kept of the frame
- * that is looked at.
- */
-struct acp_frame_cb {
-	const u8 *body;		/* its messages: as much of them as is tagged, behind its header */
-	struct acp_bytes at;	/* where they begin, from skb->data on */
-	u64 seq;
-	u32 length;
-	u32 tagged;
-	u32 size;		/* in a train: of the frame, before anything is known of it */
-	bool fence;
-	bool lazy;
-};
-
 static inline struct acp_frame_cb *acp_frame_cb(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct acp_frame_cb) > sizeof(skb->cb));

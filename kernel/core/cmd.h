@@ -139,7 +139,7 @@ struct acp_out {
 	struct acp_msg m;	/* DATA: op, src, size, dst .. of the whole transfer */
 	u64 cut;		/* bytes already cut off */
 	bool fence;		/* every frame of it is fenced */
-	bool inline_data;	/* DATA: the 4 or 8 bytes to send are in m.a */
+	bool inline_data;	/* DATA: the bytes to send are in m.a, 8 at most, 0 behind them */
 	bool finished;		/* the last message was cut */
 	u8 failed;		/* the source, or what it waited for, failed so: no more data */
 };

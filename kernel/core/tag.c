@@ -45,7 +45,8 @@ static void begin(struct acp_tag_start *s, const u64 key[2], const u64 *words)
 u64 acp_tag(struct acp_tag_start *s, const u64 key[2], const void *data, u32 size)
 {
 	const u64 words[ACP_TAG_WORDS] = { word(data), word(data + 8), word(data + 16) };
-	const u8 *p = data + sizeof(words), *end = data + size;
+	const u8 *p = data + sizeof(words);
+	u32 left = size / 8 - ACP_TAG_WORDS;
 	u64 v0, v1, v2, v3;
 
 	if ((s->words[0] ^ words[0]) | (s->words[1] ^ words[1]) | (s->words[2] ^ words[2]) |
@@ -55,7 +56,19 @@ u64 acp_tag(struct acp_tag_start *s, const u64 key[2], const void *data, u32 siz
 	v1 = s->v[1];
 	v2 = s->v[2];
 	v3 = s->v[3];
-	for (; p < end; p += 8)
+	/* In fours: the loop around each would be a tenth of all. */
+	for (; left >= 4; left -= 4, p += 32) {
+		ABSORB(word(p));
+		ABSORB(word(p + 8));
+		ABSORB(word(p + 16));
+		ABSORB(word(p + 24));
+	}
+	if (left & 2) {
+		ABSORB(word(p));
+		ABSORB(word(p + 8));
+		p += 16;
+	}
+	if (left & 1)
 		ABSORB(word(p));
 	ABSORB((u64)size << 56);
 	v2 ^= 0xff;
