@@ -1013,7 +1013,7 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	due = peer->flow.ack_due;
 	acp_flow_applied(&peer->flow, cb.seq);
 	if (cb.lazy && !due)
-		acp_flow_ack_later(&peer->flow, now);
+		acp_flow_ack_later(&peer->flow, 1, now);
 }
 
 /*
@@ -1286,6 +1286,59 @@ drop:
 	acp_udp_xmit(peer, &out);
 	report_dropped(peer, &done, ACP_ST_OK);
 	acp_station_idle(peer->job);
+}
+
+/* All of them are accepted.  Drops the lock meanwhile.  False: they are not, any more. */
+static bool apply_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f,
+			 const struct acp_msg *m, const struct acp_pieces *pieces, u64 now)
+{
+	u32 epoch = peer->flow.epoch, count = pieces->count;
+	bool ok, due;
+
+	spin_unlock(&peer->lock);
+	ok = acp_station_pieces(peer, m, skb, pieces);
+	spin_lock(&peer->lock);
+	if (epoch != peer->flow.epoch)
+		return true;
+	if (!ok) {
+		acp_flow_refuse_all(&peer->flow, f->seq, count);
+		return false;
+	}
+	peer->traffic.rx_frames += count;
+	peer->traffic.rx_bytes += (u64)count * acp_frame_size(f);
+	acp_stat_add(peer->job->node, rx_frames, count);
+	if (unlikely(is_marked(skb))) {
+		acp_flow_marked(&peer->flow);
+		acp_stat_add(peer->job->node, rx_marked, count);
+	}
+	due = peer->flow.ack_due;
+	acp_flow_applied_all(&peer->flow, f->seq, count);
+	if ((f->flags & ACP_FRAME_LAZY) && !due)
+		acp_flow_ack_later(&peer->flow, count, now);
+	return true;
+}
+
+bool acp_peer_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f,
+		     const struct acp_msg *m, const struct acp_pieces *pieces)
+{
+	struct acp_flow *flow = &peer->flow;
+	bool taken = false;
+	LIST_HEAD(done);
+	u64 now;
+
+	spin_lock(&peer->lock);
+	now = acp_now();
+	if (!peer->dead && flow->state == ACP_FLOW_OPEN && f->epoch_dst == flow->epoch &&
+	    acp_flow_admit(flow, f, now) == ACP_FLOW_PASS &&
+	    acp_flow_accept_all(flow, f->seq, pieces->count)) {
+		acknowledgement(peer, f, NULL, &done, now);
+		taken = apply_pieces(peer, skb, f, m, pieces, now);
+		tasklet_schedule(&peer->work);
+	}
+	spin_unlock(&peer->lock);
+	report_dropped(peer, &done, ACP_ST_OK);
+	acp_station_idle(peer->job);
+	return taken;
 }
 
 void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch)

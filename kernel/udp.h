@@ -96,4 +96,12 @@ bool acp_udp_bulk_right(struct acp_job *job, struct sk_buff *skb, u32 at,
  */
 void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f);
 
+/*
+ * Frames of a train that are consecutive pieces of one copy: f->seq is the number of the first
+ * one and m its message; all else of the others' headers is the same.  None is fenced, and none
+ * has the last piece.  False: they must be taken one by one.
+ */
+bool acp_peer_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f,
+		     const struct acp_msg *m, const struct acp_pieces *pieces);
+
 #endif /* ACP_UDP_H */
