@@ -11,7 +11,7 @@
 #include "train.h"
 
 #define FRAMES_MOST	128	/* of a train that came; the kernel makes none that are longer */
-#define HEAD		(sizeof(struct acp_frame_hdr) + sizeof(struct acp_msg_data))
+#define HEAD		sizeof(union acp_bulk_head)
 #define HEAD_MOST	(HEAD + sizeof(struct acp_msg_more) + sizeof(struct acp_frame_crc))
 
 /* ---- out ---- */
@@ -118,6 +118,16 @@ void acp_train_end(struct acp_peer *peer, struct sk_buff_head *out, struct acp_b
 	}
 	acp_udp_frame_finish(peer, b->skb, f);
 	__skb_queue_tail(out, b->skb);
+}
+
+void acp_train_end_row(struct acp_peer *peer, struct sk_buff_head *out, struct acp_bulk *b,
+		       struct acp_frame *f, const union acp_bulk_head *head)
+{
+	memcpy(b->h, head, sizeof(*head));
+	if (b->joined)
+		acp_udp_tag(peer, b->h, f);
+	else
+		acp_train_end(peer, out, b, f);
 }
 
 void acp_train_close(struct acp_peer *peer, struct sk_buff *skb)
@@ -230,17 +240,8 @@ static void take_bulk(struct train *t, const struct acp_frame_hdr *h)
 	acp_peer_frame(t->peer, skb_get(skb), &t->f);
 }
 
-/* What of a BULK frame comes before its payload, if it has neither an operation nor a checksum. */
-union head {
-	struct {
-		struct acp_frame_hdr h;
-		struct acp_msg_data m;
-	};
-	__be64 words[HEAD / sizeof(__be64)];
-};
-
-#define SEQ	(offsetof(union head, h.seq) / sizeof(__be64))
-#define DST	(offsetof(union head, m.dst) / sizeof(__be64))
+#define SEQ	(offsetof(union acp_bulk_head, h.seq) / sizeof(__be64))
+#define DST	(offsetof(union acp_bulk_head, m.dst) / sizeof(__be64))
 
 /*
  * May others continue it?  Its message as it came, for they must be like it, and what it says
@@ -248,7 +249,7 @@ union head {
  */
 static bool is_middle(const struct train *t, struct acp_msg *m)
 {
-	const union head *first = (const void *)t->memory;
+	const union acp_bulk_head *first = (const void *)t->memory;
 
 	if ((t->f.flags & ~(ACP_FRAME_MARKS | ACP_FRAME_LAZY)) != ACP_FRAME_BULK ||
 	    first->m.h.word != cpu_to_be64((u64)ACP_MSG_DATA << 56))
@@ -262,8 +263,8 @@ static bool is_middle(const struct train *t, struct acp_msg *m)
  */
 static bool continues(const struct train *t, const struct acp_msg *m, u32 i)
 {
-	const __be64 *a = ((const union head *)t->memory)->words;
-	const __be64 *b = ((const union head *)t->next)->words;
+	const __be64 *a = ((const union acp_bulk_head *)t->memory)->words;
+	const __be64 *b = ((const union acp_bulk_head *)t->next)->words;
 	__be64 other = 0;
 	u32 k;
 

@@ -55,7 +55,12 @@ struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear);
 /* Header, tag, UDP and IP header around a frame whose body is in the skb. */
 void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f);
 
-/* Header and tag alone, at "h", where all is that the tag covers; f->length is set. */
+/*
+ * Header and tag alone, at "h", where all is that the tag covers; f->length is set.  Or one after
+ * the other: what is the same in all frames of a row is written once.
+ */
+void acp_udp_head(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f);
+void acp_udp_tag(struct acp_peer *peer, struct acp_frame_hdr *h, const struct acp_frame *f);
 void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f);
 
 /* The frame, or NULL, is not needed any more; perhaps for the next one.  BH off. */
