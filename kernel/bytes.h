@@ -16,6 +16,14 @@ struct acp_bytes {
 	u32 start;		/* offset where that begins */
 };
 
+/* Pieces of one length, at equal distances. */
+struct acp_pieces {
+	struct acp_bytes at;	/* where the first one is */
+	u32 count;
+	u32 length;		/* of each */
+	u32 distance;		/* from the beginning of one to that of the next */
+};
+
 static inline struct acp_bytes acp_bytes_first(const struct sk_buff *skb)
 {
 	return (struct acp_bytes){ .start = skb_headlen(skb) };

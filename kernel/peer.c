@@ -568,6 +568,130 @@ static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_bu
 	return build(peer, out, s, seq, false);
 }
 
+/*
+ * Pieces in the middle of a long copy, sent one behind the other.  But for their numbers and
+ * addresses they are the same, so the rest is found out and written once.
+ */
+struct row {
+	struct acp_item *item;
+	struct acp_region *source;
+	u32 length;		/* of each piece */
+	bool begun;		/* these two are filled in */
+	struct acp_frame f;
+	union acp_bulk_head head;
+};
+
+/* May pieces of it go in rows: of a plain copy, which waits for nothing, as they are in memory? */
+static bool is_plain(const struct acp_peer *peer, const struct acp_item *item)
+{
+	const struct acp_out *o = &item->out;
+
+	return o->m.type == ACP_MSG_DATA && !o->m.op && !o->m.flags && !o->m.status &&
+	       !o->m.depends && !o->inline_data && !o->fence && !o->failed &&
+	       !crc_size(peer) && !acp_job_sealed(peer->job) &&
+	       (o->cut || acp_station_due(item));
+}
+
+static void row_begin(struct acp_peer *peer, struct row *w)
+{
+	struct acp_msg m = w->item->out.m;
+
+	m.length = w->length;
+	acp_msg_encode(&w->head.m, &m);
+	w->f = (struct acp_frame){ .type = ACP_FRAME_DATA, .flags = ACP_FRAME_BULK };
+	acp_flow_fill(&peer->flow, &w->f);
+	w->f.length = sizeof(w->head.m) + w->length;
+	acp_udp_head(peer, &w->head.h, &w->f);
+	w->begun = true;
+}
+
+/* The next piece, as build_bulk() would.  False: no memory. */
+static bool row_send(struct acp_peer *peer, struct sk_buff_head *out, struct row *w, u64 now)
+{
+	struct acp_out *o = &w->item->out;
+	struct acp_sent *s = &peer->sent[peer->flow.next % ACP_FRAME_WINDOW];
+	u64 seq = acp_flow_send(&peer->flow, s, now), cut = o->cut;
+	u64 offset = acp_ga_offset(&peer->job->ga, o->m.src + cut);
+	u32 pages = PAGE_ALIGN(offset_in_page(offset) + w->length) / PAGE_SIZE;
+	struct acp_bulk b;
+
+	s->piece = w->item;
+	s->offset = cut;
+	s->length = w->length;
+	w->item->frames++;
+	acp_out_cut(o, w->length);
+	b.alone = false;
+	if (!acp_train_begin(peer, out, &b, sizeof(w->head), sizeof(w->head) + w->length, pages))
+		return false;
+	attach_pages(b.skb, w->source, offset, w->length);
+	if (!w->begun)
+		row_begin(peer, w);
+	w->f.flags &= ~ACP_FRAME_LAZY;
+	if (acp_flow_lazy(&peer->flow, seq, !item_awaited(w->item)))
+		w->f.flags |= ACP_FRAME_LAZY;
+	w->f.seq = seq;
+	w->head.h.flags = w->f.flags;
+	w->head.h.seq = cpu_to_be64(seq);
+	w->head.m.dst = cpu_to_be64(o->m.dst + cut);
+	acp_train_end_row(peer, out, &b, &w->f, &w->head);
+	return true;
+}
+
+/*
+ * New frames of the first item that is pending: as many as the window and the budget allow, but
+ * not the last one, which is fenced.  Returns how many; 0: not in a row; -ENOMEM.
+ */
+static noinline int send_row(struct acp_peer *peer, struct sk_buff_head *out, int budget, u64 now)
+{
+	struct acp_item *item = list_first_entry(&peer->pending, struct acp_item, link);
+	struct acp_out *o = &item->out;
+	struct row w acp_uncleared;
+	bool ok = true;
+	int n, sent;
+	u8 status;
+
+	if (!is_plain(peer, item) || !need_slots(peer))
+		return 0;
+	acp_udp_route(peer);
+	if (!peer->measured) {
+		acp_udp_measure(peer);
+		peer->measured = true;
+	}
+	w.item = item;
+	w.begun = false;
+	w.length = payload_most(peer, o);
+	n = (u32)min_t(u64, o->m.size - o->cut - 1, (u64)budget * w.length) / w.length;
+	if (n < 2)
+		return 0;
+	w.source = acp_region_get(peer->job, o->m.src + o->cut, (u64)n * w.length, o->m.origin,
+				  ACP_ACCESS_READ, &status);
+	if (!w.source)
+		return 0;
+	for (sent = 0; sent < n && acp_flow_room(&peer->flow) && ok; sent++)
+		ok = row_send(peer, out, &w, now);
+	acp_region_put(w.source);
+	peer->used = now;
+	return ok ? sent : -ENOMEM;
+}
+
+/* Has it so much left that a row may be worth a look? */
+static bool is_long(const struct acp_peer *peer, const struct acp_item *item)
+{
+	return unlikely(item->out.m.size - item->out.cut > 2 * peer->mtu);
+}
+
+/* New frames, one or a row.  Returns how many; -ENOMEM: or no route. */
+static int send_some(struct acp_peer *peer, struct sk_buff_head *out, int budget, u64 now)
+{
+	int n = 0;
+
+	if (is_long(peer, list_first_entry(&peer->pending, struct acp_item, link)))
+		n = send_row(peer, out, budget, now);
+	if (n)
+		return n;
+	return send_new(peer, &peer->pending, out, now) ? 1 : -ENOMEM;
+}
+
 /* What the window allows: lost frames first, then new ones.  False: no memory. */
 static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 {
@@ -593,9 +717,11 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 		budget--;
 	}
 	while (budget && !list_empty(&peer->pending) && acp_flow_room(flow)) {
-		if (!send_new(peer, &peer->pending, out, now))
+		int n = send_some(peer, out, budget, now);
+
+		if (n < 0)
 			return false;
-		budget--;
+		budget -= n;
 	}
 	if (!budget)
 		tasklet_schedule(&peer->work);
@@ -1055,7 +1181,7 @@ static void apply(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	due = peer->flow.ack_due;
 	acp_flow_applied(&peer->flow, seq);
 	if (lazy && !due)
-		acp_flow_ack_later(&peer->flow, now);
+		acp_flow_ack_later(&peer->flow, 1, now);
 }
 
 /*
@@ -1328,6 +1454,59 @@ drop:
 	acp_udp_xmit(peer, &out);
 	report_dropped(peer, &done, ACP_ST_OK);
 	acp_station_idle(peer->job);
+}
+
+/* All of them are accepted.  Drops the lock meanwhile.  False: they are not, any more. */
+static bool apply_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f,
+			 const struct acp_msg *m, const struct acp_pieces *pieces, u64 now)
+{
+	u32 epoch = peer->flow.epoch, count = pieces->count;
+	bool ok, due;
+
+	spin_unlock(&peer->lock);
+	ok = acp_station_pieces(peer, m, skb, pieces);
+	spin_lock(&peer->lock);
+	if (epoch != peer->flow.epoch)
+		return true;
+	if (!ok) {
+		acp_flow_refuse_all(&peer->flow, f->seq, count);
+		return false;
+	}
+	peer->traffic.rx_frames += count;
+	peer->traffic.rx_bytes += (u64)count * acp_frame_size(f);
+	acp_stat_add(peer->job->node, rx_frames, count);
+	if (unlikely(is_marked(skb))) {
+		acp_flow_marked(&peer->flow);
+		acp_stat_add(peer->job->node, rx_marked, count);
+	}
+	due = peer->flow.ack_due;
+	acp_flow_applied_all(&peer->flow, f->seq, count);
+	if ((f->flags & ACP_FRAME_LAZY) && !due)
+		acp_flow_ack_later(&peer->flow, count, now);
+	return true;
+}
+
+bool acp_peer_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f,
+		     const struct acp_msg *m, const struct acp_pieces *pieces)
+{
+	struct acp_flow *flow = &peer->flow;
+	bool taken = false;
+	LIST_HEAD(done);
+	u64 now;
+
+	spin_lock(&peer->lock);
+	now = acp_now();
+	if (!peer->dead && flow->state == ACP_FLOW_OPEN && f->epoch_dst == flow->epoch &&
+	    acp_flow_admit(flow, f, now) == ACP_FLOW_PASS &&
+	    acp_flow_accept_all(flow, f->seq, pieces->count)) {
+		acknowledgement(peer, f, NULL, &done, now);
+		taken = apply_pieces(peer, skb, f, m, pieces, now);
+		tasklet_schedule(&peer->work);
+	}
+	spin_unlock(&peer->lock);
+	report_dropped(peer, &done, ACP_ST_OK);
+	acp_station_idle(peer->job);
+	return taken;
 }
 
 void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch)

@@ -206,20 +206,42 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 	acp_watch_written(to, first, to_offset - first);
 }
 
-int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
-			 struct acp_bytes from, size_t size)
+static __always_inline int write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+				     struct acp_bytes *from, size_t size)
 {
-	u64 first = offset;
 	int err = 0;
 
 	while (size && !err) {
 		size_t n = size;
 		void *p = map(r, offset, &n);
 
-		err = acp_bytes_copy(skb, &from, p, n);
+		err = acp_bytes_copy(skb, from, p, n);
 		unmap(r, p);
 		offset += n;
 		size -= n;
+	}
+	return err;
+}
+
+int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			 struct acp_bytes from, size_t size)
+{
+	int err = write_skb(r, offset, skb, &from, size);
+
+	acp_watch_written(r, offset, size);
+	return err;
+}
+
+int acp_region_write_pieces(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			    struct acp_pieces from)
+{
+	u64 first = offset;
+	int err = 0;
+
+	for (; from.count && !err; from.count--) {
+		err = write_skb(r, offset, skb, &from.at, from.length);
+		offset += from.length;
+		from.at.at += from.distance - from.length;
 	}
 	acp_watch_written(r, first, offset - first);
 	return err;

@@ -101,6 +101,9 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 		     u64 from_offset, size_t size);
 int acp_region_write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
 			 struct acp_bytes from, size_t size);
+/* Several pieces of an skb, one behind the other. */
+int acp_region_write_pieces(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			    struct acp_pieces from);
 u64 acp_region_atomic(struct acp_region *r, u64 offset, u8 op, u64 a, u64 b);
 
 /*

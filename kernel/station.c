@@ -894,6 +894,25 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk
 	return verdict;
 }
 
+bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const struct sk_buff *skb,
+			const struct acp_pieces *pieces)
+{
+	struct acp_job *job = peer->job;
+	struct acp_region *r;
+	u8 status;
+	int err;
+
+	if (m->origin >= job->ga.nprocs || !acp_ga_valid(&job->ga, m->dst))
+		return false;
+	r = acp_region_get(job, m->dst, (u64)pieces->count * pieces->length, m->origin,
+			   ACP_ACCESS_WRITE, &status);
+	if (!r)
+		return false;
+	err = acp_region_write_pieces(r, acp_ga_offset(&job->ga, m->dst), skb, *pieces);
+	acp_region_put(r);
+	return !err;
+}
+
 /* ---- what became of items ---- */
 
 /* Part of a command of ours. */

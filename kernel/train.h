@@ -16,6 +16,16 @@
 #include "node.h"
 #include "udp.h"
 
+/* What of a BULK frame comes before its payload, if it has neither an operation nor a checksum. */
+union acp_bulk_head {
+	struct {
+		struct acp_frame_hdr h;
+		struct acp_msg_data m;
+	};
+	__be64 words[(sizeof(struct acp_frame_hdr) + sizeof(struct acp_msg_data)) /
+		     sizeof(__be64)];
+};
+
 /* ---- out, under the peer's lock ---- */
 
 /* A BULK frame that is being built. */
@@ -42,6 +52,10 @@ void acp_train_attach(struct sk_buff *skb, struct page *page, u32 offset, u32 si
 /* Header and tag; then it is in "out". */
 void acp_train_end(struct acp_peer *peer, struct sk_buff_head *out, struct acp_bulk *b,
 		   struct acp_frame *f);
+
+/* The same, if all before the payload is already there as it will be, but for the tag. */
+void acp_train_end_row(struct acp_peer *peer, struct sk_buff_head *out, struct acp_bulk *b,
+		       struct acp_frame *f, const union acp_bulk_head *head);
 
 /* The last frame is in it: what its UDP and IP headers say of all of it. */
 void acp_train_close(struct acp_peer *peer, struct sk_buff *skb);

@@ -76,6 +76,13 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk
 				     const struct acp_frame_cb *cb);
 
 /*
+ * Consecutive pieces of one copy, none of them the last, that frames of a train brought; m is
+ * the first one's message.  False: some of them may not be written there, or could not be.
+ */
+bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const struct sk_buff *skb,
+			const struct acp_pieces *pieces);
+
+/*
  * The first message of an item is cut.  False: it must not have its effect
  * any more, it is sent as failed (ACP_ST_ORDER).  Under the peer's lock.
  */

@@ -485,8 +485,8 @@ static noinline void seal(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	skb_put(skb, ACP_FRAME_CODE);
 }
 
-static __always_inline void header(struct acp_peer *peer, struct acp_frame_hdr *h,
-				   struct acp_frame *f)
+static __always_inline void fill_head(struct acp_peer *peer, struct acp_frame_hdr *h,
+				      struct acp_frame *f)
 {
 	struct acp_job *job = peer->job;
 
@@ -495,15 +495,31 @@ static __always_inline void header(struct acp_peer *peer, struct acp_frame_hdr *
 	f->generation = job->generation;
 	f->node = job->me;
 	acp_frame_encode(h, f);
+}
+
+static __always_inline void fill_tag(struct acp_peer *peer, struct acp_frame_hdr *h,
+				     const struct acp_frame *f)
+{
 	trace_acp_xmit(peer, f);
-	h->tag = cpu_to_be64(tag_of(job, h, f));
+	h->tag = cpu_to_be64(tag_of(peer->job, h, f));
 	peer->traffic.tx_frames++;
 	peer->traffic.tx_bytes += acp_frame_size(f);
 }
 
+void acp_udp_head(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f)
+{
+	fill_head(peer, h, f);
+}
+
+void acp_udp_tag(struct acp_peer *peer, struct acp_frame_hdr *h, const struct acp_frame *f)
+{
+	fill_tag(peer, h, f);
+}
+
 void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f)
 {
-	header(peer, h, f);
+	fill_head(peer, h, f);
+	fill_tag(peer, h, f);
 }
 
 /* Header, tag, UDP and IP header around a frame whose body is in the skb. */
@@ -516,7 +532,8 @@ void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	f->length = skb->len - sizeof(*h);
 	if (acp_job_sealed(job))
 		seal(peer, skb, f);
-	header(peer, h, f);
+	fill_head(peer, h, f);
+	fill_tag(peer, h, f);
 	/* It goes out before bottom halves are on again; a queue takes a reference. */
 	skb_dst_set_noref(skb, peer->dst);
 	skb->ignore_df = 1;

@@ -40,7 +40,12 @@ struct sk_buff *acp_udp_frame_new(struct acp_peer *peer, u32 linear);
 /* Header, tag, UDP and IP header around a frame whose body is in the skb. */
 void acp_udp_frame_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f);
 
-/* Header and tag alone, at "h", where all is that the tag covers; f->length is set. */
+/*
+ * Header and tag alone, at "h", where all is that the tag covers; f->length is set.  Or one after
+ * the other: what is the same in all frames of a row is written once.
+ */
+void acp_udp_head(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f);
+void acp_udp_tag(struct acp_peer *peer, struct acp_frame_hdr *h, const struct acp_frame *f);
 void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_frame *f);
 
 /* The frame, or NULL, is not needed any more; perhaps for the next one.  BH off. */
@@ -80,5 +85,13 @@ bool acp_udp_bulk_right(struct acp_job *job, struct sk_buff *skb, u32 at,
  * is the only one but for the frames of a train (skb_is_gso()).  Softirq.
  */
 void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f);
+
+/*
+ * Frames of a train that are consecutive pieces of one copy: f->seq is the number of the first
+ * one and m its message; all else of the others' headers is the same.  None is fenced, and none
+ * has the last piece.  False: they must be taken one by one.
+ */
+bool acp_peer_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f,
+		     const struct acp_msg *m, const struct acp_pieces *pieces);
 
 #endif /* ACP_UDP_H */

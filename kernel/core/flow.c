@@ -446,6 +446,16 @@ enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence)
 	return ACP_FLOW_NEW;
 }
 
+/* What was applied beyond a gap that is not there any more. */
+static void close_gap(struct acp_flow *f)
+{
+	while (f->beyond && test(f->applied, f->rcv)) {
+		clear(f->applied, f->rcv);
+		clear(f->accepted, f->rcv++);
+		f->beyond--;
+	}
+}
+
 bool acp_flow_applied(struct acp_flow *f, u64 seq)
 {
 	f->ack_due = true;
@@ -455,17 +465,14 @@ bool acp_flow_applied(struct acp_flow *f, u64 seq)
 		return false;
 	}
 	clear(f->accepted, f->rcv++);
-	while (f->beyond && test(f->applied, f->rcv)) {
-		clear(f->applied, f->rcv);
-		clear(f->accepted, f->rcv++);
-		f->beyond--;
-	}
+	close_gap(f);
 	return true;
 }
 
-void acp_flow_ack_later(struct acp_flow *f, u64 now)
+void acp_flow_ack_later(struct acp_flow *f, u32 count, u64 now)
 {
-	f->ack_due = ++f->late >= ACP_FLOW_ACK_EVERY || acp_flow_map_needed(f);
+	f->late = min_t(u32, f->late + count, ACP_FLOW_ACK_EVERY);
+	f->ack_due = f->late == ACP_FLOW_ACK_EVERY || acp_flow_map_needed(f);
 	if (!f->ack_at)
 		f->ack_at = now + ACP_FLOW_ACK_DELAY;
 }
@@ -473,6 +480,68 @@ void acp_flow_ack_later(struct acp_flow *f, u64 now)
 void acp_flow_refuse(struct acp_flow *f, u64 seq)
 {
 	clear(f->accepted, seq);
+}
+
+/* The bits of "count" numbers (1 or more) from seq on that are in one word of a map: *n of them. */
+static u64 bits(u64 seq, u32 count, u32 *n)
+{
+	u32 shift = seq % 64;
+
+	*n = min_t(u32, count, 64 - shift);
+	return ~0ULL >> (64 - *n) << shift;
+}
+
+static bool test_any(const u64 *map, u64 seq, u32 count)
+{
+	u32 n;
+
+	for (; count; seq += n, count -= n)
+		if (map[seq / 64 % (WINDOW / 64)] & bits(seq, count, &n))
+			return true;
+	return false;
+}
+
+static void set_all(u64 *map, u64 seq, u32 count)
+{
+	u32 n;
+
+	for (; count; seq += n, count -= n)
+		map[seq / 64 % (WINDOW / 64)] |= bits(seq, count, &n);
+}
+
+static void clear_all(u64 *map, u64 seq, u32 count)
+{
+	u32 n;
+
+	for (; count; seq += n, count -= n)
+		map[seq / 64 % (WINDOW / 64)] &= ~bits(seq, count, &n);
+}
+
+bool acp_flow_accept_all(struct acp_flow *f, u64 seq, u32 count)
+{
+	if (seq < f->rcv || count > WINDOW || seq - f->rcv > WINDOW - count ||
+	    test_any(f->accepted, seq, count))
+		return false;
+	set_all(f->accepted, seq, count);
+	return true;
+}
+
+void acp_flow_applied_all(struct acp_flow *f, u64 seq, u32 count)
+{
+	f->ack_due = true;
+	if (seq != f->rcv) {
+		set_all(f->applied, seq, count);
+		f->beyond += count;
+		return;
+	}
+	clear_all(f->accepted, seq, count);
+	f->rcv += count;
+	close_gap(f);
+}
+
+void acp_flow_refuse_all(struct acp_flow *f, u64 seq, u32 count)
+{
+	clear_all(f->accepted, seq, count);
 }
 
 /* 64 bits of the applied map, from number "seq" on. */

@@ -220,11 +220,19 @@ static inline void acp_flow_marked(struct acp_flow *f)
 /* Its effect is in memory.  True: the lower edge moved, fenced frames may pass. */
 bool acp_flow_applied(struct acp_flow *f, u64 seq);
 
-/* The acknowledgement that this frame made due may wait for other traffic. */
-void acp_flow_ack_later(struct acp_flow *f, u64 now);
+/* The acknowledgement that these frames made due may wait for other traffic. */
+void acp_flow_ack_later(struct acp_flow *f, u32 count, u64 now);
 
 /* It had no effect at all and was forgotten: the peer will send it again. */
 void acp_flow_refuse(struct acp_flow *f, u64 seq);
+
+/*
+ * The same for "count" frames from number seq on, none of them fenced: accepted only if all of
+ * them are new; false: none is, and each must be asked for by itself.
+ */
+bool acp_flow_accept_all(struct acp_flow *f, u64 seq, u32 count);
+void acp_flow_applied_all(struct acp_flow *f, u64 seq, u32 count);
+void acp_flow_refuse_all(struct acp_flow *f, u64 seq, u32 count);
 
 /* Fill epochs and acknowledgement of an outgoing DATA or ACK frame. */
 void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr);

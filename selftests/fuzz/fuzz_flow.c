@@ -354,7 +354,7 @@ static void applied(struct world *w, struct end *e, const struct pending *x)
 	ENSURE(acp_flow_applied(e->f, x->seq) == first && e->f->ack_due);
 	if (!x->lazy || due)
 		return;
-	acp_flow_ack_later(e->f, now(w));
+	acp_flow_ack_later(e->f, 1, now(w));
 	ENSURE(e->f->ack_due || (e->f->late < ACP_FLOW_ACK_EVERY && !e->f->beyond));
 	ENSURE(e->f->ack_at);
 }

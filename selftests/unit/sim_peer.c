@@ -540,7 +540,7 @@ void sim_arrival_put(struct sim *s, struct sim_arrival *a)
 		bool due = p->flow.ack_due, moved = acp_flow_applied(&p->flow, a->seq);
 
 		if (!due && (h->flags & ACP_FRAME_LAZY))
-			acp_flow_ack_later(&p->flow, s->now);
+			acp_flow_ack_later(&p->flow, 1, s->now);
 		if (moved && p->nheld)
 			retry_held(s, p);
 		arm(s, p);

@@ -267,7 +267,7 @@ static void arrives(u32 i, const struct packet *p)
 			acp_flow_marked(f);
 		acp_flow_applied(f, p->frame.seq);
 		if (p->frame.flags & ACP_FRAME_LAZY && !due)
-			acp_flow_ack_later(f, now);
+			acp_flow_ack_later(f, 1, now);
 		pairs[i].delivered += measuring;
 	}
 	if (f->ack_due)

@@ -307,7 +307,7 @@ TEST(ack__of_what_is_beyond_a_gap_is_due_at_once)
 	CHECK(!b.f.ack_due);
 	take(&b, 4, false);
 	b.f.ack_due = false;
-	acp_flow_ack_later(&b.f, now);
+	acp_flow_ack_later(&b.f, 1, now);
 	CHECK(b.f.ack_due);
 }
 
@@ -354,7 +354,7 @@ TEST(ack__late_but_in_time)
 	pair_init(&a, &b);
 	ack_of(&b);
 	take(&b, 1, false);
-	acp_flow_ack_later(&b.f, now);
+	acp_flow_ack_later(&b.f, 1, now);
 	CHECK(!b.f.ack_due && !acp_flow_idle(&b.f));
 	CHECK_EQ(acp_flow_deadline(&b.f), now + ACP_FLOW_ACK_DELAY);
 	now += ACP_FLOW_ACK_DELAY;
@@ -366,7 +366,7 @@ TEST(ack__late_but_in_time)
 	for (i = 0; i < ACP_FLOW_ACK_EVERY; i++) {
 		CHECK(!b.f.ack_due);
 		take(&b, 2 + i, false);
-		acp_flow_ack_later(&b.f, now);
+		acp_flow_ack_later(&b.f, 1, now);
 	}
 	CHECK(b.f.ack_due);
 }
@@ -1010,7 +1010,7 @@ TEST(tick__N17_late_acknowledgement_without_a_route)
 	CHECK_EQ(acp_flow_accept(&b.f, 2, false), ACP_FLOW_NEW);
 	acp_flow_applied(&b.f, 2);
 	b.f.ack_due = false;
-	acp_flow_ack_later(&b.f, now);
+	acp_flow_ack_later(&b.f, 1, now);
 	CHECK(acp_flow_deadline(&b.f) != ~0ULL);
 	now = acp_flow_deadline(&b.f);
 	CHECK_EQ(acp_flow_tick(&b.f, now), ACP_FLOW_QUIET);
@@ -1342,6 +1342,67 @@ TEST(epoch__N12_forged_numbers)
 	CHECK_EQ(acp_flow_admit(&b.f, &fr, now), ACP_FLOW_DROP);
 	fr = data_of(&a, 1);
 	CHECK_EQ(acp_flow_admit(&b.f, &fr, now), ACP_FLOW_PASS);
+}
+
+/* ---- many frames at once ---- */
+
+/* Is the number one that would be accepted now? */
+static bool is_new(const struct acp_flow *f, u64 seq)
+{
+	struct acp_flow copy = *f;
+
+	return acp_flow_accept(&copy, seq, false) == ACP_FLOW_NEW;
+}
+
+static bool same_state(const struct acp_flow *a, const struct acp_flow *b)
+{
+	return a->rcv == b->rcv && a->beyond == b->beyond &&
+	       !memcmp(a->accepted, b->accepted, sizeof(a->accepted)) &&
+	       !memcmp(a->applied, b->applied, sizeof(a->applied));
+}
+
+/* Any row of frames together has the effect that its frames have one by one. */
+TEST(all__as_one_by_one)
+{
+	u32 rows = 0, refused = 0, none = 0, n, i, round, all;
+	u64 x = 1, seq;
+	struct end a, b;
+
+	pair_init(&a, &b);
+	a.f = b.f;
+	for (round = 0; round < 200000; round++) {
+		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+		n = 1 + (x >> 33) % ((x >> 60) ? 6 : ACP_FRAME_WINDOW + 1);
+		seq = b.f.rcv + (x >> 45) % 3 * ((x >> 50) % (ACP_FRAME_WINDOW / 2));
+		seq -= !((x >> 41) % 16);
+		for (all = 0; all < n && is_new(&b.f, seq + all); all++)
+			;
+		CHECK_EQ(acp_flow_accept_all(&a.f, seq, n), all == n);
+		if (all < n) {
+			CHECK(same_state(&a.f, &b.f));
+			none++;
+			continue;
+		}
+		for (i = 0; i < n; i++)
+			CHECK_EQ(acp_flow_accept(&b.f, seq + i, false), ACP_FLOW_NEW);
+		CHECK(same_state(&a.f, &b.f));
+		if (!((x >> 55) % 4)) {
+			acp_flow_refuse_all(&a.f, seq, n);
+			for (i = 0; i < n; i++)
+				acp_flow_refuse(&b.f, seq + i);
+			refused++;
+		} else {
+			acp_flow_applied_all(&a.f, seq, n);
+			for (i = 0; i < n; i++)
+				acp_flow_applied(&b.f, seq + n - 1 - i);
+			CHECK(a.f.ack_due);
+			rows++;
+		}
+		CHECK(same_state(&a.f, &b.f));
+	}
+	CHECK(rows > 1000 && refused > 1000 && none > 1000);
+	CHECK(!acp_flow_accept_all(&a.f, ~0ULL, 2));
+	CHECK(!acp_flow_accept_all(&a.f, ~0ULL - 1, 2));
 }
 
 /* ---- a failed end is used again ---- */
