@@ -347,12 +347,12 @@ static void write_to(const char *path, const char *text)
 
 TEST(numbers_are_used_up)
 {
-	uint32_t i;
+	uint32_t i, last = test_short() ? 600 : ACP_QUEUE_LAST;
 
 	rank_open_local(&r, 1);
 	/* 16,383 grace periods, of some ms else. */
 	write_to("/sys/kernel/rcu_expedited", "1");
-	for (i = 1; i <= ACP_QUEUE_LAST; i++) {
+	for (i = 1; i <= last; i++) {
 		struct acp_attach a = good();
 		int fd = device_open();
 
@@ -363,7 +363,8 @@ TEST(numbers_are_used_up)
 	write_to("/sys/kernel/rcu_expedited", "0");
 	struct acp_attach a = good();
 
-	CHECK_ERRNO(attach(device_open(), &a), ENOSPC);
+	if (last == ACP_QUEUE_LAST)
+		CHECK_ERRNO(attach(device_open(), &a), ENOSPC);
 	rank_works(&r);
 }
 
@@ -716,16 +717,12 @@ TEST(K4_doorbells_while_the_rank_leaves)
 			CHECK_EQ(pthread_create(&thread[k], NULL, ring_always, &q[k]), 0);
 		}
 		sleep_ms(10 + i);
-		CHECK_EQ(close(r.fd), 0);
+		rank_close(&r);
 		for (k = 0; k < 2; k++) {
 			pthread_join(thread[k], NULL);
 			CHECK(q[k].cq->flags & ACP_CQ_ABORTED);
 			rank_detach(&q[k]);
 		}
-		munmap(r.sq, r.join.sq_bytes);
-		munmap((void *)r.cq, r.join.cq_bytes);
-		munmap(r.heap, r.join.heap_size);
-		munmap(r.starter, r.join.starter_size);
 	}
 	CHECK_EQ(status_kib("VmPin"), 0);
 }

@@ -44,7 +44,7 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 
 # The middle layer on a played basic layer.  A family adds its test to MIDDLE_TESTS (and
 # its name with _tsan to MIDDLE_TSAN).
-LIB_BASIC := $(BOOT_FILES) $(addprefix $(LIB)/,init.c reset.c mem.c local.c gma.c shape.c event.c watch.c)
+LIB_BASIC := $(BOOT_FILES) $(addprefix $(LIB)/,init.c reset.c mem.c local.c gma.c context.c shape.c event.c watch.c)
 LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_FILES))
 FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c \
 	$(HERE)/fake_effect.c
