@@ -110,7 +110,7 @@ void acp_attach_leave(struct acp_context *ctx)
 		cut(ctx);
 	}
 	mutex_unlock(&main->queues_lock);
-	/* Also if it was closed before: a doorbell that was under way then may have begun a hold. */
+	/* Also if it was closed before: a doorbell under way then may have begun a hold. */
 	acp_poller_stop(ctx);
 	drop(ctx);
 }

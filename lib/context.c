@@ -24,8 +24,8 @@ struct acpx_context {
 };
 
 struct libacp_lane libacp_main = { .lock = PTHREAD_MUTEX_INITIALIZER };
-LIBACP_THREAD struct libacp_lane *libacp_lane = &libacp_main;
-LIBACP_THREAD struct libacp_lane *libacp_bound;
+_Thread_local struct libacp_lane *libacp_lane LIBACP_QUICK = &libacp_main;
+_Thread_local struct libacp_lane *libacp_bound LIBACP_QUICK;
 
 /* Guards those that there are, who is bound to them, and who holds them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -205,10 +205,10 @@ static int attach(struct libacp_lane *lane, unsigned int depth)
 	int fd = open(ACP_DEVICE, O_RDWR | O_CLOEXEC), error;
 
 	if (fd < 0)
-		return errno;
-	error = ioctl(fd, ACP_IOC_ATTACH, &a) < 0 ? errno : 0;
+		return -errno;
+	error = ioctl(fd, ACP_IOC_ATTACH, &a) < 0 ? -errno : 0;
 	if (!error)
-		error = -libacp_lane_open(lane, fd, depth, a.first, a.sq_bytes, a.cq_bytes);
+		error = libacp_lane_open(lane, fd, depth, a.first, a.sq_bytes, a.cq_bytes);
 	if (error) {
 		libacp_lane_unmap(lane);
 		close(fd);
@@ -233,7 +233,7 @@ int acpx_context_create(unsigned int depth, acpx_context_t *context)
 	error = attach(&c->lane, depth ? depth : libacp.boot.depth);
 	if (error) {
 		free(c);
-		return -error;
+		return error;
 	}
 	pthread_mutex_init(&c->lane.lock, NULL);
 	pthread_mutex_lock(&lock);
@@ -253,19 +253,19 @@ static void thread_ends(void *lane)
 }
 
 /* Under the lock. */
-static int bind(struct libacp_lane *lane)
+static int bind_to(struct libacp_lane *lane)
 {
 	if (!have_key && pthread_key_create(&ending, thread_ends))
-		return ENOMEM;
+		return -ENOMEM;
 	have_key = true;
 	if (lane && !*find(lane))
-		return EINVAL;
+		return -EINVAL;
 	if (lane == libacp_bound)
 		return 0;
 	if (lane && lane->bound)
-		return EBUSY;
+		return -EBUSY;
 	if (pthread_setspecific(ending, lane))
-		return ENOMEM;
+		return -ENOMEM;
 	if (libacp_bound)
 		let_go(libacp_bound);
 	if (!lane)
@@ -283,9 +283,9 @@ int acpx_context_bind(acpx_context_t context)
 	if (!libacp_in())
 		return -ENOTCONN;
 	pthread_mutex_lock(&lock);
-	error = bind(context ? &context->lane : NULL);
+	error = bind_to(context ? &context->lane : NULL);
 	pthread_mutex_unlock(&lock);
-	return -error;
+	return error;
 }
 
 /* It is the caller's from now on. */
@@ -295,9 +295,9 @@ static int seize(struct libacp_lane *lane)
 
 	pthread_mutex_lock(&lock);
 	if (!lane || !*find(lane))
-		error = EINVAL;
+		error = -EINVAL;
 	else if (lane->bound && lane != libacp_bound)
-		error = EBUSY;
+		error = -EBUSY;
 	else
 		lane->bound = true;
 	pthread_mutex_unlock(&lock);
@@ -313,7 +313,7 @@ int acpx_context_destroy(acpx_context_t context)
 		return -ENOTCONN;
 	error = seize(lane);
 	if (error)
-		return -error;
+		return error;
 	complete(lane);
 	pthread_mutex_lock(&lock);
 	if (lane == libacp_bound)

@@ -40,8 +40,8 @@ static struct lost {
 	int status;
 } lost[LOST_MOST];
 static uint64_t lost_count;
-static LIBACP_THREAD bool quiet_now;
-static LIBACP_THREAD uint64_t chain_since;	/* the newest when the chain began */
+static _Thread_local bool quiet_now LIBACP_QUICK;
+static _Thread_local uint64_t chain_since LIBACP_QUICK;	/* the newest when the chain began */
 
 int libacp_gma_open(void)
 {

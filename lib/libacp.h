@@ -342,8 +342,8 @@ bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t fla
 
 /* ---- context.c ---- */
 
-/* Of the calling thread; in few steps, wherever the library is loaded. */
-#define LIBACP_THREAD	_Thread_local __attribute__((tls_model("initial-exec")))
+/* Of what is _Thread_local: found in few steps, wherever the library is loaded. */
+#define LIBACP_QUICK	__attribute__((tls_model("initial-exec")))
 
 /*
  * A lane: a submission queue, and what is known of what went through it.  One is
@@ -356,7 +356,7 @@ struct libacp_lane {
 	uint32_t number;		/* in its tickets above ACP_TICKET_BITS */
 	int fd;
 	bool last_was_local;		/* the newest GMA was done by its caller; a hint, atomic */
-	bool closed;			/* it is gone, but for the thread that is bound to it; atomic */
+	bool closed;			/* gone, but for the thread that is bound to it; atomic */
 	bool loud_gone;			/* some of failures_gone were not quiet */
 	pthread_mutex_t lock;
 	uint64_t judged;		/* tickets up to this one were looked at */
@@ -373,7 +373,7 @@ struct libacp_lane {
 extern struct libacp_lane libacp_main;
 
 /* The calling thread's: the one it is bound to, but for what the library does itself. */
-extern LIBACP_THREAD struct libacp_lane *libacp_lane;
+extern _Thread_local struct libacp_lane *libacp_lane LIBACP_QUICK;
 
 /* It is closed: what the thread uses from now on. */
 struct libacp_lane *libacp_lane_fall_back(void);
@@ -388,7 +388,7 @@ static inline struct libacp_lane *libacp_lane_now(void)
 }
 
 /* The context it is bound to; NULL: none. */
-extern LIBACP_THREAD struct libacp_lane *libacp_bound;
+extern _Thread_local struct libacp_lane *libacp_bound LIBACP_QUICK;
 
 /* The library's own accesses go by the process's lane, whatever the thread is bound to. */
 static inline void libacp_lane_quiet(bool quiet)

@@ -135,7 +135,7 @@ struct acp_cq {
 };
 
 #define ACP_CQ_NEED_WAKEUP	1u	/* ring the doorbell after submitting */
-#define ACP_CQ_ABORTED		2u	/* the job, or the queue's rank, has ended; all commands fail */
+#define ACP_CQ_ABORTED		2u	/* job or rank has ended; all commands fail */
 
 /* How a command ended.  Only ACP_ST_OK promises an effect. */
 enum acp_status {

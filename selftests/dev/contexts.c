@@ -268,7 +268,7 @@ TEST(order_within_a_queue)
 	CHECK_EQ(status(&a, second), ACP_ST_ORDER);
 	CHECK_EQ(r.heap[100], 0);
 	CHECK(filled(r.heap + 200, 64, 5));
-	/* A ticket of an earlier queue is complete as far as this one knows, a later one impossible. */
+	/* Tickets of earlier queues are complete for this one, those of later ones impossible. */
 	CHECK_EQ(rank_wait(&a, rank_copy(&a, heap_ga(&a, 300), heap_ga(&a, 0), 64, 7), WAIT), 0);
 	CHECK_EQ(rank_wait(&a, rank_copy(&a, heap_ga(&a, 300), heap_ga(&a, 0), 64, 2 * TICKETS + 2),
 			   WAIT), ACP_ST_OP);

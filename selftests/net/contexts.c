@@ -13,7 +13,7 @@
 
 #define THREADS	4
 #define MOST	20000		/* bytes of a piece */
-#define ROOM	(4 * MOST)	/* of a thread: what it sends, what it fetches, what comes from others */
+#define ROOM	(4 * MOST)	/* of a thread: what it sends, fetches, gets from others */
 
 /* Offsets in starter memory. */
 enum { BUFFER = 0, COUNTER = 8, FORMER = 16, FLAG = 512, THERE = 576 };
@@ -294,8 +294,8 @@ static void reset_with_contexts(void)
 	for (round = 0; round < 3; round++) {
 		for (i = 0; i < 3; i++) {
 			take_context(&c[i]);
-			CHECK(acp_copy(member_at(neighbour(), FORMER), member_at(acp_rank(), FORMER),
-				       8, ACP_HANDLE_NULL));
+			CHECK(acp_copy(member_at(neighbour(), FORMER),
+				       member_at(acp_rank(), FORMER), 8, ACP_HANDLE_NULL));
 		}
 		CHECK_EQ(round < 2 ? acp_reset(neighbour()) : acp_finalize(), 0);
 		CHECK(acpx_context_bind(c[0]) == (round < 2 ? -EINVAL : -ENOTCONN));
