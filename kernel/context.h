@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A context: one open /dev/acp that joined a job as a rank; its queues, its
- * commands in flight, its memory, its accounting.
+ * commands in flight, its memory, its accounting.  Or a further queue of a
+ * rank (attach.h), which has rings and commands of its own, and nothing else.
  *
  * Lifetime: the open file holds a reference, and so does each command that
  * a transport still has.  What the process sees (mappings, registrations,
@@ -67,7 +68,16 @@ struct acp_context {
 	unsigned long paid;	/* KiB counted for the user that no ring or region has yet */
 	struct kref refs;
 	struct rcu_head rcu;
-	bool closed;		/* the rank has left */
+	bool closed;		/* the rank has left, or the further queue was closed */
+
+	struct acp_context *main;	/* the rank's own; held by a further queue */
+	u64 first;		/* its last ticket before the first command */
+	struct mutex queues_lock;	/* further queues come and go */
+	struct xarray queues;	/* by number; readers: RCU */
+	u32 n_queues, last_queue;
+	struct {		/* done by those that were closed; under node's poll_lock */
+		u64 completed, failed;
+	} gone;
 
 	/* the ring, written by the user; nothing is believed */
 	struct acp_sq *sq;
@@ -119,6 +129,9 @@ struct acp_context {
 	struct list_head job_link;	/* in the job's, RCU */
 };
 
+/* Who uses which queue; main: the rank's own, NULL: this is it.  By the process. */
+void acp_context_init(struct acp_context *ctx, struct acp_job *job, u32 rank,
+		      struct acp_context *main);
 void acp_context_free(struct kref *ref);
 
 static inline void acp_context_get(struct acp_context *ctx)
@@ -134,6 +147,19 @@ static inline void acp_context_put(struct acp_context *ctx)
 static inline struct acp_cmd *acp_context_cmd(struct acp_context *ctx, u64 ticket)
 {
 	return &ctx->cmds[ticket & (ACP_INFLIGHT - 1)];
+}
+
+static inline u32 acp_context_queue_number(const struct acp_context *ctx)
+{
+	return ctx->first >> ACP_TICKET_BITS;
+}
+
+/* The queue of a rank that a ticket is of, or NULL.  RCU. */
+static inline struct acp_context *acp_context_queue(struct acp_context *main, u64 ticket)
+{
+	if (likely(!(ticket >> ACP_TICKET_BITS)))
+		return main;
+	return xa_load(&main->queues, ticket >> ACP_TICKET_BITS);
 }
 
 #endif /* ACP_CONTEXT_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /dev/acp: the calls of acp_abi.h on one open file, which is one rank. */
+/* /dev/acp: the calls of acp_abi.h on one open file: a rank, or one more queue of a rank. */
 #include <linux/compat.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -13,6 +14,7 @@
 #include <linux/uaccess.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
+#include "attach.h"
 #include "barrier.h"
 #include "copies.h"
 #include "dev.h"
@@ -41,6 +43,8 @@ static void context_free_rcu(struct rcu_head *rcu)
 	acp_job_put(ctx->job);
 	acp_queue_destroy(ctx);
 	put_pid(ctx->pid);
+	if (ctx->main != ctx)
+		acp_context_put(ctx->main);
 	kfree(ctx);
 }
 
@@ -80,29 +84,40 @@ static struct acp_context *context_alloc(struct acp_node *node)
 	return NULL;
 }
 
-/* All but its place in the job; on failure it is gone. */
-static int context_fill(struct acp_context *ctx, struct acp_job *job, const struct acp_join *j)
+void acp_context_init(struct acp_context *ctx, struct acp_job *job, u32 rank,
+		      struct acp_context *main)
 {
-	int err;
-
 	ctx->job = job;
 	refcount_inc(&job->refs);
-	ctx->rank = j->rank;
+	ctx->rank = rank;
+	ctx->main = main ?: ctx;
+	if (main)
+		acp_context_get(main);
 	ctx->mm = current->mm;
 	mmgrab(ctx->mm);
-	ctx->pid = get_task_pid(current, PIDTYPE_TGID);
 	kref_init(&ctx->refs);
 	spin_lock_init(&ctx->lock);
 	INIT_LIST_HEAD(&ctx->copies);
 	init_waitqueue_head(&ctx->wait);
 	init_waitqueue_head(&ctx->watchers);
+	mutex_init(&ctx->queues_lock);
+	xa_init(&ctx->queues);
 	mutex_init(&ctx->reg_lock);
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC);
+}
+
+/* All but its place in the job; on failure it is gone. */
+static int context_fill(struct acp_context *ctx, struct acp_job *job, const struct acp_join *j)
+{
+	int err;
+
+	acp_context_init(ctx, job, j->rank, NULL);
+	ctx->pid = get_task_pid(current, PIDTYPE_TGID);
 	ctx->next_stag = ACP_STAG_USER;
 	ctx->starter_bytes = j->starter_size;
 	ctx->heap_bytes = j->heap_size;
 	ctx->events_read = READ_ONCE(job->events.count);
-	err = acp_queue_create(ctx, j->depth);
+	err = acp_queue_create(ctx, j->depth, 0);
 	if (!err)
 		err = acp_region_allocate(ctx, ACP_STAG_STARTER, j->starter_size);
 	if (!err)
@@ -126,6 +141,7 @@ static void context_leave(struct acp_context *ctx, bool again)
 	xa_erase_bh(&job->ranks, rank);
 	acp_near_clear(&job->near_ranks, rank, ctx);
 	WRITE_ONCE(ctx->closed, true);
+	acp_attach_end(ctx);
 	acp_poller_remove(job->node, ctx);
 	wake_up_all(&ctx->wait);
 	/* It may have been killed between what it wrote and ACP_IOC_WAKE. */
@@ -311,9 +327,12 @@ static int ioctl_doorbell(struct acp_context *ctx, void __user *arg)
 	return 0;
 }
 
-static bool ended(struct acp_context *ctx)
+/* Will nothing be complete any more?  -ECANCELED, -ENOTCONN; 0: it will. */
+static int ended(struct acp_context *ctx)
 {
-	return READ_ONCE(ctx->job->aborted);
+	if (READ_ONCE(ctx->job->aborted))
+		return -ECANCELED;
+	return READ_ONCE(ctx->closed) ? -ENOTCONN : 0;
 }
 
 /* Never shorter than asked for: jiffies may be late and then jump. */
@@ -324,8 +343,9 @@ static int wait_for(struct acp_context *ctx, u64 ticket, u64 timeout_ns)
 
 	if (acp_queue_completed(ctx) >= ticket)
 		return 0;
-	if (ended(ctx))
-		return -ECANCELED;
+	err = ended(ctx);
+	if (err)
+		return err;
 	if (!timeout)
 		return -ETIMEDOUT;
 	err = wait_event_interruptible_hrtimeout(ctx->wait,
@@ -333,9 +353,7 @@ static int wait_for(struct acp_context *ctx, u64 ticket, u64 timeout_ns)
 						 timeout);
 	if (acp_queue_completed(ctx) >= ticket)
 		return 0;
-	if (ended(ctx))
-		return -ECANCELED;
-	return err == -ERESTARTSYS ? -EINTR : -ETIMEDOUT;
+	return ended(ctx) ?: err == -ERESTARTSYS ? -EINTR : -ETIMEDOUT;
 }
 
 static int ioctl_wait(struct acp_context *ctx, void __user *arg)
@@ -480,6 +498,7 @@ static int (* const calls[])(struct acp_context *ctx, void __user *arg) = {
 static const unsigned int numbers[] = {
 	ACP_IOC_JOIN, ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_DOORBELL, ACP_IOC_WAIT, ACP_IOC_SYNC,
 	ACP_IOC_PEER, ACP_IOC_ABORT, ACP_IOC_STATE, ACP_IOC_EVENT, ACP_IOC_WATCH, ACP_IOC_WAKE,
+	ACP_IOC_ATTACH,
 };
 
 /* The context, if it is the caller's and its job still has a node. */
@@ -493,9 +512,93 @@ static struct acp_context *own_context(struct acp_file *file)
 		return ERR_PTR(-ENOTCONN);
 	if (ctx->mm != current->mm)
 		return ERR_PTR(-EPERM);
+	/* Only a further queue is closed while its file is open: the job may be gone, too. */
+	if (READ_ONCE(ctx->closed))
+		return ERR_PTR(-ENOTCONN);
 	if (READ_ONCE(ctx->job->dead))
 		return ERR_PTR(-ENODEV);
 	return ctx;
+}
+
+/* Is it a further queue of a rank? */
+static bool is_further(const struct acp_context *ctx)
+{
+	return ctx->main != ctx;
+}
+
+/* ---- attach ---- */
+
+static const struct file_operations dev_fops;
+
+static int read_attach(struct acp_attach *a, void __user *arg)
+{
+	if (copy_from_user(a, arg, sizeof(*a)))
+		return -EFAULT;
+	return a->size != sizeof(*a) || a->flags || a->reserved ? -EINVAL : 0;
+}
+
+/* The rank whose file the caller has opened as "of"; which stays open meanwhile. */
+static struct acp_context *rank_of(struct file *of, const struct acp_file *file)
+{
+	struct acp_file *other = of->private_data;
+	struct acp_context *ctx;
+
+	if (of->f_op != &dev_fops)
+		return ERR_PTR(-EINVAL);
+	ctx = own_context(other);
+	if (IS_ERR(ctx))
+		return ctx;
+	if (is_further(ctx))
+		return ERR_PTR(-EINVAL);
+	/* So that each file holds the namespace that its queue is in. */
+	return net_eq(other->net, file->net) ? ctx : ERR_PTR(-EXDEV);
+}
+
+static int attach(struct acp_file *file, struct acp_context *main, struct acp_attach *a,
+		  void __user *arg)
+{
+	struct acp_context *ctx;
+
+	if (file->ctx)
+		return file->ctx->mm == current->mm ? -EALREADY : -EPERM;
+	ctx = acp_attach(main, a);
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	if (copy_to_user(arg, a, sizeof(*a))) {
+		acp_attach_leave(ctx);
+		return -EFAULT;
+	}
+	/* The whole context, before it is found: pairs with own_context(). */
+	smp_store_release(&file->ctx, ctx);
+	return 0;
+}
+
+static int ioctl_attach(struct acp_file *file, void __user *arg)
+{
+	struct acp_attach __user *to = arg;
+	struct acp_context *main;
+	struct acp_attach a;
+	struct file *of;
+	int err = read_attach(&a, arg);
+
+	if (err)
+		return err;
+	of = fget(a.fd);
+	if (!of)
+		return -EBADF;
+	main = rank_of(of, file);
+	err = PTR_ERR_OR_ZERO(main);
+	if (!err) {
+		mutex_lock(&file->lock);
+		err = attach(file, main, &a, arg);
+		mutex_unlock(&file->lock);
+	}
+	fput(of);
+	if (!acp_over_which(err))
+		return err;
+	acp_stat_inc(acp_node_of(file->net), limit_calls);
+	acp_nl_tell_limit(acp_node_of(file->net), current_euid(), acp_over_which(err));
+	return put_user(acp_over_which(err), &to->queue) ?: -EDQUOT;
 }
 
 static long dev_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
@@ -508,9 +611,13 @@ static long dev_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return -ENOTTY;
 	if (cmd == ACP_IOC_JOIN)
 		return ioctl_join(file, (void __user *)arg);
+	if (cmd == ACP_IOC_ATTACH)
+		return ioctl_attach(file, (void __user *)arg);
 	ctx = own_context(file);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
+	if (is_further(ctx) && cmd != ACP_IOC_DOORBELL && cmd != ACP_IOC_WAIT)
+		return -EOPNOTSUPP;
 	return calls[_IOC_NR(cmd)](ctx, (void __user *)arg);
 }
 
@@ -601,7 +708,7 @@ static int dev_mmap(struct file *filp, struct vm_area_struct *vma)
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	if (!(vma->vm_flags & VM_SHARED) || offset != ACP_MAP(kind, rank) ||
-	    kind > ACP_MAP_LIBRARY || (kind < ACP_MAP_STARTER && rank))
+	    kind > ACP_MAP_LIBRARY || (kind < ACP_MAP_STARTER ? rank : is_further(ctx)))
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC || (kind == ACP_MAP_CQ && vma->vm_flags & VM_WRITE))
 		return -EACCES;
@@ -633,7 +740,9 @@ static int dev_release(struct inode *inode, struct file *filp)
 {
 	struct acp_file *file = filp->private_data;
 
-	if (file->ctx)
+	if (file->ctx && is_further(file->ctx))
+		acp_attach_leave(file->ctx);
+	else if (file->ctx)
 		context_leave(file->ctx, false);
 	put_net(file->net);
 	kfree(file);
@@ -652,7 +761,7 @@ static __poll_t dev_poll(struct file *filp, poll_table *table)
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (READ_ONCE(ctx->sq->tail) - acp_queue_completed(ctx) < ctx->depth)
 		mask |= EPOLLOUT | EPOLLWRNORM;
-	if (acp_event_pending(ctx))
+	if (!is_further(ctx) && acp_event_pending(ctx))
 		mask |= EPOLLPRI;
 	if (ended(ctx))
 		mask |= EPOLLERR | EPOLLHUP;

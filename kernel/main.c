@@ -45,13 +45,15 @@ station_exit:
 
 /*
  * Callbacks of freed jobs and contexts are code of this module: wait for them.
- * Twice, since that of a context may put its job, which then has one, too.
+ * Three times, since that of a further queue may put its rank's context, and that
+ * its job, which then have one, too.
  */
 static void __exit acp_exit(void)
 {
 	acp_dev_exit();
 	acp_nl_exit();
 	acp_node_exit();
+	rcu_barrier();
 	rcu_barrier();
 	rcu_barrier();
 	acp_udp_exit();

@@ -241,9 +241,9 @@ void acp_nl_sum(struct acp_job *job, struct acp_nl_sums *s)
 	s->completed = job->gone.completed;
 	s->failed = job->gone.failed;
 	list_for_each_entry(ctx, &job->contexts, job_link) {
-		s->completed += READ_ONCE(ctx->completed) - 1;
-		s->failed += READ_ONCE(ctx->failed);
-		s->ranks++;
+		s->completed += READ_ONCE(ctx->completed) - ctx->first + ctx->gone.completed;
+		s->failed += READ_ONCE(ctx->failed) + ctx->gone.failed;
+		s->ranks += ctx->main == ctx;
 	}
 	spin_unlock_bh(&job->node->poll_lock);
 	rcu_read_lock();
@@ -281,23 +281,60 @@ static int put_state(struct sk_buff *skb, struct acp_job *job, u32 rank)
 	       (state == ACP_RANK_DOWN ? nla_put_u32(skb, ACP_NL_A_STATUS, status) : 0);
 }
 
-/* RCU. */
-static int put_context(struct sk_buff *skb, const struct acp_context *ctx)
+/* What a rank has done, by all its queues. */
+struct work {
+	u64 taken, completed, failed;
+	u32 queues;
+};
+
+static void add_work(struct work *w, const struct acp_context *ctx)
 {
-	u64 completed = READ_ONCE(ctx->completed), taken = READ_ONCE(ctx->taken);
+	u64 completed = READ_ONCE(ctx->completed) - ctx->first;
+	u64 taken = READ_ONCE(ctx->taken) - ctx->first;
+
+	/* Read one after the other: it may have taken and completed some between. */
+	w->taken += max(taken, completed);
+	w->completed += completed;
+	w->failed += READ_ONCE(ctx->failed);
+	w->queues++;
+}
+
+/* RCU. */
+static struct work work_of(struct acp_context *ctx)
+{
+	const struct acp_context *further;
+	struct work w = {};
+	unsigned long i;
+
+	spin_lock_bh(&ctx->job->node->poll_lock);
+	add_work(&w, ctx);
+	xa_for_each(&ctx->queues, i, further)
+		if (!further->closed)
+			add_work(&w, further);
+	/* Those that were closed have nothing under way. */
+	w.taken += ctx->gone.completed;
+	w.completed += ctx->gone.completed;
+	w.failed += ctx->gone.failed;
+	spin_unlock_bh(&ctx->job->node->poll_lock);
+	return w;
+}
+
+/* RCU. */
+static int put_context(struct sk_buff *skb, struct acp_context *ctx)
+{
+	struct work w = work_of(ctx);
 	u32 pid = pid_nr_ns(ctx->pid, task_active_pid_ns(current));
 	bool waits = READ_ONCE(ctx->syncing) && READ_ONCE(ctx->sync_want);
 
-	/* Read one after the other: it may have taken and completed some between. */
-	taken = max(taken, completed);
 	return (pid ? nla_put_u32(skb, ACP_NL_A_PID, pid) : 0) ?:
 	       nla_put_u32(skb, ACP_NL_A_UID,
 			   from_kuid_munged(ctx->job->node->net->user_ns, ctx->job->owner)) ?:
 	       nla_put_u32(skb, ACP_NL_A_DEPTH, ctx->depth) ?:
-	       acp_nl_put_u64(skb, ACP_NL_A_TAKEN, taken - 1) ?:
-	       acp_nl_put_u64(skb, ACP_NL_A_COMPLETED, completed - 1) ?:
-	       acp_nl_put_u64(skb, ACP_NL_A_FAILED, READ_ONCE(ctx->failed)) ?:
-	       nla_put_u32(skb, ACP_NL_A_IN_FLIGHT, taken - completed) ?:
+	       nla_put_u32(skb, ACP_NL_A_QUEUES, w.queues) ?:
+	       acp_nl_put_u64(skb, ACP_NL_A_TAKEN, w.taken) ?:
+	       acp_nl_put_u64(skb, ACP_NL_A_COMPLETED, w.completed) ?:
+	       acp_nl_put_u64(skb, ACP_NL_A_FAILED, w.failed) ?:
+	       nla_put_u32(skb, ACP_NL_A_IN_FLIGHT, w.taken - w.completed) ?:
 	       acp_nl_put_u64(skb, ACP_NL_A_STARTER, ctx->starter_bytes) ?:
 	       acp_nl_put_u64(skb, ACP_NL_A_HEAP, ctx->heap_bytes) ?:
 	       nla_put_u32(skb, ACP_NL_A_REGIONS, READ_ONCE(ctx->n_regions)) ?:
@@ -308,7 +345,7 @@ static int put_context(struct sk_buff *skb, const struct acp_context *ctx)
 static int put_rank(struct sk_buff *skb, struct acp_job *job, u32 rank)
 {
 	u32 color, node = acp_job_node_of(job, rank);
-	const struct acp_context *ctx;
+	struct acp_context *ctx;
 	int err = put_state(skb, job, rank);
 	u8 addr[16];
 
@@ -356,7 +393,7 @@ int acp_nl_rank_get(struct sk_buff *request, struct genl_info *info)
 static int fill_ranks(struct sk_buff *skb, struct netlink_callback *cb, struct acp_job *job)
 {
 	struct acp_nl_cursor *c = acp_nl_cursor(cb);
-	const struct acp_context *ctx;
+	struct acp_context *ctx;
 	int err = 0;
 
 	rcu_read_lock();

@@ -226,18 +226,34 @@ void acp_poller_add(struct acp_node *node, struct acp_context *ctx)
 	spin_unlock_bh(&node->poll_lock);
 }
 
-void acp_poller_remove(struct acp_node *node, struct acp_context *ctx)
+void acp_poller_unlink(struct acp_node *node, struct acp_context *ctx)
 {
+	struct acp_context *main = ctx->main;
+
 	spin_lock_bh(&node->poll_lock);
+	WRITE_ONCE(ctx->closed, true);
 	list_del_rcu(&ctx->poll_link);
 	list_del_rcu(&ctx->job_link);
-	/* Ticket 1 was complete before the first command. */
-	ctx->job->gone.completed += READ_ONCE(ctx->completed) - 1;
-	ctx->job->gone.failed += READ_ONCE(ctx->failed);
+	main->gone.completed += READ_ONCE(ctx->completed) - ctx->first;
+	main->gone.failed += READ_ONCE(ctx->failed);
+	if (ctx == main) {
+		ctx->job->gone.completed += ctx->gone.completed;
+		ctx->job->gone.failed += ctx->gone.failed;
+	}
 	spin_unlock_bh(&node->poll_lock);
+}
+
+void acp_poller_stop(struct acp_context *ctx)
+{
+	hrtimer_cancel(&ctx->hold.timer);
+}
+
+void acp_poller_remove(struct acp_node *node, struct acp_context *ctx)
+{
+	acp_poller_unlink(node, ctx);
 	synchronize_rcu();
 	/* Not before: who still saw the context may have begun a hold. */
-	hrtimer_cancel(&ctx->hold.timer);
+	acp_poller_stop(ctx);
 }
 
 void acp_poller_init(struct acp_node *node)

@@ -20,6 +20,13 @@ int acp_poller_start(struct acp_node *node);
 void acp_poller_add(struct acp_node *node, struct acp_context *ctx);
 void acp_poller_remove(struct acp_node *node, struct acp_context *ctx);
 
+/*
+ * The two parts of the latter; a grace period is to pass between them.  The first one marks
+ * the context as closed: who adds up what queues have done sees it as one of them, or as gone.
+ */
+void acp_poller_unlink(struct acp_node *node, struct acp_context *ctx);
+void acp_poller_stop(struct acp_context *ctx);
+
 /* A doorbell rang: are they so frequent that the thread, or a timer, should look?  BH on. */
 void acp_poller_bell(struct acp_context *ctx);
 

@@ -41,8 +41,10 @@ int acp_queue_price(const struct acp_node *node, u32 depth, unsigned long *kib)
 	return 0;
 }
 
-int acp_queue_create(struct acp_context *ctx, u32 depth)
+int acp_queue_create(struct acp_context *ctx, u32 depth, u32 number)
 {
+	u64 first = ((u64)number << ACP_TICKET_BITS) + 1;
+
 	ctx->depth = depth;
 	ctx->sq_bytes = sq_bytes(depth);
 	ctx->cq_bytes = cq_bytes(depth);
@@ -54,13 +56,14 @@ int acp_queue_create(struct acp_context *ctx, u32 depth)
 	if (!ctx->sq || !ctx->cq || !ctx->cmds)
 		return -ENOMEM;
 	ctx->entries = (struct acp_sqe *)(ctx->sq + 1);
-	ctx->sq->tail = 1;
-	ctx->cq->completed = 1;
+	ctx->sq->tail = first;
+	ctx->cq->completed = first;
 	ctx->cq->flags = ACP_CQ_NEED_WAKEUP;
-	ctx->taken = 1;
-	ctx->completed = 1;
-	ctx->run.first = 2;
-	ctx->run.last = 1;
+	ctx->first = first;
+	ctx->taken = first;
+	ctx->completed = first;
+	ctx->run.first = first + 1;
+	ctx->run.last = first;
 	ctx->armed = ~0ULL;
 	return 0;
 }
@@ -177,7 +180,7 @@ bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status)
 		wake_up_all(&ctx->wait);
 	/* Who waits for an answer may wait in vain. */
 	if (unlikely(status))
-		acp_watch_wake(ctx);
+		acp_watch_wake(ctx->main);
 	return true;
 }
 
@@ -216,10 +219,20 @@ void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u32 life, u8 s
 	}
 }
 
-void acp_queue_abort(struct acp_context *ctx)
+static void tell_end(struct acp_context *ctx)
 {
 	WRITE_ONCE(ctx->cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
 	wake_up_all(&ctx->wait);
+}
+
+void acp_queue_abort(struct acp_context *ctx)
+{
+	struct acp_context *further;
+	unsigned long i;
+
+	xa_for_each(&ctx->queues, i, further)
+		tell_end(further);
+	tell_end(ctx);
 	acp_watch_wake(ctx);
 }
 
@@ -233,16 +246,21 @@ static u64 available(struct acp_context *ctx)
 	return n <= ctx->depth ? n : 0;
 }
 
+static bool is_over(const struct acp_context *ctx)
+{
+	return READ_ONCE(ctx->job->aborted) || READ_ONCE(ctx->closed);
+}
+
 bool acp_queue_need_wakeup(struct acp_context *ctx, bool set)
 {
-	u32 flags = READ_ONCE(ctx->job->aborted) ? ACP_CQ_ABORTED : 0;
+	u32 flags = is_over(ctx) ? ACP_CQ_ABORTED : 0;
 
 	if (set || flags)
 		flags |= ACP_CQ_NEED_WAKEUP;
 	WRITE_ONCE(ctx->cq->flags, flags);
 	smp_mb();	/* pairs with the user's fence between tail and flags */
-	/* Somebody may have ended the job since the first look. */
-	if (READ_ONCE(ctx->job->aborted))
+	/* Somebody may have ended it since the first look. */
+	if (is_over(ctx))
 		WRITE_ONCE(ctx->cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
 	return !set || READ_ONCE(ctx->starved) || !available(ctx);
 }
@@ -261,6 +279,9 @@ static u8 check_entry(struct acp_context *ctx, const struct acp_sqe *e, u64 tick
 	struct acp_job *job = ctx->job;
 	u8 status = acp_sqe_check(e, ticket);
 
+	/* The next number is another queue's. */
+	if (unlikely((ticket ^ ctx->first) >> ACP_TICKET_BITS))
+		status = ACP_ST_OP;
 	if (!status && (READ_ONCE(job->aborted) || READ_ONCE(job->dead)))
 		status = ACP_ST_ABORT;
 	return status;
@@ -350,6 +371,25 @@ static void end(struct acp_context *ctx, struct acp_cmd *cmd, u8 status)
 	/* The filled command, before it can be completed from elsewhere. */
 	smp_store_release(&cmd->state, ACP_CMD_STARTED);
 	acp_queue_complete(ctx, cmd->item.out.m.ticket, status);
+}
+
+/* What waits to start does so no more; what has started ends now, and its answer is stray. */
+void acp_queue_cut(struct acp_context *ctx)
+{
+	u64 t;
+
+	local_bh_disable();
+	for (t = READ_ONCE(ctx->completed) + 1; t <= ctx->taken; t++) {
+		struct acp_cmd *cmd = acp_context_cmd(ctx, t);
+
+		if (cmd->state == ACP_CMD_WAITING)
+			end(ctx, cmd, ACP_ST_ABORT);
+		else
+			acp_queue_complete(ctx, t, ACP_ST_ABORT);
+	}
+	WRITE_ONCE(ctx->waiting, 0);
+	tell_end(ctx);
+	local_bh_enable();
 }
 
 /* Start the command if its order allows; else it waits. */

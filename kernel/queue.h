@@ -22,9 +22,12 @@ static inline u64 acp_queue_completed(const struct acp_context *ctx)
 	return READ_ONCE(ctx->cq->completed);
 }
 
-/* Add the KiB that rings take to *kib: 0, -EINVAL, acp_over().  create: they are ctx->paid. */
+/*
+ * Add the KiB that rings take to *kib: 0, -EINVAL, acp_over().  create: they are
+ * ctx->paid; number: of the queue.
+ */
 int acp_queue_price(const struct acp_node *node, u32 depth, unsigned long *kib);
-int acp_queue_create(struct acp_context *ctx, u32 depth);
+int acp_queue_create(struct acp_context *ctx, u32 depth, u32 number);
 void acp_queue_destroy(struct acp_context *ctx);
 
 #define ACP_DRAIN_CALLER	256	/* entries, on the time of a thread */
@@ -54,8 +57,11 @@ bool acp_queue_failed(struct acp_context *ctx, u64 from, u64 to);
 /* End the commands that wait for a peer whose flow has a new life. */
 void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u32 life, u8 status);
 
-/* The job ended: flag it, wake everybody. */
+/* The job ended: flag it, wake everybody, of all queues of a rank.  RCU if it has several. */
 void acp_queue_abort(struct acp_context *ctx);
+
+/* It was closed, and nobody drains it any more: end what was taken.  May not be called twice. */
+void acp_queue_cut(struct acp_context *ctx);
 
 /* The doorbell flag; set: returns true if it is safe to sleep. */
 bool acp_queue_need_wakeup(struct acp_context *ctx, bool set);

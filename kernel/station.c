@@ -377,6 +377,8 @@ static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
 {
 	struct acp_context *ctx = acp_job_context(job, rank);
 
+	if (ctx)
+		ctx = acp_context_queue(ctx, ticket);
 	if (!ctx || !acp_queue_complete(ctx, ticket, status))
 		acp_stat_inc(job->node, stray_done);
 }
@@ -512,6 +514,8 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 		return acp_peer_depends(f->peer, m);
 	rcu_read_lock();
 	ctx = acp_job_context(f->job, m->origin);
+	if (ctx)
+		ctx = acp_context_queue(ctx, m->ticket);
 	failed = ctx && acp_queue_failed(ctx, m->ticket - min_t(u16, m->depends, ACP_INFLIGHT),
 					 m->ticket - m->upto);
 	rcu_read_unlock();

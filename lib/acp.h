@@ -504,6 +504,13 @@ acp_handle_t acpx_copyv(const struct acpx_iov *v, size_t n, acp_handle_t order);
 acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t flag,
 			      uint64_t operand, int op, acp_handle_t order);
 
+/* A context is a queue of accesses for one thread: see acpx_context_create(3); 0 or -errno. */
+typedef struct acpx_context *acpx_context_t;
+
+int acpx_context_create(unsigned int depth, acpx_context_t *context);
+int acpx_context_bind(acpx_context_t context);	/* the calling thread; NULL: to none */
+int acpx_context_destroy(acpx_context_t context);	/* waits */
+
 int acpx_status(acp_handle_t handle);		/* 0 or ACPX_E* */
 const char *acpx_strerror(int status);		/* one line of English */
 int acpx_set_error_mode(int mode);		/* former mode, or -1 */

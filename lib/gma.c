@@ -5,6 +5,9 @@
  * A handle is ticket * 2 + local.  local = 1 says that the calling thread
  * did the access before it returned; the ticket is then the newest that had
  * been given out, for completion is in order.
+ *
+ * A thread uses one lane (context.c): the process's, whose lock it takes to
+ * submit, or one of its own.  The number of the lane is in the ticket.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,18 +27,11 @@
 #define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU */
 #define LOOKS		64		/* looks between two looks at the clock */
 
-static pthread_mutex_t submit_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool last_was_local;	/* the newest GMA was done by its caller; a hint, atomic */
-
 /*
  * Failures that nobody was told of end the job, unless the library deals with
- * them itself (libacp_quiet).  Guarded by the submit lock, but failures_seen.
+ * them itself (libacp_quiet).  What is quiet goes by the process's lane.
  */
-static uint8_t *quiet_marks;	/* of the ticket in each slot */
-static uint64_t judged;		/* tickets up to this one were looked at */
-static uint64_t failures_seen;	/* failures among these; atomic */
-static uint64_t failures_gone;	/* later ones whose slots were taken by others */
-static bool loud_gone;		/* some of these were not quiet */
+static uint8_t *quiet_marks;	/* of the ticket in each slot there; by who submits */
 
 /* Quiet failures whose slots were taken: an answer to the library is never "unknown". */
 #define LOST_MOST	1024u
@@ -44,19 +40,14 @@ static struct lost {
 	int status;
 } lost[LOST_MOST];
 static uint64_t lost_count;
-static _Thread_local bool quiet_now;
-static _Thread_local uint64_t chain_since;	/* the newest when the chain began */
+static _Thread_local bool quiet_now LIBACP_QUICK;
+static _Thread_local uint64_t chain_since LIBACP_QUICK;	/* the newest when the chain began */
 
 int libacp_gma_open(void)
 {
-	quiet_marks = calloc(libacp.queue.depth, sizeof(*quiet_marks));
+	quiet_marks = calloc(libacp_main.queue.depth, sizeof(*quiet_marks));
 	if (!quiet_marks)
 		return -ENOMEM;
-	last_was_local = false;
-	judged = libacp_queue_newest(&libacp.queue);
-	failures_seen = 0;
-	failures_gone = 0;
-	loud_gone = false;
 	lost_count = 0;
 	return 0;
 }
@@ -74,13 +65,19 @@ static acp_handle_t make_handle(uint64_t ticket, bool local)
 	return (acp_handle_t)(ticket << 1 | local);
 }
 
-/*
- * The ticket that a handle waits for: 0, which is always complete, for what
- * is no handle or was never issued.
- */
-static uint64_t handle_ticket(acp_handle_t handle)
+/* The lane that a handle is of; what is no handle is of the one that is asked about it. */
+static uint32_t handle_lane(const struct libacp_lane *lane, acp_handle_t handle)
 {
-	uint64_t newest = libacp_queue_newest(&libacp.queue);
+	return handle > 0 ? (uint32_t)(handle >> (ACP_TICKET_BITS + 1)) : lane->number;
+}
+
+/*
+ * The ticket of this lane that a handle waits for: 0, which is always complete,
+ * for what is no handle or was never issued.
+ */
+static uint64_t handle_ticket(const struct libacp_lane *lane, acp_handle_t handle)
+{
+	uint64_t newest = libacp_queue_newest(&lane->queue);
 	uint64_t ticket = (uint64_t)handle >> 1;
 
 	if (handle == (acp_handle_t)ACP_HANDLE_ALL || handle == (acp_handle_t)ACP_HANDLE_CONT)
@@ -99,22 +96,21 @@ uint64_t libacp_now(void)
 }
 
 /* Sleep until a ticket is complete: 0 or -errno. */
-static int sleep_for(uint64_t ticket)
+static int sleep_for(const struct libacp_lane *lane, uint64_t ticket)
 {
 	struct acp_wait wait = {
 		.size = sizeof(wait), .ticket = ticket, .timeout_ns = UINT64_MAX,
 	};
 
-	while (ioctl(libacp.fd, ACP_IOC_WAIT, &wait) < 0)
+	while (ioctl(lane->fd, ACP_IOC_WAIT, &wait) < 0)
 		if (errno != EINTR)
 			return -errno;
 	return 0;
 }
 
 /* Look for room while the kernel works on the ring; false after some time. */
-static bool spin_for_room(void)
+static bool spin_for_room(const struct libacp_queue *q)
 {
-	const struct libacp_queue *q = &libacp.queue;
 	uint64_t end = libacp_now() + (libacp.spin ? SPIN_NS : ROOM_ALONE_NS);
 	unsigned int looks = 0;
 
@@ -129,102 +125,179 @@ static bool spin_for_room(void)
 }
 
 /*
- * Wait until the ring has room, submit lock held; returns what was complete
+ * Wait until the ring has room, as who submits; returns what was complete
  * then, or 0 if there will never be room.  After a sleep a quarter of the
  * ring is free, so that the sleeps of a busy queue are few.
  */
-static uint64_t wait_for_room(void)
+static uint64_t wait_for_room(const struct libacp_lane *lane)
 {
-	const struct libacp_queue *q = &libacp.queue;
+	const struct libacp_queue *q = &lane->queue;
 	uint64_t completed = libacp_queue_completed(q);
 
 	while (!libacp_queue_room(q, completed)) {
-		if (!spin_for_room() &&
-		    sleep_for(libacp_queue_newest(q) - q->depth + q->depth / 4) < 0)
+		if (!spin_for_room(q) &&
+		    sleep_for(lane, libacp_queue_newest(q) - q->depth + q->depth / 4) < 0)
 			return 0;
 		completed = libacp_queue_completed(q);
 	}
 	return completed;
 }
 
-/* Translate the order condition; submit lock held. */
-static void set_order(struct acp_sqe *entry, acp_handle_t order)
+/* Translate the order condition, as who submits. */
+static void set_order(const struct libacp_lane *lane, struct acp_sqe *entry, acp_handle_t order)
 {
-	entry->order = handle_ticket(order);
+	entry->order = handle_ticket(lane, order);
 	if (entry->order <= entry->seen) {
 		entry->order = 0;	/* met already */
 		return;
 	}
 	/* CONT continues the previous GMA; if the caller did that one, it is like ALL. */
 	if (order == (acp_handle_t)ACP_HANDLE_CONT &&
-	    !__atomic_load_n(&last_was_local, __ATOMIC_RELAXED))
+	    !__atomic_load_n(&lane->last_was_local, __ATOMIC_RELAXED))
 		entry->flags = ACP_SQE_CONT;
 }
 
 /* Has anything failed in the chain that an access continues?  Given what was complete then. */
-static bool chain_broken(acp_handle_t order, uint64_t completed)
+static bool chain_broken(const struct libacp_lane *lane, acp_handle_t order, uint64_t completed)
 {
-	uint64_t ticket, last = handle_ticket(order);
+	uint64_t ticket, last;
 
 	if (!quiet_now || order == (acp_handle_t)ACP_HANDLE_NULL)
 		return false;
+	last = handle_ticket(lane, order);
 	last = last < completed ? last : completed;
 	for (ticket = chain_since; ticket < last;)
-		if (libacp_queue_status(&libacp.queue, ++ticket))
+		if (libacp_queue_status(&lane->queue, ++ticket))
 			return true;
 	return false;
 }
 
-/* The next ticket takes a slot, whose status is lost with it; submit lock held. */
-static void take_slot(void)
+/* Several threads submit to the process's lane, one to each of the others. */
+static bool is_shared(const struct libacp_lane *lane)
 {
-	const struct libacp_queue *q = &libacp.queue;
-	uint64_t ticket = libacp_queue_newest(q) + 1, former = ticket - q->depth;
-	uint8_t *quiet = &quiet_marks[ticket & q->mask];
-	int status = ticket > q->depth ? libacp_queue_status(q, former) : 0;
+	return lane == &libacp_main;
+}
 
-	if (status > 0 && former > judged) {
-		failures_gone++;
-		loud_gone = loud_gone || !*quiet;
+static void begin_submit(struct libacp_lane *lane)
+{
+	if (is_shared(lane))
+		pthread_mutex_lock(&lane->lock);
+}
+
+static void end_submit(struct libacp_lane *lane)
+{
+	if (is_shared(lane))
+		pthread_mutex_unlock(&lane->lock);
+}
+
+/* The status of a failure is lost with its slot; nobody judges meanwhile. */
+static void __attribute__((noinline)) lose_status(struct libacp_lane *lane, uint64_t former,
+						  int status)
+{
+	bool quiet = is_shared(lane) && quiet_marks[former & lane->queue.mask];
+
+	if (!is_shared(lane))
+		pthread_mutex_lock(&lane->lock);
+	if (former > lane->judged) {
+		lane->failures_gone++;
+		lane->loud_gone = lane->loud_gone || !quiet;
 	}
-	if (status > 0 && *quiet)
+	if (quiet)
 		lost[lost_count++ % LOST_MOST] = (struct lost){ former, status };
-	*quiet = quiet_now;
+	if (!is_shared(lane))
+		pthread_mutex_unlock(&lane->lock);
+}
+
+/* The next ticket takes a slot, as who submits. */
+static void take_slot(struct libacp_lane *lane)
+{
+	const struct libacp_queue *q = &lane->queue;
+	uint64_t ticket = libacp_queue_newest(q) + 1, former = ticket - q->depth;
+	int status = ticket - q->first > q->depth ? libacp_queue_status(q, former) : 0;
+
+	if (status > 0)
+		lose_status(lane, former, status);
+	if (is_shared(lane))
+		quiet_marks[ticket & q->mask] = quiet_now;
 }
 
 /* The shortest system call that does it; a module that does not know it takes the ioctl. */
-static void ring_doorbell(void)
+static void ring_doorbell(const struct libacp_lane *lane)
 {
-	if (syscall(SYS_fdatasync, libacp.fd) < 0)
-		ioctl(libacp.fd, ACP_IOC_DOORBELL);
+	if (syscall(SYS_fdatasync, lane->fd) < 0)
+		ioctl(lane->fd, ACP_IOC_DOORBELL);
+}
+
+/* ---- Handles of other lanes ---- */
+
+static int wait_for(const struct libacp_lane *lane, uint64_t ticket);
+
+static bool is_elsewhere(const struct libacp_lane *lane, acp_handle_t handle)
+{
+	return handle_lane(lane, handle) != lane->number;
+}
+
+static bool reached_elsewhere(acp_handle_t handle)
+{
+	struct libacp_lane *other = libacp_lane_hold(handle_lane(&libacp_main, handle));
+	bool reached;
+
+	if (!other)
+		return true;		/* gone: all of it is complete */
+	reached = handle_ticket(other, handle) <= libacp_queue_completed(&other->queue);
+	libacp_lane_release(other);
+	return reached;
+}
+
+/*
+ * The kernel knows no order between queues: wait here.  False if anything that the
+ * caller's access has to come after failed meanwhile.
+ */
+static bool __attribute__((noinline)) came_before(acp_handle_t order)
+{
+	struct libacp_lane *other = libacp_lane_hold(handle_lane(&libacp_main, order));
+	uint64_t ticket, seen;
+	bool good;
+
+	if (!other)
+		return true;
+	ticket = handle_ticket(other, order);
+	seen = libacp_queue_completed(&other->queue);
+	good = wait_for(other, ticket) == 0;
+	while (good && seen < ticket)
+		good = libacp_queue_status(&other->queue, ++seen) <= 0;
+	libacp_lane_release(other);
+	return good;
 }
 
 static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
 {
-	struct libacp_queue *q = &libacp.queue;
+	struct libacp_lane *lane = libacp_lane_now();
 	uint64_t ticket = 0;
 
-	pthread_mutex_lock(&submit_lock);
-	entry->seen = wait_for_room();
-	if (entry->seen && !chain_broken(order, entry->seen)) {
-		set_order(entry, order);
-		take_slot();
-		ticket = libacp_queue_push(q, entry);
-		__atomic_store_n(&last_was_local, false, __ATOMIC_RELAXED);
+	if (is_elsewhere(lane, order) && !came_before(order))
+		return ACP_HANDLE_NULL;
+	begin_submit(lane);
+	entry->seen = wait_for_room(lane);
+	if (entry->seen && !chain_broken(lane, order, entry->seen)) {
+		set_order(lane, entry, order);
+		take_slot(lane);
+		ticket = libacp_queue_push(&lane->queue, entry);
+		__atomic_store_n(&lane->last_was_local, false, __ATOMIC_RELAXED);
 	}
-	pthread_mutex_unlock(&submit_lock);
+	end_submit(lane);
 	if (!ticket)
 		return ACP_HANDLE_NULL;
-	if (libacp_queue_must_ring(q))
-		ring_doorbell();
+	if (libacp_queue_must_ring(&lane->queue))
+		ring_doorbell(lane);
 	return make_handle(ticket, false);
 }
 
 /* Has it ended because of what it waited for?  Asked before each push, "no" after depth of them. */
-static bool was_refused(uint64_t ticket, uint64_t completed)
+static bool was_refused(const struct libacp_lane *lane, uint64_t ticket, uint64_t completed)
 {
 	return ticket && ticket <= completed &&
-	       libacp_queue_status(&libacp.queue, ticket) == ACP_ST_ORDER;
+	       libacp_queue_status(&lane->queue, ticket) == ACP_ST_ORDER;
 }
 
 /*
@@ -245,21 +318,23 @@ static void set_turn(struct acp_sqe *entry, const struct acp_sqe *first, uint64_
  */
 acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order)
 {
-	struct libacp_queue *q = &libacp.queue;
+	struct libacp_lane *lane = libacp_lane_now();
 	uint64_t ticket = 0, head = 0, room;
 	struct acp_sqe first = { 0 };
 	bool refused = false;
 	size_t i;
 
-	pthread_mutex_lock(&submit_lock);
+	if (is_elsewhere(lane, order) && !came_before(order))
+		return ACP_HANDLE_NULL;
+	begin_submit(lane);
 	for (i = 0; i < n; i++) {
 		struct acp_sqe e = { 0 };
 
 		next(&e, state);
-		room = wait_for_room();
-		if (!room || (!i && chain_broken(order, room)))
+		room = wait_for_room(lane);
+		if (!room || (!i && chain_broken(lane, order, room)))
 			break;
-		refused = refused || was_refused(head, room);
+		refused = refused || was_refused(lane, head, room);
 		if (refused)	/* then it copies nothing, and ends as the first one */
 			e = (struct acp_sqe){
 				.op = ACP_OP_COPY, .dst = libacp_own_nothing(),
@@ -267,45 +342,46 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 			};
 		if (!i) {
 			e.seen = room;
-			set_order(&e, order);
+			set_order(lane, &e, order);
 			first = e;
 		} else {
 			set_turn(&e, &first, ticket);
 		}
 		if (i < n - 1)
 			e.flags |= ACP_SQE_MORE;
-		take_slot();
-		ticket = libacp_queue_push(q, &e);
+		take_slot(lane);
+		ticket = libacp_queue_push(&lane->queue, &e);
 		head = head ? head : ticket;
 	}
-	__atomic_store_n(&last_was_local, false, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&submit_lock);
-	if (i && libacp_queue_must_ring(q))
-		ring_doorbell();
+	__atomic_store_n(&lane->last_was_local, false, __ATOMIC_RELAXED);
+	end_submit(lane);
+	if (i && libacp_queue_must_ring(&lane->queue))
+		ring_doorbell(lane);
 	return i == n ? make_handle(ticket, false) : (acp_handle_t)ACP_HANDLE_NULL;
 }
 
-static bool __attribute__((noinline)) may_start_behind(acp_handle_t order)
+static bool __attribute__((noinline)) may_start_behind(const struct libacp_lane *lane,
+						       acp_handle_t order)
 {
-	return handle_ticket(order) <= libacp_queue_completed(&libacp.queue) &&
-	       !chain_broken(order, UINT64_MAX);
+	if (is_elsewhere(lane, order))
+		return reached_elsewhere(order);
+	return handle_ticket(lane, order) <= libacp_queue_completed(&lane->queue) &&
+	       !chain_broken(lane, order, UINT64_MAX);
 }
 
-/* May an access with this order start now, in the calling thread? */
-static bool may_start(acp_handle_t order)
+/* May an access with this order start now, in the calling thread?  A closed lane looks aborted. */
+static bool may_start(const struct libacp_lane *lane, acp_handle_t order)
 {
-	const struct libacp_queue *q = &libacp.queue;
-
-	if (libacp_queue_aborted(q))
+	if (libacp_queue_aborted(&lane->queue))
 		return false;		/* the kernel fails it */
-	return order == (acp_handle_t)ACP_HANDLE_NULL || may_start_behind(order);
+	return order == (acp_handle_t)ACP_HANDLE_NULL || may_start_behind(lane, order);
 }
 
-static acp_handle_t done_locally(void)
+static acp_handle_t done_in(struct libacp_lane *lane)
 {
-	if (!__atomic_load_n(&last_was_local, __ATOMIC_RELAXED))
-		__atomic_store_n(&last_was_local, true, __ATOMIC_RELAXED);
-	return make_handle(libacp_queue_newest(&libacp.queue), true);
+	if (!__atomic_load_n(&lane->last_was_local, __ATOMIC_RELAXED))
+		__atomic_store_n(&lane->last_was_local, true, __ATOMIC_RELAXED);
+	return make_handle(libacp_queue_newest(&lane->queue), true);
 }
 
 acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order)
@@ -315,21 +391,23 @@ acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order)
 
 bool libacp_may_start(acp_handle_t order)
 {
-	return may_start(order);
+	return may_start(libacp_lane, order);
 }
 
 acp_handle_t libacp_done_locally(void)
 {
-	return done_locally();
+	return done_in(libacp_lane);
 }
 
 static acp_handle_t __attribute__((noinline)) copy(acp_ga_t dst, acp_ga_t src, size_t size,
 						   acp_handle_t order)
 {
+	struct libacp_lane *lane = libacp_lane;
+
 	if (!libacp_in())
 		return ACP_HANDLE_NULL;
-	if (may_start(order) && libacp_local_copy(dst, src, size))
-		return done_locally();
+	if (may_start(lane, order) && libacp_local_copy(dst, src, size))
+		return done_in(lane);
 	return submit(&(struct acp_sqe){
 		.op = ACP_OP_COPY, .dst = dst, .src = src, .size = size,
 	}, order);
@@ -338,19 +416,23 @@ static acp_handle_t __attribute__((noinline)) copy(acp_ga_t dst, acp_ga_t src, s
 /* A word within own memory takes as long as what is around it, so there is little. */
 acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
 {
+	struct libacp_lane *lane = libacp_lane;
+
 	if (size == sizeof(uint64_t) && order == (acp_handle_t)ACP_HANDLE_NULL && libacp_in() &&
-	    !libacp_queue_aborted(&libacp.queue) && libacp_local_copy_word(dst, src))
-		return done_locally();
+	    !libacp_queue_aborted(&lane->queue) && libacp_local_copy_word(dst, src))
+		return done_in(lane);
 	return copy(dst, src, size, order);
 }
 
 static acp_handle_t atomic(enum acp_op op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b,
 			   acp_handle_t order)
 {
+	struct libacp_lane *lane = libacp_lane;
+
 	if (!libacp_in())
 		return ACP_HANDLE_NULL;
-	if (may_start(order) && libacp_local_atomic(op, dst, src, a, b))
-		return done_locally();
+	if (may_start(lane, order) && libacp_local_atomic(op, dst, src, a, b))
+		return done_in(lane);
 	return submit(&(struct acp_sqe){
 		.op = (uint8_t)op, .dst = dst, .src = src, .a = a, .b = b,
 	}, order);
@@ -420,32 +502,59 @@ acp_handle_t acp_and8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t o
 
 /* ---- Completion ---- */
 
-static bool reached(uint64_t ticket)
+static bool reached(const struct libacp_lane *lane, uint64_t ticket)
 {
-	return ticket <= libacp_queue_completed(&libacp.queue);
+	return ticket <= libacp_queue_completed(&lane->queue);
+}
+
+/*
+ * Is it a ticket of this lane, and complete?  That of another lane is too far away, in
+ * either direction; what is long ago is not known here.
+ */
+static bool reached_lately(const struct libacp_lane *lane, uint64_t ticket)
+{
+	return (libacp_queue_completed(&lane->queue) - ticket) >> (ACP_TICKET_BITS - 8) == 0;
 }
 
 /* Look for the completion of a ticket; false after some time. */
-static bool spin_for(uint64_t ticket)
+static bool spin_for(const struct libacp_lane *lane, uint64_t ticket)
 {
 	uint64_t end = libacp_now() + SPIN_NS;
 	unsigned int looks = 0;
 
 	do {
 		libacp_pause();
-		if (reached(ticket))
+		if (reached(lane, ticket))
 			return true;
 	} while (++looks % LOOKS || libacp_now() < end);
 	return false;
 }
 
+static int wait_for(const struct libacp_lane *lane, uint64_t ticket)
+{
+	if (reached(lane, ticket) || (libacp.spin && spin_for(lane, ticket)))
+		return 0;
+	return sleep_for(lane, ticket);
+}
+
+int libacp_lane_wait(const struct libacp_lane *lane)
+{
+	return wait_for(lane, libacp_queue_newest(&lane->queue));
+}
+
 int libacp_gma_wait(acp_handle_t handle)
 {
-	uint64_t ticket = handle_ticket(handle);
+	struct libacp_lane *lane = libacp_lane_now(), *other;
+	int error;
 
-	if (reached(ticket) || (libacp.spin && spin_for(ticket)))
+	if (!is_elsewhere(lane, handle))
+		return wait_for(lane, handle_ticket(lane, handle));
+	other = libacp_lane_hold(handle_lane(lane, handle));
+	if (!other)
 		return 0;
-	return sleep_for(ticket);
+	error = wait_for(other, handle_ticket(other, handle));
+	libacp_lane_release(other);
+	return error;
 }
 
 static const char *const op_names[ACP_OP_END] = {
@@ -467,17 +576,23 @@ static int node_of(acp_ga_t ga)
 	return acpx_query_node(acp_query_rank(ga));
 }
 
-/* End the job because of a failure among the completed tickets: name the oldest one kept. */
-static void __attribute__((noreturn)) die_of_failure(uint64_t completed)
+static bool is_quiet(const struct libacp_lane *lane, uint64_t ticket)
 {
-	const struct libacp_queue *q = &libacp.queue;
+	return is_shared(lane) && quiet_marks[ticket & lane->queue.mask];
+}
+
+/* End the job because of a failure among the completed tickets: name the oldest one kept. */
+static void __attribute__((noreturn)) die_of_failure(const struct libacp_lane *lane,
+						     uint64_t completed)
+{
+	const struct libacp_queue *q = &lane->queue;
 	struct acp_sqe entry;
-	uint64_t ticket = completed > q->depth ? completed - q->depth + 1 : 1;
+	uint64_t ticket = completed - q->first > q->depth ? completed - q->depth + 1 : q->first;
 	int status;
 
 	for (; ticket <= completed; ticket++) {
 		status = libacp_queue_status(q, ticket);
-		if (status <= 0 || quiet_marks[ticket & q->mask])
+		if (status <= 0 || is_quiet(lane, ticket))
 			continue;
 		if (!libacp_queue_entry(q, ticket, &entry) || entry.op >= ACP_OP_END ||
 		    !op_names[entry.op])
@@ -491,28 +606,29 @@ static void __attribute__((noreturn)) die_of_failure(uint64_t completed)
 }
 
 /* Look at the statuses of what is complete by now: has anything failed that is not quiet? */
-static bool judge(void)
+static bool judge(struct libacp_lane *lane)
 {
-	const struct libacp_queue *q = &libacp.queue;
+	const struct libacp_queue *q = &lane->queue;
 	uint64_t completed, ticket, count;
 	bool loud;
 
-	pthread_mutex_lock(&submit_lock);
+	pthread_mutex_lock(&lane->lock);
 	completed = libacp_queue_completed(q);
-	count = failures_gone;
-	loud = loud_gone;
+	count = lane->failures_gone;
+	loud = lane->loud_gone;
 	ticket = libacp_queue_newest(q) > q->depth ? libacp_queue_newest(q) - q->depth : 0;
-	for (ticket = ticket > judged ? ticket : judged; ticket++ < completed;) {
+	for (ticket = ticket > lane->judged ? ticket : lane->judged; ticket++ < completed;) {
+		/* Of a failure the slot is not taken meanwhile: lose_status(). */
 		if (libacp_queue_status(q, ticket) <= 0)
 			continue;
 		count++;
-		loud = loud || !quiet_marks[ticket & q->mask];
+		loud = loud || !is_quiet(lane, ticket);
 	}
-	judged = judged > completed ? judged : completed;
-	failures_gone = 0;
-	loud_gone = false;
-	__atomic_store_n(&failures_seen, failures_seen + count, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&submit_lock);
+	lane->judged = lane->judged > completed ? lane->judged : completed;
+	lane->failures_gone = 0;
+	lane->loud_gone = false;
+	__atomic_store_n(&lane->failures_seen, lane->failures_seen + count, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lane->lock);
 	return loud;
 }
 
@@ -520,70 +636,116 @@ static bool judge(void)
  * Has anything failed that nobody was told of?  In the default mode that
  * ends the job, as soon as somebody waits for anything.
  */
-static void __attribute__((noinline)) tell_of_failures(void)
+static void __attribute__((noinline)) tell_of_failures(struct libacp_lane *lane)
 {
-	uint64_t completed = libacp_queue_completed(&libacp.queue);
+	uint64_t completed = libacp_queue_completed(&lane->queue);
 
-	if (!judge() ||
+	if (!judge(lane) ||
 	    __atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) != ACPX_ERRORS_ABORT)
 		return;
-	if (libacp_queue_aborted(&libacp.queue))
+	if (libacp_queue_aborted(&lane->queue))
 		libacp_job_aborted();
-	die_of_failure(completed);
+	die_of_failure(lane, completed);
 }
 
-static void check_failures(void)
+static inline void check_failures(struct libacp_lane *lane)
 {
-	if (libacp_queue_failed(&libacp.queue) !=
-	    __atomic_load_n(&failures_seen, __ATOMIC_RELAXED))
-		tell_of_failures();
+	if (libacp_queue_failed(&lane->queue) !=
+	    __atomic_load_n(&lane->failures_seen, __ATOMIC_RELAXED))
+		tell_of_failures(lane);
+}
+
+void libacp_lane_check(struct libacp_lane *lane)
+{
+	check_failures(lane);
 }
 
 void libacp_gma_check(void)
 {
-	check_failures();
+	struct libacp_lane *lane = libacp_lane_now();
+
+	check_failures(&libacp_main);
+	if (!is_shared(lane))
+		check_failures(lane);
 }
 
+/* Of the lane that the handle is of, and the caller's own. */
 static void __attribute__((noinline)) wait_and_check(acp_handle_t handle)
 {
-	if (libacp_gma_wait(handle) == -ECANCELED)
+	struct libacp_lane *lane = libacp_lane_now(), *other = NULL;
+	int error = 0;
+
+	if (is_elsewhere(lane, handle))
+		other = libacp_lane_hold(handle_lane(lane, handle));
+	else
+		error = wait_for(lane, handle_ticket(lane, handle));
+	if (other) {
+		error = wait_for(other, handle_ticket(other, handle));
+		check_failures(other);
+		libacp_lane_release(other);
+	}
+	if (error == -ECANCELED)
 		libacp_job_aborted();
-	check_failures();
+	check_failures(lane);
 }
 
 void acp_complete(acp_handle_t handle)
 {
+	struct libacp_lane *lane = libacp_lane;
+
 	if (!libacp_in() || handle == (acp_handle_t)ACP_HANDLE_NULL)
 		return;
 	/* ALL and CONT are negative: no ticket is as high. */
-	if (reached((uint64_t)handle >> 1))
-		check_failures();
+	if (reached_lately(lane, (uint64_t)handle >> 1))
+		check_failures(lane);
 	else
 		wait_and_check(handle);
 }
 
 int acp_inquire(acp_handle_t handle)
 {
-	if (!libacp_in() || reached(handle_ticket(handle)))
+	const struct libacp_lane *lane;
+
+	if (!libacp_in())
 		return 0;
-	return !libacp_queue_aborted(&libacp.queue);
+	lane = libacp_lane_now();
+	if (is_elsewhere(lane, handle) ? reached_elsewhere(handle) :
+					 reached(lane, handle_ticket(lane, handle)))
+		return 0;
+	return !libacp_queue_aborted(&libacp_main.queue);
 }
 
-int acpx_status(acp_handle_t handle)
+static int status_in(const struct libacp_lane *lane, acp_handle_t handle)
 {
 	uint64_t ticket = (uint64_t)handle >> 1;
 	int status;
 
-	if (!libacp_in())
-		return ACPX_EABORT;
-	if (handle <= 0 || ticket > libacp_queue_newest(&libacp.queue))
-		return libacp_queue_aborted(&libacp.queue) ? ACPX_EABORT : ACPX_EOP;
+	if (handle <= 0 || ticket > libacp_queue_newest(&lane->queue))
+		return libacp_queue_aborted(&lane->queue) ? ACPX_EABORT : ACPX_EOP;
 	if (handle & 1)
 		return 0;
-	if (!reached(ticket))
-		return libacp_queue_aborted(&libacp.queue) ? ACPX_EABORT : ACPX_EPENDING;
-	status = libacp_queue_status(&libacp.queue, ticket);
+	if (!reached(lane, ticket))
+		return libacp_queue_aborted(&lane->queue) ? ACPX_EABORT : ACPX_EPENDING;
+	status = libacp_queue_status(&lane->queue, ticket);
 	return status < 0 ? ACPX_EUNKNOWN : status;
+}
+
+int acpx_status(acp_handle_t handle)
+{
+	struct libacp_lane *lane, *other;
+	int status;
+
+	if (!libacp_in())
+		return ACPX_EABORT;
+	lane = libacp_lane_now();
+	if (!is_elsewhere(lane, handle))
+		return status_in(lane, handle);
+	other = libacp_lane_hold(handle_lane(lane, handle));
+	if (!other)
+		return handle & 1 ? 0 : ACPX_EUNKNOWN;
+	status = status_in(other, handle);
+	libacp_lane_release(other);
+	return status;
 }
 
 bool libacp_quiet(bool quiet)
@@ -592,12 +754,13 @@ bool libacp_quiet(bool quiet)
 
 	quiet_now = quiet;
 	chain_since = UINT64_MAX;
+	libacp_lane_quiet(quiet);
 	return former;
 }
 
 void libacp_chain(void)
 {
-	chain_since = libacp_queue_newest(&libacp.queue);
+	chain_since = libacp_queue_newest(&libacp_main.queue);
 }
 
 static const int errors[ACP_ST_END] = {
@@ -613,13 +776,13 @@ static int lost_status(uint64_t ticket)
 	int status = 0;
 	unsigned int i;
 
-	pthread_mutex_lock(&submit_lock);
+	pthread_mutex_lock(&libacp_main.lock);
 	if (lost_count > LOST_MOST && lost[lost_count % LOST_MOST].ticket > ticket)
 		status = ACPX_EUNKNOWN;
 	for (i = 0; i < LOST_MOST && i < lost_count; i++)
 		if (lost[i].ticket == ticket)
 			status = lost[i].status;
-	pthread_mutex_unlock(&submit_lock);
+	pthread_mutex_unlock(&libacp_main.lock);
 	return status;
 }
 

@@ -247,18 +247,12 @@ static int join_job(uint32_t number, struct acp_join *join)
 
 static int map_queues(const struct acp_join *join)
 {
-	libacp.sq_bytes = join->sq_bytes;
-	libacp.cq_bytes = join->cq_bytes;
-	libacp.sq = mmap(NULL, libacp.sq_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, libacp.fd,
-			 (off_t)ACP_MAP(ACP_MAP_SQ, 0));
-	libacp.cq = mmap(NULL, libacp.cq_bytes, PROT_READ, MAP_SHARED, libacp.fd,
-			 (off_t)ACP_MAP(ACP_MAP_CQ, 0));
-	if (libacp.sq == MAP_FAILED || libacp.cq == MAP_FAILED) {
-		libacp_error("cannot map the queues: %s", strerror(errno));
-		return -1;
-	}
-	libacp_queue_init(&libacp.queue, libacp.sq, libacp.cq, libacp.boot.depth);
-	return 0;
+	int error = libacp_lane_open(&libacp_main, libacp.fd, libacp.boot.depth, 1, join->sq_bytes,
+				     join->cq_bytes);
+
+	if (error)
+		libacp_error("cannot map the queues: %s", strerror(-error));
+	return error;
 }
 
 void libacp_sleep(uint64_t ns)
@@ -298,12 +292,8 @@ static void leave(void)
 	libacp_gma_close();
 	libacp_local_close();
 	libacp_mem_close();
-	if (libacp.sq != MAP_FAILED)
-		munmap(libacp.sq, libacp.sq_bytes);
-	if (libacp.cq != MAP_FAILED)
-		munmap(libacp.cq, libacp.cq_bytes);
-	libacp.sq = MAP_FAILED;
-	libacp.cq = MAP_FAILED;
+	libacp_contexts_close();
+	libacp_lane_unmap(&libacp_main);
 	if (libacp.fd >= 0)
 		close(libacp.fd);
 	libacp.fd = -1;
@@ -326,8 +316,6 @@ static int join(uint32_t number)
 	struct acp_join join;
 	int error;
 
-	libacp.sq = MAP_FAILED;
-	libacp.cq = MAP_FAILED;
 	libacp.fd = open_device();
 	if (libacp.fd < 0)
 		return -1;
@@ -372,6 +360,7 @@ static void forget_in_child(void)
 	if (!libacp_in())
 		return;
 	__atomic_store_n(&libacp.state, LIBACP_FORKED, __ATOMIC_RELEASE);
+	libacp_contexts_forget();
 	close(libacp.fd);
 	libacp.fd = -1;
 }
@@ -507,6 +496,7 @@ int acp_finalize(void)
 		return -1;
 	pthread_mutex_lock(&life);
 	if (libacp_in()) {
+		libacp_contexts_complete();
 		libacp_meet_settle();
 		acp_complete(ACP_HANDLE_ALL);
 		result = meet(ACP_SYNC_FINAL);
@@ -525,6 +515,7 @@ int acp_reset(int rank)
 		return -1;
 	pthread_mutex_lock(&life);
 	if (libacp_in()) {
+		libacp_contexts_complete();
 		acp_complete(ACP_HANDLE_ALL);
 		result = libacp_reset_agree(generation <= GENERATION_MAX ? rank : -1);
 		if (result == -ECANCELED)

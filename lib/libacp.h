@@ -8,6 +8,7 @@
  *	mem.c	regions of this rank, and what a global address names
  *	local.c	copies and atomics done by the calling thread
  *	gma.c	copies and atomics done by the kernel; completion
+ *	context.c	queues of single threads
  *	event.c	what is known of other ranks
  *	watch.c	sleeping until others have changed words of own memory
  *
@@ -29,12 +30,14 @@
  *	sync	(init.c)	one thread in the barrier
  *	table	(mem.c)		registering
  *	peers	(local.c)	mapping memory of other ranks
- *	submit	(gma.c)		the submission ring
+ *	contexts (context.c)	those that there are, and who uses them
+ *	lane	(gma.c)		the submission ring, and its failures
  * Looking up an address, and asking whether something is complete, takes none.
  */
 #ifndef LIBACP_H
 #define LIBACP_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -105,7 +108,7 @@ enum libacp_state {
 	LIBACP_FORKED		/* child of a rank: the queues are not ours */
 };
 
-/* The rank that this process is.  While state is LIBACP_IN only the queue changes. */
+/* The rank that this process is.  While state is LIBACP_IN it does not change. */
 struct libacp {
 	int state;			/* enum libacp_state, atomic */
 	int fd;
@@ -117,11 +120,8 @@ struct libacp {
 	uint32_t stag_mask, rank_shift;
 	struct libacp_region *first_chunk;	/* of the STag table */
 	struct acp_watch *watch;	/* at the end of the library page */
-	struct libacp_queue queue;
 	bool spin;			/* more than one CPU: waiting may go without sleeping */
 	struct libacp_boot boot;
-	void *sq, *cq;			/* the mappings behind queue, and their sizes */
-	size_t sq_bytes, cq_bytes;
 };
 
 extern struct libacp libacp;
@@ -340,6 +340,76 @@ bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a
 bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t flag,
 			 uint64_t operand, bool add);
 
+/* ---- context.c ---- */
+
+/* Of what is _Thread_local: found in few steps, wherever the library is loaded. */
+#define LIBACP_QUICK	__attribute__((tls_model("initial-exec")))
+
+/*
+ * A lane: a submission queue, and what is known of what went through it.  One is
+ * the process's; a context is one of a single thread at a time, which needs no lock to
+ * submit.  The lock guards judging, too: see gma.c.
+ */
+struct libacp_lane {
+	struct libacp_queue queue;
+	uint64_t failures_seen;		/* among the tickets up to "judged"; atomic */
+	uint32_t number;		/* in its tickets above ACP_TICKET_BITS */
+	int fd;
+	bool last_was_local;		/* the newest GMA was done by its caller; a hint, atomic */
+	bool closed;			/* gone, but for the thread that is bound to it; atomic */
+	bool loud_gone;			/* some of failures_gone were not quiet */
+	pthread_mutex_t lock;
+	uint64_t judged;		/* tickets up to this one were looked at */
+	uint64_t failures_gone;		/* later failures whose slots were taken by others */
+	void *sq, *cq;			/* the mappings behind queue, and their sizes */
+	size_t sq_bytes, cq_bytes;
+
+	/* of a context: context.c */
+	struct libacp_lane *next;
+	bool bound;
+	unsigned int users;
+};
+
+extern struct libacp_lane libacp_main;
+
+/* The calling thread's: the one it is bound to, but for what the library does itself. */
+extern _Thread_local struct libacp_lane *libacp_lane LIBACP_QUICK;
+
+/* It is closed: what the thread uses from now on. */
+struct libacp_lane *libacp_lane_fall_back(void);
+
+static inline struct libacp_lane *libacp_lane_now(void)
+{
+	struct libacp_lane *lane = libacp_lane;
+
+	if (__builtin_expect(__atomic_load_n(&lane->closed, __ATOMIC_ACQUIRE), 0))
+		return libacp_lane_fall_back();
+	return lane;
+}
+
+/* The context it is bound to; NULL: none. */
+extern _Thread_local struct libacp_lane *libacp_bound LIBACP_QUICK;
+
+/* The library's own accesses go by the process's lane, whatever the thread is bound to. */
+static inline void libacp_lane_quiet(bool quiet)
+{
+	libacp_lane = quiet || !libacp_bound ? &libacp_main : libacp_bound;
+}
+
+/* Its mappings and numbers, from what the kernel said of an open file.  0 or -errno. */
+int libacp_lane_open(struct libacp_lane *lane, int fd, uint32_t depth, uint64_t first,
+		     uint64_t sq_bytes, uint64_t cq_bytes);
+void libacp_lane_unmap(struct libacp_lane *lane);
+
+/* The lane with that number, which stays until it is released; NULL: there is none. */
+struct libacp_lane *libacp_lane_hold(uint32_t number);
+void libacp_lane_release(struct libacp_lane *lane);
+
+/* All contexts: wait for what was issued; end them; forget them in a child. */
+void libacp_contexts_complete(void);
+void libacp_contexts_close(void);
+void libacp_contexts_forget(void);
+
 /* ---- gma.c ---- */
 
 /* Forget all handles.  0 or -errno. */
@@ -366,6 +436,10 @@ static inline acp_ga_t libacp_own_nothing(void)
 {
 	return acp_ga_make(&libacp.layout, libacp.rank, 0, ACP_STAG_LIBRARY, 0);
 }
+
+/* Wait for all of a lane; then, did anything fail that nobody was told of?  As acp_complete(). */
+int libacp_lane_wait(const struct libacp_lane *lane);
+void libacp_lane_check(struct libacp_lane *lane);
 
 /* Wait for a handle: 0, or -errno.  Whether it failed is another question. */
 int libacp_gma_wait(acp_handle_t handle);

@@ -5,10 +5,11 @@
  * those of its table, and the kernel's ends of them are in kernel/queue.c.
  *
  *	function		may run at the same time as
- *	libacp_queue_push	everything but itself: callers hold a lock
+ *	libacp_queue_push	everything but itself: callers hold a lock, or are alone
  *	all others		everything
  *
- * Positions and tickets count from 1; ticket 1 is complete from the start.
+ * Positions and tickets count from 1; ticket 1 is complete from the start.  Those
+ * of a context begin elsewhere (acp_abi.h), its caller says where.
  */
 #ifndef LIBACP_QUEUE_H
 #define LIBACP_QUEUE_H
@@ -23,6 +24,7 @@ struct libacp_queue {
 	struct acp_sqe *entries;	/* depth of them, right behind sq */
 	const struct acp_cq *cq;
 	uint64_t newest;		/* last ticket given out; never read back from sq */
+	uint64_t first;			/* the one that was complete from the start */
 	uint32_t depth;			/* a power of two */
 	uint32_t mask;
 };
@@ -37,6 +39,7 @@ static inline void libacp_queue_init(struct libacp_queue *q, void *sq, const voi
 	q->depth = depth;
 	q->mask = depth - 1;
 	q->newest = 1;
+	q->first = 1;
 }
 
 /* The last ticket that was given out. */

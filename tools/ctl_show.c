@@ -53,7 +53,8 @@ static const struct ctl_field rank_fields[] = {
 	U32(PID, "pid"), U32(UID, "uid"), OF(FLAG, FINISHED, "finished"),
 	OF(ADDRESSES, ADDRESS, "addresses"), FOLD,
 	U64(TAKEN, "taken"), U64(COMPLETED, "completed"), U64(FAILED, "failed"),
-	U32(IN_FLIGHT, "in_flight"), U32(DEPTH, "depth"), U64(BARRIER, "barrier"),
+	U32(IN_FLIGHT, "in_flight"), U32(DEPTH, "depth"), U32(QUEUES, "queues"),
+	U64(BARRIER, "barrier"),
 	U64_IN(STARTER, "starter", CTL_BYTES), U64_IN(HEAP, "heap", CTL_BYTES),
 	U32(REGIONS, "regions"), END
 };

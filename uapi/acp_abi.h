@@ -16,7 +16,8 @@
  *	-EFAULT		the argument cannot be read or written
  *	-EINVAL		size, flag, reserved field or value out of range
  *	-ENOTTY		no such ioctl
- *	-ENOTCONN	the file has not joined a job
+ *	-ENOTCONN	the file has not joined a job, nor is it attached to one that has;
+ *			or that one was closed
  *	-EPERM		called by another process than the one that joined
  *	-ENODEV		the network namespace of the job is going away
  *	-ECANCELED	the job was aborted
@@ -36,6 +37,9 @@
 #define ACP_DEPTH_MAX		65536
 #define ACP_RUNS_MAX		(1u << 20)	/* of either kind of run */
 #define ACP_COPY_MAX		(1ULL << 62)	/* bytes of one copy */
+#define ACP_TICKET_BITS		48		/* above these is the number of the queue */
+#define ACP_QUEUES_MAX		256		/* further queues of a rank at a time */
+#define ACP_QUEUE_LAST		16383		/* ... and in its life */
 
 /*
  * Submission ring: one page of 64 bytes that the user writes, then entries.
@@ -44,6 +48,11 @@
  * entry[p & (depth - 1)] and is the ticket of that command.  tail is the
  * last ticket written; ticket 1 is complete from the start, so that tail
  * and completed are both 1 in a queue that was never used.
+ *
+ * The tickets of queue number q of a rank (ACP_IOC_ATTACH; the one that comes
+ * with joining is 0) count from q << ACP_TICKET_BITS on, in all that is said
+ * here: no two commands of a rank have the same.  There are 2^48 - 2 commands
+ * in a queue; what comes after these fails with ACP_ST_OP.
  *
  *  user:   fill entry[tail + 1]				needs (D)
  *  user:   store-release tail					(A)
@@ -126,7 +135,7 @@ struct acp_cq {
 };
 
 #define ACP_CQ_NEED_WAKEUP	1u	/* ring the doorbell after submitting */
-#define ACP_CQ_ABORTED		2u	/* the job has ended; all commands fail */
+#define ACP_CQ_ABORTED		2u	/* job or rank has ended; all commands fail */
 
 /* How a command ended.  Only ACP_ST_OK promises an effect. */
 enum acp_status {
@@ -413,6 +422,37 @@ struct acp_wake {
 	__u32 rank;
 };
 
+/*
+ * ACP_IOC_ATTACH: the file becomes one more queue of a rank of the calling
+ * process, for a thread that wants to submit and to wait beside others: rings
+ * of its own (mmap, doorbell, poll, ACP_IOC_WAIT), on the same memory, counted
+ * for the same user.  Everything else is the business of the rank's own file,
+ * here it is -EOPNOTSUPP (mmap of anything but the rings: -EINVAL).  "order"
+ * and "seen" of an entry are tickets of the same queue.
+ *
+ * Closing it ends commands that are under way there, their effects may still
+ * come.  When the rank's own file is closed they end with ACP_ST_ABORT.
+ *
+ *	-EALREADY	this file has joined, or is attached already
+ *	-EBADF		"fd" is no open file
+ *	-EINVAL		it is no file of this device, or one that is attached itself
+ *	-EXDEV		opened in another network namespace than the rank's file
+ *	-ENOSPC		the rank has ACP_QUEUES_MAX of them, or has had ACP_QUEUE_LAST
+ *	-ENOMEM		no memory
+ *	-EDQUOT		a limit of the administrator is reached; "queue" says which
+ */
+struct acp_attach {
+	__u32 size;		/* sizeof(struct acp_attach) */
+	__s32 fd;		/* of the file that joined */
+	__u32 depth;		/* of the ring: a power of two, ACP_DEPTH_MIN .. MAX */
+	__u32 flags;		/* 0 */
+	__u32 reserved;		/* 0 */
+	/* out */
+	__u32 queue;		/* its number, 1 .. ACP_QUEUE_LAST; with -EDQUOT an ACP_LIMIT_ */
+	__u64 first;		/* ticket that is complete from the start: tail and completed */
+	__u64 sq_bytes, cq_bytes;	/* sizes to map */
+};
+
 #define ACP_IOC_MAGIC		0xAC
 #define ACP_IOC_JOIN		_IOWR(ACP_IOC_MAGIC, 0, struct acp_join)
 #define ACP_IOC_REG		_IOWR(ACP_IOC_MAGIC, 1, struct acp_reg)
@@ -426,6 +466,7 @@ struct acp_wake {
 #define ACP_IOC_EVENT		_IOWR(ACP_IOC_MAGIC, 9, struct acp_event)
 #define ACP_IOC_WATCH		_IOW(ACP_IOC_MAGIC, 10, struct acp_watch_wait)
 #define ACP_IOC_WAKE		_IOW(ACP_IOC_MAGIC, 11, struct acp_wake)
+#define ACP_IOC_ATTACH		_IOWR(ACP_IOC_MAGIC, 12, struct acp_attach)
 
 /*
  * mmap: offset = ACP_MAP(kind, rank), length up to the size of the thing,
@@ -460,6 +501,7 @@ _Static_assert(sizeof(struct acp_event) == 20, "ABI");
 _Static_assert(sizeof(struct acp_watch) == 4096 - ACP_WATCH_OFFSET, "ABI");
 _Static_assert(sizeof(struct acp_watch_wait) == 24, "ABI");
 _Static_assert(sizeof(struct acp_wake) == 8, "ABI");
+_Static_assert(sizeof(struct acp_attach) == 48, "ABI");
 #endif
 
 #endif /* ACP_ABI_H */

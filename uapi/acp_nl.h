@@ -50,8 +50,8 @@
  *	   any rank of the job; its node's addresses, one of each color, in order;
  *	   one of this node: and all that the dump tells
  * RANK_GET (dump)	JOB GENERATION; ranks of this node
- *	-> JOB GENERATION RANK NODE RANK_STATE [PID] UID DEPTH TAKEN COMPLETED FAILED
- *	   IN_FLIGHT STARTER HEAP REGIONS [BARRIER] [FINISHED]
+ *	-> JOB GENERATION RANK NODE RANK_STATE [PID] UID DEPTH QUEUES TAKEN COMPLETED
+ *	   FAILED IN_FLIGHT STARTER HEAP REGIONS [BARRIER] [FINISHED]
  * REGION_GET (dump)	JOB GENERATION RANK; regions of ranks of this node
  *	-> JOB GENERATION RANK STAG KEY COLOR ACCESS KIND [START] LENGTH PAGES
  *	   [REGISTRATIONS] [REVOKED]
@@ -235,6 +235,9 @@ enum acp_nl_attr {
 	/* of an event */
 	ACP_NL_A_EVENT,		/* u32, enum acp_nl_event */
 	ACP_NL_A_TIME,		/* u64 ns since 1970 */
+
+	/* of a rank */
+	ACP_NL_A_QUEUES,	/* u32, with those that are attached; what it has done is of all */
 
 	__ACP_NL_A_MAX,
 	ACP_NL_A_MAX = __ACP_NL_A_MAX - 1

@@ -137,6 +137,37 @@ void rank_close(struct rank *r)
 	CHECK_EQ(close(r->fd), 0);
 }
 
+int rank_attach_fd(int fd, const struct rank *r, struct acp_attach *a)
+{
+	*a = (struct acp_attach){ .size = sizeof(*a), .fd = r->fd, .depth = r->join.depth };
+	return ioctl(fd, ACP_IOC_ATTACH, a) ? -errno : 0;
+}
+
+void rank_attach(struct rank *further, const struct rank *r)
+{
+	struct acp_attach a;
+	int error;
+
+	*further = *r;
+	further->fd = device_open();
+	error = rank_attach_fd(further->fd, r, &a);
+	if (error)
+		FAIL("attach: %s", strerror(-error));
+	further->join.sq_bytes = a.sq_bytes;
+	further->join.cq_bytes = a.cq_bytes;
+	further->last = a.first;
+	further->sq = map_own(further, ACP_MAP_SQ, a.sq_bytes, PROT_READ | PROT_WRITE);
+	further->entries = (struct acp_sqe *)(further->sq + 1);
+	further->cq = map_own(further, ACP_MAP_CQ, a.cq_bytes, PROT_READ);
+}
+
+void rank_detach(struct rank *further)
+{
+	munmap(further->sq, further->join.sq_bytes);
+	munmap((void *)further->cq, further->join.cq_bytes);
+	CHECK_EQ(close(further->fd), 0);
+}
+
 /* ---- Commands ---- */
 
 uint64_t rank_completed(const struct rank *r)

@@ -68,6 +68,14 @@ void rank_open(struct rank *r, struct setup *s);
 void rank_open_local(struct rank *ranks, uint32_t nprocs);
 void rank_close(struct rank *r);
 
+/*
+ * One more queue of a rank, on a file of its own: a rank to all that submits and waits.
+ * rank_attach_fd: what the call says, 0 or -errno; the file stays open.
+ */
+int rank_attach_fd(int fd, const struct rank *r, struct acp_attach *a);
+void rank_attach(struct rank *further, const struct rank *r);
+void rank_detach(struct rank *further);
+
 /* Does a copy from one place of its heap to another work? */
 void rank_works(struct rank *r);
 

@@ -50,7 +50,7 @@ struct life {
 
 /* What lives got done, over all of them: so that one sees that they got anywhere. */
 static struct reached {
-	unsigned long calls, failed, faults, joined, mapped, registered, completed;
+	unsigned long calls, failed, faults, joined, attached, mapped, registered, completed;
 } *reached;
 
 static void count(unsigned long *n, unsigned long more)
@@ -153,12 +153,17 @@ static char *some_pages(struct actor *a, size_t *size)
 /* ---- Calls, and how they may end ---- */
 
 static const int common_errors[] = {
-	EFAULT, EINVAL, ENOTCONN, EPERM, ENODEV, ECANCELED, EBADF, 0
+	EFAULT, EINVAL, ENOTCONN, EPERM, ENODEV, ECANCELED, EBADF,
+	EOPNOTSUPP, 0	/* a queue that is attached */
 };
 
 static const int join_errors[] = {
 	EALREADY, EEXIST, ESTALE, EADDRNOTAVAIL, EADDRINUSE, EACCES, EPROTO, EAFNOSUPPORT, ENOMEM,
 	EDQUOT, EOPNOTSUPP, EINTR, 0
+};
+
+static const int attach_errors[] = {
+	EALREADY, EBADF, EXDEV, ENOSPC, ENOMEM, EDQUOT, EINTR, 0
 };
 
 static const int reg_errors[] = { ENOMEM, EDQUOT, ENOSPC, EOVERFLOW, EINTR, 0 };
@@ -304,6 +309,18 @@ static void step_join(struct actor *a)
 		return;
 	a->life->files[file].join = s.join;
 	count(&reached->joined, 1);
+}
+
+static void step_attach(struct actor *a)
+{
+	unsigned int file = open_file(a, one_in(a, 8)), to = open_file(a, !one_in(a, 8));
+	struct acp_attach t = { .size = sizeof(t), .fd = a->life->files[to].fd, .depth = 64 };
+
+	spoil(a, &t, sizeof(t));
+	if (CALL(a, file, ATTACH, &t, attach_errors))
+		return;
+	a->life->files[file].join = a->life->files[to].join;
+	count(&reached->attached, 1);
 }
 
 static void step_map(struct actor *a)
@@ -589,12 +606,12 @@ static const struct {
 	{ 30, step_ring }, { 8, step_open }, { 10, step_join }, { 12, step_map }, { 3, step_close },
 	{ 2, step_dup }, { 8, step_register }, { 4, step_unregister }, { 6, step_memory },
 	{ 3, step_wait }, { 3, step_watch }, { 1, step_sync }, { 3, step_ask }, { 1, step_abort },
-	{ 3, step_other }, { 1, step_fork },
+	{ 3, step_other }, { 1, step_fork }, { 5, step_attach },
 };
 
 static void take_step(struct actor *a)
 {
-	uint64_t x = below(a, 95);
+	uint64_t x = below(a, 100);
 	size_t i;
 
 	for (i = 0; x >= steps[i].weight; i++)
@@ -777,9 +794,11 @@ TEST_LONG(K1_K2_K3_P4_syscalls_at_random, 100000)
 	printf("# seeds %llu to %llu: %lu calls, of which %lu failed, %lu with faults\n",
 	       (unsigned long long)first, (unsigned long long)seed - 1, reached->calls,
 	       reached->failed, reached->faults);
-	printf("# %lu joins, %lu mappings, %lu registrations, %lu commands\n", reached->joined,
-	       reached->mapped, reached->registered, reached->completed);
+	printf("# %lu joins, %lu queues attached, %lu mappings, %lu registrations, %lu commands\n",
+	       reached->joined, reached->attached, reached->mapped, reached->registered,
+	       reached->completed);
 	CHECK(reached->joined && reached->mapped && reached->registered && reached->completed);
+	CHECK(reached->attached);
 	bystanders_close(&others);
 	nothing_left(users);
 }

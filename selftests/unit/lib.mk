@@ -3,7 +3,8 @@
 
 LIB := $(TOP)/lib
 LIB_TESTS := test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma test_lib_queue_tsan \
-	test_lib_gma_tsan test_lib_watch test_lib_watch_tsan test_lib_steps test_lib_header
+	test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan test_lib_watch \
+	test_lib_watch_tsan test_lib_steps test_lib_header
 
 TESTS += $(LIB_TESTS)
 
@@ -24,13 +25,16 @@ test_lib_launch: LIB_CFLAGS += $(shell pkg-config --cflags-only-I pmix) \
 test_lib_queue test_lib_queue_tsan: test_lib_queue.c
 test_lib_ga: test_lib_ga.c $(LIB_FILES)
 test_lib_gma test_lib_gma_tsan: test_lib_gma.c $(LIB_FILES)
+test_lib_contexts test_lib_contexts_tsan: test_lib_contexts.c $(LIB_FILES)
 test_lib_watch test_lib_watch_tsan: test_lib_watch.c $(LIB_FILES)
-test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_watch test_lib_watch_tsan: LIB_CFLAGS += $(LIB_DEVICE)
+test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan \
+	test_lib_watch test_lib_watch_tsan: LIB_CFLAGS += $(LIB_DEVICE)
 
-test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma test_lib_watch: $(LIB_HEADERS)
+test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma test_lib_contexts \
+test_lib_watch: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
 
-test_lib_queue_tsan test_lib_gma_tsan test_lib_watch_tsan: $(LIB_HEADERS)
+test_lib_queue_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
 
 # No sanitizer here: its instructions would be counted.
@@ -44,7 +48,7 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 
 # The middle layer on a played basic layer.  A family adds its test to MIDDLE_TESTS (and
 # its name with _tsan to MIDDLE_TSAN).
-LIB_BASIC := $(BOOT_FILES) $(addprefix $(LIB)/,init.c reset.c mem.c local.c gma.c shape.c event.c watch.c)
+LIB_BASIC := $(BOOT_FILES) $(addprefix $(LIB)/,init.c reset.c mem.c local.c gma.c context.c shape.c event.c watch.c)
 LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_FILES))
 FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c \
 	$(HERE)/fake_effect.c

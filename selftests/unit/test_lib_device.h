@@ -31,10 +31,22 @@
 #define FAKE_RANKS	8
 #define FAKE_REGIONS	64
 #define FAKE_PAGE	4096
+#define FAKE_QUEUES	16	/* that are attached, at a time */
 
 struct fake_region {
 	struct acp_reg reg;
 	unsigned int count;
+};
+
+/* A ring.  Its file: -1 if it is not there; sq: NULL, if it is not attached yet. */
+struct fake_queue {
+	int fd;
+	uint32_t number, depth;
+	struct acp_sq *sq;
+	struct acp_cq *cq;
+	uint64_t head;
+	uint8_t carried;		/* status of the entry before, if that says MORE */
+	uint64_t sq_bytes, cq_bytes;
 };
 
 /* Everything is under lock, but the rings. */
@@ -43,6 +55,8 @@ static struct fake_device {
 	int open_error, join_error, sync_error, reg_error;	/* errno, or 0 */
 	unsigned int join_errors;	/* how often join_error; 0: always */
 	bool hold;			/* execute nothing */
+	uint64_t held;			/* ... of these queues, a bit of each number */
+	int attach_error;		/* errno, or 0 */
 	unsigned int lost_after;	/* barriers, then no command succeeds any more; 0: never */
 	bool aborted;
 	/* for the test to look at */
@@ -62,7 +76,9 @@ static struct fake_device {
 	struct acp_sq *sq;
 	struct acp_cq *cq;
 	uint64_t head;
-	uint8_t carried;		/* status of the entry before, if that says MORE */
+	uint8_t carried;		/* as in struct fake_queue */
+	struct fake_queue further[FAKE_QUEUES];
+	uint32_t last_queue;
 	struct acp_ga_layout layout;
 	struct fake_region regions[FAKE_REGIONS];
 	bool stop;
@@ -215,46 +231,83 @@ static uint8_t fake_execute(const struct acp_sqe *e)
 }
 
 /* Is there something to do?  Lock held, as in all of these. */
+static bool fake_work_of(uint32_t number, const struct acp_sq *sq, uint64_t head)
+{
+	return !fake.hold && sq && !(fake.held >> number & 1) &&
+	       __atomic_load_n(&sq->tail, __ATOMIC_ACQUIRE) != head;
+}
+
 static bool fake_work(void)
 {
-	return !fake.hold && __atomic_load_n(&fake.sq->tail, __ATOMIC_ACQUIRE) != fake.head;
+	const struct fake_queue *q;
+	bool work = fake_work_of(0, fake.sq, fake.head);
+
+	for (q = fake.further; q < fake.further + FAKE_QUEUES; q++)
+		work = work || fake_work_of(q->number, q->sq, q->head);
+	return work;
 }
 
 /* Has anything failed that an entry waits for?  Only what is still on record counts. */
-static bool fake_order_failed(const struct acp_sqe *e)
+static bool fake_order_failed(const struct acp_sqe *e, const struct acp_cq *cq, uint32_t depth,
+			      uint64_t head)
 {
-	uint64_t kept = fake.join.depth - 1, t = e->seen;
+	uint64_t kept = depth - 1, t = e->seen;
 
-	if (fake.head > kept && t < fake.head - kept)
-		t = fake.head - kept;
+	if (head > kept && t < head - kept)
+		t = head - kept;
 	while (t < e->order)
-		if (fake.cq->status[++t & kept])
+		if (cq->status[++t & kept])
 			return true;
 	return false;
 }
 
+static void fake_take(struct acp_sq *sq, struct acp_cq *cq, uint32_t depth, uint64_t *head,
+		      uint8_t *carried)
+{
+	struct acp_sqe *entries = (struct acp_sqe *)(sq + 1);
+	uint64_t ticket = *head + 1;
+	uint32_t slot = ticket & (depth - 1);
+	struct acp_sqe entry = entries[slot];
+	uint8_t status = fake_order_failed(&entry, cq, depth, *head) ? ACP_ST_ORDER :
+								       fake_execute(&entry);
+
+	if (!status || (*carried && status == ACP_ST_ORDER))
+		status = *carried;
+	*carried = entry.flags & ACP_SQE_MORE ? status : 0;
+	__atomic_store_n(&cq->status[slot], status, __ATOMIC_RELAXED);
+	if (status)
+		__atomic_fetch_add(&cq->failed, 1, __ATOMIC_RELAXED);
+	*head = ticket;
+	__atomic_store_n(&cq->completed, ticket, __ATOMIC_RELEASE);
+	if (status)
+		fake_wake(fake.join.rank);
+}
+
 static void fake_drain(void)
 {
-	struct acp_sqe *entries = (struct acp_sqe *)(fake.sq + 1);
+	struct fake_queue *q;
 
-	while (fake_work()) {
-		uint64_t ticket = fake.head + 1;
-		uint32_t slot = ticket & (fake.join.depth - 1);
-		struct acp_sqe entry = entries[slot];
-		uint8_t status = fake_order_failed(&entry) ? ACP_ST_ORDER : fake_execute(&entry);
-
-		if (!status || (fake.carried && status == ACP_ST_ORDER))
-			status = fake.carried;
-		fake.carried = entry.flags & ACP_SQE_MORE ? status : 0;
-		__atomic_store_n(&fake.cq->status[slot], status, __ATOMIC_RELAXED);
-		if (status)
-			__atomic_fetch_add(&fake.cq->failed, 1, __ATOMIC_RELAXED);
-		fake.head = ticket;
-		__atomic_store_n(&fake.cq->completed, ticket, __ATOMIC_RELEASE);
-		if (status)
-			fake_wake(fake.join.rank);
-	}
+	while (fake_work_of(0, fake.sq, fake.head))
+		fake_take(fake.sq, fake.cq, fake.join.depth, &fake.head, &fake.carried);
+	for (q = fake.further; q < fake.further + FAKE_QUEUES; q++)
+		while (fake_work_of(q->number, q->sq, q->head))
+			fake_take(q->sq, q->cq, q->depth, &q->head, &q->carried);
 	pthread_cond_broadcast(&fake.changed);
+}
+
+static void fake_flag(bool wakeup)
+{
+	struct acp_cq *cqs[FAKE_QUEUES + 1] = { fake.cq };
+	int i;
+
+	for (i = 0; i < FAKE_QUEUES; i++)
+		cqs[i + 1] = fake.further[i].cq;
+	for (i = 0; i <= FAKE_QUEUES; i++) {
+		if (cqs[i] && wakeup)
+			__atomic_fetch_or(&cqs[i]->flags, ACP_CQ_NEED_WAKEUP, __ATOMIC_RELAXED);
+		else if (cqs[i])
+			__atomic_fetch_and(&cqs[i]->flags, ~ACP_CQ_NEED_WAKEUP, __ATOMIC_RELAXED);
+	}
 }
 
 static void *fake_kernel(void *arg)
@@ -266,11 +319,11 @@ static void *fake_kernel(void *arg)
 		pthread_mutex_unlock(&fake.lock);
 		sched_yield();
 		pthread_mutex_lock(&fake.lock);
-		__atomic_fetch_or(&fake.cq->flags, ACP_CQ_NEED_WAKEUP, __ATOMIC_RELAXED);
+		fake_flag(true);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (!fake_work() && !fake.stop)
 			pthread_cond_wait(&fake.changed, &fake.lock);
-		__atomic_fetch_and(&fake.cq->flags, ~ACP_CQ_NEED_WAKEUP, __ATOMIC_RELAXED);
+		fake_flag(false);
 	}
 	pthread_mutex_unlock(&fake.lock);
 	return arg;
@@ -284,10 +337,24 @@ static inline void fake_set_hold(bool hold)
 	pthread_mutex_unlock(&fake.lock);
 }
 
-static inline void fake_abort(void)
+static inline void fake_set_held(uint64_t held)
 {
 	pthread_mutex_lock(&fake.lock);
+	fake.held = held;
+	pthread_cond_broadcast(&fake.changed);
+	pthread_mutex_unlock(&fake.lock);
+}
+
+static inline void fake_abort(void)
+{
+	int i;
+
+	pthread_mutex_lock(&fake.lock);
 	fake.aborted = true;
+	for (i = 0; i < FAKE_QUEUES; i++)
+		if (fake.further[i].cq)
+			__atomic_fetch_or(&fake.further[i].cq->flags, ACP_CQ_ABORTED,
+					  __ATOMIC_RELAXED);
 	__atomic_fetch_or(&fake.cq->flags, ACP_CQ_ABORTED, __ATOMIC_RELAXED);
 	fake_wake(fake.join.rank);
 	pthread_mutex_unlock(&fake.lock);
@@ -331,6 +398,7 @@ static int fake_join(struct acp_join *join)
 	fake.join = *join;
 	memcpy(fake.key, join->key, sizeof(fake.key));
 	memset(fake.regions, 0, sizeof(fake.regions));
+	fake.last_queue = 0;
 	fake.stop = false;
 	fake.owner = getpid();
 	pthread_create(&fake.thread, NULL, fake_kernel, NULL);
@@ -382,10 +450,33 @@ static int fake_unreg(struct acp_unreg *unreg)
 	return 0;
 }
 
-static int fake_wait(const struct acp_wait *wait)
+static int fake_attach(struct fake_queue *q, struct acp_attach *a)
+{
+	if (fake.attach_error)
+		return -fake.attach_error;
+	if (a->size != sizeof(*a) || a->fd != fake.fd || a->flags || a->reserved ||
+	    a->depth < ACP_DEPTH_MIN || a->depth > ACP_DEPTH_MAX || (a->depth & (a->depth - 1)))
+		return -EINVAL;
+	a->queue = ++fake.last_queue;
+	a->first = ((uint64_t)a->queue << ACP_TICKET_BITS) + 1;
+	a->sq_bytes = sizeof(struct acp_sq) + a->depth * sizeof(struct acp_sqe);
+	a->cq_bytes = sizeof(struct acp_cq) + a->depth;
+	*q = (struct fake_queue){
+		.fd = q->fd, .number = a->queue, .depth = a->depth, .head = a->first,
+		.sq_bytes = a->sq_bytes, .cq_bytes = a->cq_bytes,
+	};
+	q->cq = fake_memory(q->cq_bytes);
+	q->cq->completed = a->first;
+	q->cq->flags = ACP_CQ_NEED_WAKEUP;
+	q->sq = fake_memory(q->sq_bytes);
+	q->sq->tail = a->first;
+	return 0;
+}
+
+static int fake_wait(const struct acp_wait *wait, const uint64_t *head)
 {
 	fake.waits++;
-	while (fake.head < wait->ticket) {
+	while (*head < wait->ticket) {
 		if (fake.aborted)
 			return -ECANCELED;
 		if (fake_work())
@@ -445,7 +536,7 @@ static int fake_call(unsigned long request, void *arg)
 		fake_drain();
 		return fake.aborted ? -ECANCELED : 0;
 	case ACP_IOC_WAIT:
-		return fake_wait(arg);
+		return fake_wait(arg, &fake.head);
 	case ACP_IOC_SYNC:
 		fake.syncs++;
 		fake.final = ((struct acp_sync *)arg)->flags & ACP_SYNC_FINAL;
@@ -469,8 +560,36 @@ static int fake_call(unsigned long request, void *arg)
 	}
 }
 
+/* The queue of a file, or NULL.  fd -1: a free place. */
+static struct fake_queue *fake_find_queue(int fd)
+{
+	struct fake_queue *q;
+
+	for (q = fake.further; q < fake.further + FAKE_QUEUES; q++)
+		if ((q->fd > 0 ? q->fd : -1) == fd)
+			return q;
+	return NULL;
+}
+
+static int fake_call_queue(struct fake_queue *q, unsigned long request, void *arg)
+{
+	switch (request) {
+	case ACP_IOC_ATTACH:
+		return fake_attach(q, arg);
+	case ACP_IOC_DOORBELL:
+		fake.doorbells++;
+		fake_drain();
+		return fake.aborted ? -ECANCELED : 0;
+	case ACP_IOC_WAIT:
+		return fake_wait(arg, &q->head);
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
 int __wrap_ioctl(int fd, unsigned long request, ...)
 {
+	struct fake_queue *q;
 	va_list args;
 	void *arg;
 	int result;
@@ -478,10 +597,14 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (fd != fake.fd || fd < 0)
+	if (fd < 0)
 		return __real_ioctl(fd, request, arg);
 	pthread_mutex_lock(&fake.lock);
-	result = fake_call(request, arg);
+	q = fake_find_queue(fd);
+	if (fd == fake.fd)
+		result = fake_call(request, arg);
+	else
+		result = q ? fake_call_queue(q, request, arg) : -EBADF;
 	pthread_mutex_unlock(&fake.lock);
 	if (result == 0)
 		return 0;
@@ -519,6 +642,18 @@ int __wrap_open(const char *path, int flags, ...)
 		errno = fake.open_error;
 		return -1;
 	}
+	if (fake.fd >= 0 && fake.sq) {
+		struct fake_queue *q;
+		int fd = memfd_create("acp queue", MFD_CLOEXEC);
+
+		pthread_mutex_lock(&fake.lock);
+		q = fake_find_queue(-1);
+		if (!q)
+			abort();
+		q->fd = fd;
+		pthread_mutex_unlock(&fake.lock);
+		return fd;
+	}
 	fake.fd = memfd_create("acp", MFD_CLOEXEC);
 	return fake.fd;
 }
@@ -545,8 +680,28 @@ static void fake_leave(void)
 	fake.cq = NULL;
 }
 
+/* Nobody looks at the ring any more; a child has only its own memory to give back. */
+static void fake_close_queue(int fd)
+{
+	struct fake_queue *q, former = { 0 };
+
+	pthread_mutex_lock(&fake.lock);
+	q = fake_find_queue(fd);
+	if (q) {
+		former = *q;
+		*q = (struct fake_queue){ 0 };
+	}
+	pthread_mutex_unlock(&fake.lock);
+	if (former.sq)
+		__real_munmap(former.sq, former.sq_bytes);
+	if (former.cq)
+		__real_munmap(former.cq, former.cq_bytes);
+}
+
 int __wrap_close(int fd)
 {
+	if (fd >= 0 && fake.owner == getpid())
+		fake_close_queue(fd);
 	if (fd == fake.fd && fd >= 0) {
 		if (fake.sq && fake.owner == getpid())
 			fake_leave();
@@ -559,6 +714,15 @@ void *__wrap_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t 
 {
 	uint64_t kind = (uint64_t)offset >> 48, rank = ((uint64_t)offset >> 16) & 0xffffffff;
 
+	const struct fake_queue *q = NULL;
+
+	if (fd >= 0 && fd != fake.fd) {
+		pthread_mutex_lock(&fake.lock);
+		q = fake_find_queue(fd);
+		pthread_mutex_unlock(&fake.lock);
+	}
+	if (q)
+		return kind == ACP_MAP_SQ ? (void *)q->sq : q->cq;
 	if (fd != fake.fd || fd < 0)
 		return __real_mmap(addr, length, prot, flags, fd, offset);
 	fake.maps++;
@@ -569,6 +733,18 @@ void *__wrap_mmap(void *addr, size_t length, int prot, int flags, int fd, off_t 
 	return fake.memory[kind - ACP_MAP_STARTER][rank];
 }
 
+static bool fake_owns_queue(const void *addr)
+{
+	bool owns = false;
+	int i;
+
+	pthread_mutex_lock(&fake.lock);
+	for (i = 0; i < FAKE_QUEUES; i++)
+		owns = owns || addr == fake.further[i].sq || addr == fake.further[i].cq;
+	pthread_mutex_unlock(&fake.lock);
+	return owns;
+}
+
 static bool fake_owns(const void *addr)
 {
 	uint32_t stag, rank;
@@ -577,7 +753,7 @@ static bool fake_owns(const void *addr)
 		for (rank = 0; rank < FAKE_RANKS; rank++)
 			if (addr == fake.memory[stag][rank])
 				return true;
-	return addr == fake.sq || addr == fake.cq;
+	return fake_owns_queue(addr) || addr == fake.sq || addr == fake.cq;
 }
 
 int __wrap_munmap(void *addr, size_t length)

@@ -551,7 +551,7 @@ TEST(shape__vector)
 	CHECK(acpx_status(h) == 0);
 	for (i = 0; i < 1000; i++)
 		CHECK(*word(1 + (int)(i % 3), 8 * i) == i + 1);
-	CHECK(libacp_queue_newest(&libacp.queue) == 1 + 666);
+	CHECK(libacp_queue_newest(&libacp_main.queue) == 1 + 666);
 	for (i = 0; i < 1000; i += 111) {
 		v[i].dst = at(2, 10240);
 		h = done(acpx_copyv(v, 1000, ACP_HANDLE_NULL));

@@ -1,0 +1,728 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Further queues of a rank (ACP_IOC_ATTACH): what may be asked of them, by whom;
+ * that each has its own commands; and all orders in which files are closed,
+ * processes end, and commands come to their end.
+ */
+#include "isolated.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "rank.h"
+
+#define WAIT		(30000 * MS)
+#define TICKETS		(1ULL << ACP_TICKET_BITS)
+#define COMMANDS	256	/* that the kernel takes of a queue at once */
+#define LONG		(8UL << 20)
+
+static struct rank r;
+
+/* A job with a node that never answers: commands to it fail after ms. */
+static void begin_beside_silence(uint32_t ms)
+{
+	static const char *const addresses[] = { "127.0.0.1", "127.0.0.2", NULL };
+	struct setup s;
+
+	setup_nodes(&s, 0, 2, 2, addresses);
+	s.join.open_timeout_ms = ms;
+	s.join.depth = 1024;
+	rank_open(&r, &s);
+}
+
+static uint64_t ask_silence(struct rank *from)
+{
+	return rank_copy(from, heap_ga(from, 0), rank_ga(from, 1, ACP_STAG_HEAP, 0), 8, 0);
+}
+
+static uint8_t status(const struct rank *from, uint64_t ticket)
+{
+	return __atomic_load_n(&from->cq->status[ticket & (from->join.depth - 1)],
+			       __ATOMIC_ACQUIRE);
+}
+
+static int attach(int fd, struct acp_attach *a)
+{
+	return ioctl(fd, ACP_IOC_ATTACH, a);
+}
+
+static struct acp_attach good(void)
+{
+	return (struct acp_attach){ .size = sizeof(struct acp_attach), .fd = r.fd, .depth = 64 };
+}
+
+/* ---- The call ---- */
+
+TEST(attach_says_what_to_map)
+{
+	int fd[3], i;
+
+	rank_open_local(&r, 1);
+	for (i = 0; i < 3; i++) {
+		struct acp_attach a = good();
+
+		fd[i] = device_open();
+		a.depth = 64u << i;
+		CHECK_EQ(attach(fd[i], &a), 0);
+		CHECK_EQ(a.queue, i + 1);
+		CHECK_EQ(a.first, (uint64_t)(i + 1) * TICKETS + 1);
+		CHECK(a.sq_bytes >= 64 + (64u << i) * 64 && a.sq_bytes % PAGE == 0);
+		CHECK(a.cq_bytes >= 64 + (64u << i) && a.cq_bytes % PAGE == 0);
+	}
+	/* A number is never given again. */
+	CHECK_EQ(close(fd[2]), 0);
+	fd[2] = device_open();
+	struct acp_attach a = good();
+
+	CHECK_EQ(attach(fd[2], &a), 0);
+	CHECK_EQ(a.queue, 4);
+}
+
+TEST(K1_attach_arguments)
+{
+	static const uint32_t depths[] = { 0, 1, 32, 63, 65, 100, 131072, 1u << 31, ~0u };
+	static const uint32_t sizes[] = { 0, 1, 40, 47, 49, 96, 4096, ~0u };
+	struct acp_attach a;
+	int fd, i;
+
+	rank_open_local(&r, 1);
+	fd = device_open();
+	for (i = 0; i < (int)(sizeof(depths) / sizeof(depths[0])); i++) {
+		a = good();
+		a.depth = depths[i];
+		CHECK_ERRNO(attach(fd, &a), EINVAL);
+	}
+	for (i = 0; i < (int)(sizeof(sizes) / sizeof(sizes[0])); i++) {
+		a = good();
+		a.size = sizes[i];
+		CHECK_ERRNO(attach(fd, &a), EINVAL);
+	}
+	for (i = 0; i < 32; i++) {
+		a = good();
+		a.flags = 1u << i;
+		CHECK_ERRNO(attach(fd, &a), EINVAL);
+		a = good();
+		a.reserved = 1u << i;
+		CHECK_ERRNO(attach(fd, &a), EINVAL);
+	}
+	/* None of these took anything. */
+	a = good();
+	CHECK_EQ(attach(fd, &a), 0);
+	CHECK_EQ(a.queue, 1);
+}
+
+TEST(K1_attach_pointers)
+{
+	struct acp_attach a, *p = pages(PAGE, PROT_READ | PROT_WRITE);
+	size_t i;
+	int fd;
+
+	rank_open_local(&r, 1);
+	fd = device_open();
+	CHECK_ERRNO(attach(fd, NULL), EFAULT);
+	CHECK_ERRNO(attach(fd, (struct acp_attach *)-8UL), EFAULT);
+	CHECK_ERRNO(attach(fd, (struct acp_attach *)0xffff888000001000UL), EFAULT);
+	a = good();
+	for (i = 1; i < sizeof(a); i++)
+		CHECK_ERRNO(attach(fd, memcpy(before_hole(i), &a, i)), EFAULT);
+	/* What its user cannot hear of must not remain. */
+	*p = a;
+	CHECK_EQ(mprotect(p, PAGE, PROT_READ), 0);
+	for (i = 0; i < 2 * ACP_QUEUES_MAX / 64; i++)
+		CHECK_ERRNO(attach(fd, p), EFAULT);
+	CHECK_EQ(attach(fd, memcpy(before_hole(sizeof(a)), &a, sizeof(a))), 0);
+}
+
+TEST(K1_attach_to_what)
+{
+	int fd = device_open(), other = device_open(), null = open("/dev/null", O_RDWR);
+	struct rank further;
+	struct acp_attach a;
+	struct setup s;
+
+	rank_open_local(&r, 1);
+	rank_attach(&further, &r);
+	a = good();
+	a.fd = -1;
+	CHECK_ERRNO(attach(fd, &a), EBADF);
+	a.fd = 1000000;
+	CHECK_ERRNO(attach(fd, &a), EBADF);
+	a.fd = null;
+	CHECK_ERRNO(attach(fd, &a), EINVAL);
+	a.fd = other;
+	CHECK_ERRNO(attach(fd, &a), ENOTCONN);
+	a.fd = fd;
+	CHECK_ERRNO(attach(fd, &a), ENOTCONN);
+	a.fd = further.fd;
+	CHECK_ERRNO(attach(fd, &a), EINVAL);
+	a = good();
+	CHECK_ERRNO(attach(r.fd, &a), EALREADY);
+	CHECK_ERRNO(attach(further.fd, &a), EALREADY);
+	setup_local(&s, 0, 1);
+	s.join.job++;
+	CHECK_ERRNO(ioctl(further.fd, ACP_IOC_JOIN, &s.join), EALREADY);
+	rank_works(&further);
+	/* The file that failed so often is as good as new. */
+	CHECK_EQ(attach(fd, &a), 0);
+}
+
+TEST(attach_from_another_namespace)
+{
+	struct acp_attach a;
+	int fd;
+
+	rank_open_local(&r, 1);
+	CHECK_EQ(unshare(CLONE_NEWNET), 0);
+	fd = device_open();
+	a = good();
+	CHECK_ERRNO(attach(fd, &a), EXDEV);
+}
+
+/* ---- What a further queue may be asked ---- */
+
+TEST(further_queue_submits_and_waits_and_nothing_else)
+{
+	static const unsigned long refused[] = {
+		ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_SYNC, ACP_IOC_PEER, ACP_IOC_ABORT,
+		ACP_IOC_STATE, ACP_IOC_EVENT, ACP_IOC_WATCH, ACP_IOC_WAKE,
+	};
+	struct acp_wait w = { .size = sizeof(w) };
+	struct rank further;
+	uint32_t kind;
+	size_t i;
+
+	rank_open_local(&r, 1);
+	rank_attach(&further, &r);
+	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		CHECK_ERRNO(ioctl(further.fd, refused[i], NULL), EOPNOTSUPP);
+	for (kind = ACP_MAP_STARTER; kind <= ACP_MAP_LIBRARY; kind++) {
+		CHECK_EQ(rank_map(further.fd, kind, 0, PAGE, PROT_READ), MAP_FAILED);
+		CHECK_EQ(errno, EINVAL);
+	}
+	CHECK_EQ(rank_map(further.fd, ACP_MAP_CQ, 0, PAGE, PROT_WRITE), MAP_FAILED);
+	CHECK_EQ(errno, EACCES);
+	CHECK_EQ(ioctl(further.fd, ACP_IOC_DOORBELL), 0);
+	CHECK_EQ(fdatasync(further.fd), 0);
+	w.ticket = further.last;
+	CHECK_EQ(ioctl(further.fd, ACP_IOC_WAIT, &w), 0);
+	w.ticket++;
+	CHECK_ERRNO(ioctl(further.fd, ACP_IOC_WAIT, &w), ETIMEDOUT);
+	rank_works(&further);
+	rank_works(&r);
+}
+
+TEST(poll_of_a_further_queue)
+{
+	struct acp_wait w = { .size = sizeof(w), .flags = ACP_WAIT_ARM };
+	struct pollfd p = { .events = POLLIN | POLLOUT };
+	struct rank further;
+
+	begin_beside_silence(300);
+	rank_attach(&further, &r);
+	p.fd = further.fd;
+	w.ticket = ask_silence(&further);
+	CHECK_EQ(ioctl(further.fd, ACP_IOC_WAIT, &w), 0);
+	p.events = POLLIN;
+	CHECK_EQ(poll(&p, 1, 50), 0);
+	CHECK_EQ(poll(&p, 1, 20000), 1);
+	CHECK_EQ(p.revents, POLLIN);
+	CHECK_EQ(status(&further, w.ticket), ACP_ST_TIMEOUT);
+}
+
+/* Each queue completes by itself, whatever becomes of the others. */
+TEST(queues_do_not_wait_for_each_other)
+{
+	struct rank a, b;
+	uint64_t waits;
+
+	begin_beside_silence(60000);
+	rank_attach(&a, &r);
+	rank_attach(&b, &r);
+	waits = ask_silence(&a);
+	rank_works(&b);
+	rank_works(&r);
+	CHECK_EQ(rank_wait(&a, waits, 0), -1);
+	/* Nothing behind it is published, either. */
+	rank_copy(&a, heap_ga(&a, 8), heap_ga(&a, 0), 8, 0);
+	sleep_ms(20);
+	CHECK_EQ(rank_completed(&a), waits - 1);
+}
+
+/* The order is of a queue, and what fails takes along what waits for it there. */
+TEST(order_within_a_queue)
+{
+	struct rank a;
+	uint64_t first, second, third;
+
+	begin_beside_silence(400);
+	rank_attach(&a, &r);
+	fill(r.heap, 64, 5);
+	first = ask_silence(&a);
+	second = rank_copy(&a, heap_ga(&a, 100), heap_ga(&a, 0), 64, first);
+	third = rank_copy(&a, heap_ga(&a, 200), heap_ga(&a, 0), 64, 0);
+	CHECK_EQ(rank_wait(&a, third, WAIT), ACP_ST_OK);
+	CHECK_EQ(status(&a, first), ACP_ST_TIMEOUT);
+	CHECK_EQ(status(&a, second), ACP_ST_ORDER);
+	CHECK_EQ(r.heap[100], 0);
+	CHECK(filled(r.heap + 200, 64, 5));
+	/* Tickets of earlier queues are complete for this one, those of later ones impossible. */
+	CHECK_EQ(rank_wait(&a, rank_copy(&a, heap_ga(&a, 300), heap_ga(&a, 0), 64, 7), WAIT), 0);
+	CHECK_EQ(rank_wait(&a, rank_copy(&a, heap_ga(&a, 300), heap_ga(&a, 0), 64, 2 * TICKETS + 2),
+			   WAIT), ACP_ST_OP);
+}
+
+/* ---- Many at once ---- */
+
+#define THREADS	4
+#define ROUNDS	3000
+
+static void *work_in_queue(void *arg)
+{
+	struct rank q;
+	uint64_t i, n = (uintptr_t)arg;
+	uint64_t *own;
+
+	rank_attach(&q, &r);
+	own = (uint64_t *)(q.heap + 1024 * n);
+	for (i = 1; i <= ROUNDS; i++) {
+		own[0] = i;
+		CHECK_EQ(rank_do_copy(&q, heap_ga(&q, 1024 * n + 8), heap_ga(&q, 1024 * n), 8), 0);
+		CHECK_EQ(own[1], i);
+		CHECK_EQ(rank_do_atomic(&q, ACP_OP_ADD8, heap_ga(&q, 1024 * n + 16),
+					heap_ga(&q, 0), 1, 0), 0);
+		if (i % 500 == 0) {
+			rank_detach(&q);
+			rank_attach(&q, &r);
+			own = (uint64_t *)(q.heap + 1024 * n);
+		}
+	}
+	rank_detach(&q);
+	return NULL;
+}
+
+TEST(queues_of_threads)
+{
+	pthread_t thread[THREADS];
+	uintptr_t i;
+
+	rank_open_local(&r, 1);
+	for (i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&thread[i], NULL, work_in_queue, (void *)(i + 1)), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	CHECK_EQ(*(uint64_t *)r.heap, THREADS * ROUNDS);
+}
+
+TEST(as_many_as_may_be)
+{
+	static int fd[ACP_QUEUES_MAX + 1];
+	struct acp_attach a;
+	int i;
+
+	rank_open_local(&r, 1);
+	for (i = 0; i < ACP_QUEUES_MAX; i++) {
+		fd[i] = device_open();
+		a = good();
+		CHECK_EQ(attach(fd[i], &a), 0);
+	}
+	fd[i] = device_open();
+	CHECK_ERRNO(attach(fd[i], &a), ENOSPC);
+	CHECK_EQ(close(fd[7]), 0);
+	CHECK_EQ(attach(fd[i], &a), 0);
+	CHECK_EQ(a.queue, ACP_QUEUES_MAX + 1);
+	rank_works(&r);
+	rank_close(&r);
+}
+
+static void write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+
+	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+TEST(numbers_are_used_up)
+{
+	uint32_t i, last = test_short() ? 600 : ACP_QUEUE_LAST;
+
+	rank_open_local(&r, 1);
+	/* 16,383 grace periods, of some ms else. */
+	write_to("/sys/kernel/rcu_expedited", "1");
+	for (i = 1; i <= last; i++) {
+		struct acp_attach a = good();
+		int fd = device_open();
+
+		CHECK_EQ(attach(fd, &a), 0);
+		CHECK_EQ(a.queue, i);
+		CHECK_EQ(close(fd), 0);
+	}
+	write_to("/sys/kernel/rcu_expedited", "0");
+	struct acp_attach a = good();
+
+	if (last == ACP_QUEUE_LAST)
+		CHECK_ERRNO(attach(device_open(), &a), ENOSPC);
+	rank_works(&r);
+}
+
+/* ---- Limits ---- */
+
+static unsigned long kib_of(const struct acp_attach *a)
+{
+	return (a->sq_bytes + a->cq_bytes) >> 10;
+}
+
+/* Rings count for the user: the limit is hit exactly, and comes back whole. */
+TEST(K1_rings_count)
+{
+	struct acp_attach a;
+	unsigned long limit;
+	int fd, i;
+
+	CHECK_EQ(unshare(CLONE_NEWNET), 0);
+	CHECK_EQ(system("ip link set lo up"), 0);
+	rank_open_local(&r, 1);
+	fd = device_open();
+	a = good();
+	a.depth = 4096;
+	CHECK_EQ(attach(fd, &a), 0);
+	CHECK(kib_of(&a) >= 256);
+	limit_set("depth", 2048);
+	CHECK_ERRNO(attach(device_open(), &(struct acp_attach){
+		.size = sizeof(a), .fd = r.fd, .depth = 4096 }), EDQUOT);
+	limit_set("depth", 65536);
+	CHECK_EQ(close(fd), 0);
+	/* Find out what is the least that is enough. */
+	for (limit = 64; ; limit += 4) {
+		limit_set("user_memory", limit);
+		fd = device_open();
+		a = good();
+		a.depth = 4096;
+		if (!attach(fd, &a))
+			break;
+		CHECK_EQ(errno, EDQUOT);
+		CHECK_EQ(a.queue, ACP_LIMIT_USER_MEMORY);
+		CHECK_EQ(close(fd), 0);
+	}
+	for (i = 0; i < 3; i++) {
+		struct acp_attach b = good();
+		int other = device_open();
+
+		b.depth = 4096;
+		CHECK_ERRNO(attach(other, &b), EDQUOT);
+		CHECK_EQ(close(fd), 0);
+		/* It is given back a grace period later. */
+		for (int tries = 0; attach(other, &b); tries++) {
+			CHECK_EQ(errno, EDQUOT);
+			CHECK(tries < 500);
+			sleep_ms(10);
+		}
+		fd = other;
+	}
+	rank_works(&r);
+}
+
+/* ---- Ends ---- */
+
+static void *wait_for_the_end(void *arg)
+{
+	struct rank *q = arg;
+	struct acp_wait w = {
+		.size = sizeof(w), .ticket = q->last + 1000, .timeout_ns = WAIT,
+	};
+
+	CHECK_ERRNO(ioctl(q->fd, ACP_IOC_WAIT, &w), ENOTCONN);
+	return NULL;
+}
+
+/* The rank leaves: its queues end, whoever has them open. */
+TEST(rank_closed_before_its_queues)
+{
+	struct acp_sqe e = { .op = ACP_OP_COPY, .size = 8 };
+	struct acp_wait w = { .size = sizeof(w) };
+	struct pollfd p = { .events = POLLIN };
+	struct acp_attach a;
+	struct rank q;
+	uint64_t first, i;
+	pthread_t thread;
+	int fd;
+
+	begin_beside_silence(60000);
+	rank_attach(&q, &r);
+	first = ask_silence(&q);
+	for (i = 1; i < COMMANDS + 20; i++)
+		ask_silence(&q);
+	/* Some started, some wait for others, some were not taken. */
+	CHECK_EQ(pthread_create(&thread, NULL, wait_for_the_end, &q), 0);
+	sleep_ms(200);
+	a = good();
+	rank_close(&r);
+	pthread_join(thread, NULL);
+	CHECK_EQ(rank_completed(&q), first + COMMANDS - 1);
+	for (i = 0; i < COMMANDS; i++)
+		CHECK_EQ(status(&q, first + i), ACP_ST_ABORT);
+	CHECK_EQ(q.cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
+	CHECK_EQ(q.cq->failed, COMMANDS);
+	rank_push(&q, &e);
+	CHECK_ERRNO(ioctl(q.fd, ACP_IOC_DOORBELL), ENOTCONN);
+	CHECK_ERRNO(fdatasync(q.fd), ENOTCONN);
+	CHECK_ERRNO(ioctl(q.fd, ACP_IOC_WAIT, &w), ENOTCONN);
+	CHECK_EQ(rank_map(q.fd, ACP_MAP_SQ, 0, PAGE, PROT_READ), MAP_FAILED);
+	CHECK_EQ(errno, ENOTCONN);
+	p.fd = q.fd;
+	CHECK_EQ(poll(&p, 1, 0), 1);
+	CHECK(p.revents & POLLERR);
+	CHECK_EQ(rank_completed(&q), first + COMMANDS - 1);
+	fd = device_open();
+	a.fd = q.fd;
+	CHECK_ERRNO(attach(fd, &a), ENOTCONN);
+	rank_detach(&q);
+}
+
+/*
+ * Commands under way end with their queue, and nobody waits for their answers:
+ * or the peer would soon be asked for as much as it may be.
+ */
+TEST(queue_closed_with_commands_under_way)
+{
+	struct rank q;
+	int i, k;
+
+	begin_beside_silence(3000);
+	for (i = 0; i < 6; i++) {
+		rank_attach(&q, &r);
+		for (k = 0; k < COMMANDS + 10; k++)
+			ask_silence(&q);
+		rank_detach(&q);
+		rank_works(&r);
+	}
+	CHECK_EQ(rank_wait(&r, ask_silence(&r), WAIT), ACP_ST_TIMEOUT);
+	rank_works(&r);
+}
+
+/* A long copy that the worker does for a queue that is gone. */
+TEST(queue_closed_with_a_copy_under_way)
+{
+	struct rank q, other;
+	struct setup s;
+	int i;
+
+	setup_local(&s, 0, 2);
+	s.join.heap_size = LONG;
+	rank_open(&r, &s);
+	setup_local(&s, 1, 2);
+	s.join.heap_size = LONG;
+	rank_open(&other, &s);
+	memset(r.heap, 1, LONG);
+	for (i = 0; i < 8; i++) {
+		rank_attach(&q, &r);
+		rank_copy(&q, heap_ga(&other, 0), heap_ga(&q, 0), LONG, 0);
+		rank_copy(&q, heap_ga(&other, 0), heap_ga(&q, 0), LONG, 0);
+		rank_detach(&q);
+	}
+	rank_works(&r);
+	rank_attach(&q, &r);
+	rank_copy(&q, heap_ga(&other, 0), heap_ga(&q, 0), LONG, 0);
+	rank_close(&r);
+	CHECK(rank_completed(&q) <= q.last);
+	rank_detach(&q);
+	rank_works(&other);
+}
+
+TEST(abort_reaches_all_queues)
+{
+	struct rank q, late;
+	uint64_t ticket;
+
+	begin_beside_silence(60000);
+	rank_attach(&q, &r);
+	ticket = ask_silence(&q);
+	CHECK_EQ(ioctl(r.fd, ACP_IOC_ABORT), 0);
+	CHECK(q.cq->flags & ACP_CQ_ABORTED);
+	struct acp_wait w = { .size = sizeof(w), .ticket = ticket, .timeout_ns = WAIT };
+
+	/* What had started ends by itself, what comes fails. */
+	if (rank_completed(&q) < ticket)
+		CHECK_ERRNO(ioctl(q.fd, ACP_IOC_WAIT, &w), ECANCELED);
+	rank_attach(&late, &r);
+	CHECK(late.cq->flags & ACP_CQ_ABORTED);
+	ticket = rank_copy(&late, heap_ga(&r, 8), heap_ga(&r, 0), 8, 0);
+	CHECK_EQ(ioctl(late.fd, ACP_IOC_DOORBELL), 0);
+	CHECK_EQ(rank_completed(&late), ticket);
+	CHECK_EQ(status(&late, ticket), ACP_ST_ABORT);
+}
+
+TEST(P4_forked_child_may_do_nothing)
+{
+	struct rank q;
+	int fd, state;
+	pid_t child;
+
+	rank_open_local(&r, 1);
+	rank_attach(&q, &r);
+	fd = device_open();
+	child = fork();
+	if (!child) {
+		struct acp_wait w = { .size = sizeof(w), .ticket = 1 };
+		struct acp_attach a = good();
+
+		CHECK_ERRNO(ioctl(q.fd, ACP_IOC_DOORBELL), EPERM);
+		CHECK_ERRNO(fdatasync(q.fd), EPERM);
+		CHECK_ERRNO(ioctl(q.fd, ACP_IOC_WAIT, &w), EPERM);
+		CHECK_ERRNO(attach(q.fd, &a), EPERM);
+		CHECK_ERRNO(attach(fd, &a), EPERM);
+		CHECK_EQ(rank_map(q.fd, ACP_MAP_SQ, 0, PAGE, PROT_READ), MAP_FAILED);
+		CHECK_EQ(errno, EPERM);
+		sleep_ms(300);		/* it has all of them open when its parent closes them */
+		_exit(0);
+	}
+	CHECK_EQ(close(q.fd), 0);
+	rank_works(&r);
+	CHECK_EQ(close(r.fd), 0);
+	CHECK_EQ(waitpid(child, &state, 0), child);
+	CHECK_EQ(state, 0);
+}
+
+TEST(P1_killed_with_queues)
+{
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			struct rank q[4];
+			int k;
+
+			begin_beside_silence(60000);
+			for (k = 0; k < 4; k++)
+				rank_attach(&q[k], &r);
+			for (k = 0; ; k++) {
+				ask_silence(&q[k % 3]);
+				rank_works(&q[3]);
+				if (k > 3 * COMMANDS)
+					pause();
+			}
+		}
+		sleep_ms(100 + 20 * i);
+		CHECK_EQ(kill(child, SIGKILL), 0);
+		CHECK_EQ(waitpid(child, NULL, 0), child);
+	}
+	rank_open_local(&r, 1);
+	rank_works(&r);
+}
+
+/* ---- All at once ---- */
+
+static bool stop;
+static int files[2];		/* of a rank that comes and goes */
+
+static bool stopped(void)
+{
+	return __atomic_load_n(&stop, __ATOMIC_RELAXED);
+}
+
+static void *attach_always(void *arg)
+{
+	unsigned long *attached = arg;
+
+	while (!stopped()) {
+		struct acp_attach a = good();
+		int fd = device_open(), k;
+
+		a.fd = __atomic_load_n(&files[0], __ATOMIC_RELAXED);
+		if (!attach(fd, &a)) {
+			++*attached;
+			for (k = 0; k < 3; k++)
+				if (ioctl(fd, ACP_IOC_DOORBELL))
+					CHECK_EQ(errno, ENOTCONN);
+		} else {
+			CHECK(errno == EBADF || errno == ENOTCONN || errno == EINVAL ||
+			      errno == ENOSPC);
+		}
+		CHECK_EQ(close(fd), 0);
+	}
+	return NULL;
+}
+
+/* The rank's file is closed while others attach to it, ring, and close theirs. */
+TEST(K4_attach_while_the_rank_leaves)
+{
+	unsigned long attached[3] = { 0 };
+	uint32_t generation = 1, joined = 0;
+	pthread_t thread[3];
+	uint64_t end;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(pthread_create(&thread[i], NULL, attach_always, &attached[i]), 0);
+	end = now_ns() + (test_short() ? 1500 : 3000) * MS;
+	while (now_ns() < end) {
+		struct setup s;
+		int fd;
+
+		setup_local(&s, 0, 1);
+		s.join.generation = generation++;
+		fd = setup_join(&s);
+		CHECK(fd >= 0);
+		joined++;
+		__atomic_store_n(&files[0], fd, __ATOMIC_RELAXED);
+		sleep_ms(5);
+		CHECK_EQ(close(fd), 0);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	printf("# %u ranks, %lu queues\n", joined, attached[0] + attached[1] + attached[2]);
+	CHECK(attached[0] + attached[1] + attached[2]);
+}
+
+static void *ring_always(void *arg)
+{
+	struct rank *q = arg;
+
+	/* Doorbells that come fast begin a hold: the timer must not outlive the queue. */
+	while (!stopped()) {
+		struct acp_sqe e = { .op = ACP_OP_COPY, .dst = heap_ga(q, 8), .src = heap_ga(q, 0),
+				     .size = 8 };
+
+		if (q->last - rank_completed(q) < q->join.depth)
+			rank_push(q, &e);
+		if (ioctl(q->fd, ACP_IOC_DOORBELL)) {
+			CHECK_EQ(errno, ENOTCONN);
+			break;
+		}
+	}
+	return NULL;
+}
+
+TEST(K4_doorbells_while_the_rank_leaves)
+{
+	pthread_t thread[2];
+	struct rank q[2];
+	uint32_t i;
+	int k;
+
+	for (i = 1; i < 20; i++) {
+		struct setup s;
+
+		setup_local(&s, 0, 1);
+		s.join.generation = i;
+		rank_open(&r, &s);
+		for (k = 0; k < 2; k++) {
+			rank_attach(&q[k], &r);
+			CHECK_EQ(pthread_create(&thread[k], NULL, ring_always, &q[k]), 0);
+		}
+		sleep_ms(10 + i);
+		rank_close(&r);
+		for (k = 0; k < 2; k++) {
+			pthread_join(thread[k], NULL);
+			CHECK(q[k].cq->flags & ACP_CQ_ABORTED);
+			rank_detach(&q[k]);
+		}
+	}
+	CHECK_EQ(status_kib("VmPin"), 0);
+}
