@@ -798,7 +798,8 @@ TEST_LONG(K1_K2_K3_P4_syscalls_at_random, 100000)
 	       reached->joined, reached->attached, reached->mapped, reached->registered,
 	       reached->completed);
 	CHECK(reached->joined && reached->mapped && reached->registered && reached->completed);
-	CHECK(reached->attached);
+	/* Few joins, on a slow machine, may come to nobody who attaches. */
+	CHECK(reached->attached || reached->joined < 50);
 	bystanders_close(&others);
 	nothing_left(users);
 }
