@@ -5,6 +5,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter_ipv4.h>
 #include <linux/udp.h>
+#include <linux/version.h>
 #include <net/ip.h>
 #include <net/neighbour.h>
 #include <net/raw.h>
@@ -42,14 +43,27 @@ static bool may_xmit(struct net *net, const struct sk_buff *skb, const struct ds
 	       !IPCB(skb)->frag_max_size && skb->len <= route_mtu(dst, dev);
 }
 
-/* As ip_finish_output2(). */
+/* What the table of neighbours is read under: up to 6.3 that is BH, which is off. */
+static void neighbours_lock(void)
+{
+	if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
+		rcu_read_lock();
+}
+
+static void neighbours_unlock(void)
+{
+	if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
+		rcu_read_unlock();
+}
+
+/* As ip_finish_output2().  BH off. */
 static int to_neighbour(struct sk_buff *skb)
 {
 	struct neighbour *neigh;
 	bool is_v6 = false;
 	int err;
 
-	rcu_read_lock();
+	neighbours_lock();
 	neigh = ip_neigh_for_gw(skb_rtable(skb), skb, &is_v6);
 	if (!IS_ERR(neigh)) {
 		sock_confirm_neigh(skb, neigh);
@@ -58,7 +72,7 @@ static int to_neighbour(struct sk_buff *skb)
 		err = PTR_ERR(neigh);
 		kfree_skb(skb);
 	}
-	rcu_read_unlock();
+	neighbours_unlock();
 	return err;
 }
 

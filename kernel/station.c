@@ -392,6 +392,7 @@ struct frame {
 	u32 spare;			/* items of the stock that its messages may take */
 	u32 count;			/* messages */
 	u32 gap;			/* bytes between a DATA message and its payload */
+	u32 end_node;			/* of the last message that ends: where its origin is */
 	bool lone_put;
 	bool pending;
 	bool refused;			/* for want of memory to tell how it ended */
@@ -532,11 +533,26 @@ static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m,
 	return status;
 }
 
+/* A payload that may be in many fragments. */
+static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
+		      const struct acp_frame_cb *cb, u32 at, u32 length)
+{
+	struct acp_bytes from = cb->at;
+	u32 word;
+
+	from.at += at;
+	if (length != sizeof(word))
+		return acp_region_write_skb(r, offset, skb, from, length) ? ACP_ST_RANGE : ACP_ST_OK;
+	acp_region_write(r, offset, skb_header_pointer(skb, from.at, length, &word), length);
+	return ACP_ST_OK;
+}
+
 static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
-	struct acp_bytes from = f->cb->at;
+	const struct acp_frame_cb *cb = f->cb;
 	struct acp_job *job = f->job;
 	struct acp_region *r;
+	u64 word;
 	u8 status;
 
 	if (m->flags & ACP_MSG_FAIL)
@@ -546,18 +562,15 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *s
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
 	if (unlikely(m->op == ACP_OP_STRIDED))
-		return apply_strided(job, m, skb, f->cb->at.at + at);
+		return apply_strided(job, m, skb, cb->at.at + at);
 	r = acp_region_get_bh(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
 	if (!r)
 		return status;
-	from.at += at;
-	if (m->length == 8 || m->length == 4) {
-		u64 word;
-
-		acp_region_write(r, acp_ga_offset(&job->ga, m->dst),
-				 skb_header_pointer(skb, from.at, m->length, &word), m->length);
-	} else if (acp_region_write_skb(r, acp_ga_offset(&job->ga, m->dst), skb, from, m->length)) {
-		status = ACP_ST_RANGE;
+	if (m->length == sizeof(word) && at + sizeof(word) <= cb->tagged) {
+		memcpy(&word, cb->body + at, sizeof(word));
+		acp_region_write_word(r, acp_ga_offset(&job->ga, m->dst), word);
+	} else {
+		status = apply_bytes(r, acp_ga_offset(&job->ga, m->dst), skb, cb, at, m->length);
 	}
 	acp_region_put(r);
 	return status;
@@ -589,7 +602,8 @@ static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *
 
 	if (m->flags & ACP_MSG_LAST) {
 		earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
-		end_command(f, m, acp_job_node_of(f->job, m->origin), earlier ?: status);
+		end_command(f, m, f->count == 1 ? f->end_node :
+			    acp_job_node_of(f->job, m->origin), earlier ?: status);
 		return !f->refused;
 	}
 	if (status)
@@ -752,6 +766,7 @@ static int end_needs(struct frame *f, const struct acp_msg *m)
 	if (m->type == ACP_MSG_DATA && !(m->flags & ACP_MSG_LAST))
 		return 0;
 	node = acp_job_node_of(f->job, m->origin);
+	f->end_node = node;
 	if (node == f->job->me)
 		return 0;
 	f->lone_put = node == f->peer->node;
