@@ -176,7 +176,7 @@ static u8 local_now(struct acp_job *job, const struct acp_msg *m)
 	if (!acp_op_width(m->op))
 		return acp_copies_now(job, m, 0, m->size) ?: raise_flag(job, m);
 	dst = acp_region_get_bh(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
-			     &status);
+				&status);
 	if (!dst)
 		return status;
 	status = local_atomic(job, m, dst, &old);
@@ -227,7 +227,7 @@ static u8 make_data(struct acp_job *job, struct acp_out *out, struct acp_batch *
 			r = acp_strided_src(job, m, &status);
 		else
 			r = acp_region_get_bh(job, m->src, m->size, m->origin, ACP_ACCESS_READ,
-					   &status);
+					      &status);
 		if (!r)
 			return status;
 		if (m->size <= sizeof(m->a) && m->op != ACP_OP_STRIDED) {
@@ -546,7 +546,8 @@ static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
 
 	from.at += at;
 	if (length != sizeof(word))
-		return acp_region_write_skb(r, offset, skb, from, length) ? ACP_ST_RANGE : ACP_ST_OK;
+		return acp_region_write_skb(r, offset, skb, from, length) ? ACP_ST_RANGE :
+									    ACP_ST_OK;
 	acp_region_write(r, offset, skb_header_pointer(skb, from.at, length, &word), length);
 	return ACP_ST_OK;
 }

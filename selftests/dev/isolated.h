@@ -65,7 +65,7 @@ bool test_short(void);
 /* Run a function in a child that may lower its rights; it ends with 0 or by a CHECK. */
 void in_child(void (*run)(void));
 
-/* The same for who has something to put right afterwards: 0, or the status of a child that failed. */
+/* The same for who has to put something right then: 0, or the status of a child that failed. */
 int child_status(void (*run)(void));
 
 /* Write a file of the kernel's; false: it cannot be. */
