@@ -43,27 +43,14 @@ static bool may_xmit(struct net *net, const struct sk_buff *skb, const struct ds
 	       !IPCB(skb)->frag_max_size && skb->len <= route_mtu(dst, dev);
 }
 
-/* What the table of neighbours is read under: up to 6.3 that is BH, which is off. */
-static void neighbours_lock(void)
-{
-	if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
-		rcu_read_lock();
-}
-
-static void neighbours_unlock(void)
-{
-	if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0))
-		rcu_read_unlock();
-}
-
-/* As ip_finish_output2().  BH off. */
+/* As ip_finish_output2(). */
 static int to_neighbour(struct sk_buff *skb)
 {
 	struct neighbour *neigh;
 	bool is_v6 = false;
 	int err;
 
-	neighbours_lock();
+	rcu_read_lock();
 	neigh = ip_neigh_for_gw(skb_rtable(skb), skb, &is_v6);
 	if (!IS_ERR(neigh)) {
 		sock_confirm_neigh(skb, neigh);
@@ -72,7 +59,7 @@ static int to_neighbour(struct sk_buff *skb)
 		err = PTR_ERR(neigh);
 		kfree_skb(skb);
 	}
-	neighbours_unlock();
+	rcu_read_unlock();
 	return err;
 }
 
