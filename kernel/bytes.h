@@ -16,6 +16,29 @@ struct acp_bytes {
 	u32 start;		/* offset where that begins */
 };
 
+/*
+ * From or to memory of users, who may be polling a word, or changing it: if these bytes are one,
+ * and aligned at both ends, it is moved at once.  False: they are not, and nothing is moved.
+ */
+static inline bool acp_bytes_word(void *to, const void *from, size_t n)
+{
+	unsigned long both = (unsigned long)to | (unsigned long)from;
+
+	if (n == 8 && IS_ALIGNED(both, 8))
+		WRITE_ONCE(*(u64 *)to, READ_ONCE(*(const u64 *)from));
+	else if (n == 4 && IS_ALIGNED(both, 4))
+		WRITE_ONCE(*(u32 *)to, READ_ONCE(*(const u32 *)from));
+	else
+		return false;
+	return true;
+}
+
+static inline void acp_bytes_move(void *to, const void *from, size_t n)
+{
+	if (!acp_bytes_word(to, from, n))
+		memcpy(to, from, n);
+}
+
 /* Pieces of one length, at equal distances. */
 struct acp_pieces {
 	struct acp_bytes at;	/* where the first one is */

@@ -2,6 +2,7 @@
 /* Long copies within a node: see copies.h. */
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 #include "copies.h"
 #include "region.h"
@@ -67,12 +68,16 @@ static u8 check(struct acp_job *job, const struct acp_msg *m)
 
 static void put(struct long_copy *c)
 {
+	struct acp_job *job = c->job;
+
 	if (!refcount_dec_and_test(&c->refs))
 		return;
 	if (c->ctx)
 		acp_context_put(c->ctx);
-	acp_job_put(c->job);
 	kfree(c);
+	if (atomic_dec_and_test(&job->copies))
+		wake_up_var(&job->copies);
+	acp_job_put(job);
 }
 
 static void end(struct long_copy *c, u8 status)
@@ -155,6 +160,7 @@ bool acp_copies_start(struct acp_job *job, const struct acp_msg *m, struct acp_c
 	INIT_LIST_HEAD(&c->link);
 	refcount_set(&c->refs, 1);
 	refcount_inc(&job->refs);
+	atomic_inc(&job->copies);
 	c->job = job;
 	c->ctx = ctx;
 	c->m = *m;
@@ -209,9 +215,10 @@ void acp_copies_give(struct acp_context *ctx)
 
 /* ---- the worker ---- */
 
-void acp_copies_flush(void)
+/* Not for those of others, which may be very long: the caller has the node's lock. */
+void acp_copies_flush(struct acp_job *job)
 {
-	flush_workqueue(worker);
+	wait_var_event(&job->copies, !atomic_read_acquire(&job->copies));
 }
 
 int acp_copies_init(void)

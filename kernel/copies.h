@@ -57,8 +57,8 @@ static inline void acp_copies_leave(struct acp_context *ctx)
 		acp_copies_give(ctx);
 }
 
-/* Wait for copies under way in the worker.  Sleeps. */
-void acp_copies_flush(void);
+/* Wait for the end of a job's copies, none of which begin any more.  Sleeps. */
+void acp_copies_flush(struct acp_job *job);
 
 int acp_copies_init(void);
 void acp_copies_exit(void);

@@ -245,8 +245,8 @@ void acp_demux_learn(struct acp_node *node, struct sock *sk, const struct sk_buf
 
 	if (!skb_dst(skb) || !skb->dev || is_known(k, sk, skb))
 		return;
-	/* Sources that share an entry take turns, but not at each frame. */
-	if (k && this_cpu_inc_return(misses) % TURN)
+	/* Sources that share an entry take turns, but not at each frame; a stale one has none. */
+	if (k && dst_check(k->dst, k->cookie) && this_cpu_inc_return(misses) % TURN)
 		return;
 	k = known_new(sk, skb);
 	if (!k)

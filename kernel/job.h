@@ -117,6 +117,7 @@ struct acp_job {
 	u64 begun;		/* ns */
 	u64 asked_limit, asked_open_limit;	/* ns, before an administrator's bounds */
 	atomic_t n_slots;	/* flows that have them */
+	atomic_t copies;	/* long ones within the node that have not ended */
 	u32 flows;		/* flows there are; under the lock of peers */
 	struct {		/* what ranks have done that have left; under node's poll_lock */
 		u64 completed, failed;

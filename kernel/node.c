@@ -199,7 +199,7 @@ static void job_destroy(struct acp_job *job)
 	acp_near_clear(&job->node->near_jobs, job->id, job);
 	uncount_job(job);
 	synchronize_rcu();
-	acp_copies_flush();
+	acp_copies_flush(job);
 	acp_peer_destroy_all(job);
 	acp_pings_end(job);
 	acp_socket_close(job);

@@ -107,7 +107,7 @@ void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size)
 		size_t n = size;
 		void *p = map(r, offset, &n);
 
-		memcpy(to, p, n);
+		acp_bytes_move(to, p, n);
 		unmap(r, p);
 		offset += n;
 		to += n;
@@ -123,13 +123,7 @@ void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t
 		size_t n = size;
 		void *p = map(r, offset, &n);
 
-		/* A word is stored at once: the owner may be polling it. */
-		if (n == 8 && IS_ALIGNED(offset, 8))
-			WRITE_ONCE(*(u64 *)p, *(const u64 *)from);
-		else if (n == 4 && IS_ALIGNED(offset, 4))
-			WRITE_ONCE(*(u32 *)p, *(const u32 *)from);
-		else
-			memcpy(p, from, n);
+		acp_bytes_move(p, from, n);
 		unmap(r, p);
 		offset += n;
 		from += n;
@@ -139,13 +133,15 @@ void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t
 }
 
 /*
- * Memory to memory, as memmove().  Whole pages by what the kernel copies its own
- * by: eight bytes at a time, where memmove() may go by single ones.
+ * Memory to memory, as memmove(), but a word at once.  Whole pages by what the kernel copies its
+ * own by: eight bytes at a time, where memmove() may go by single ones.
  */
 static void move(void *to, const void *from, size_t size)
 {
 	bool pages = PAGE_ALIGNED(to) && PAGE_ALIGNED(from) && (to <= from || to >= from + size);
 
+	if (acp_bytes_word(to, from, size))
+		return;
 	for (; pages && size >= PAGE_SIZE; size -= PAGE_SIZE) {
 		copy_page(to, (void *)from);
 		to += PAGE_SIZE;

@@ -548,7 +548,10 @@ static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
 	if (length != sizeof(word))
 		return acp_region_write_skb(r, offset, skb, from, length) ? ACP_ST_RANGE :
 									    ACP_ST_OK;
-	acp_region_write(r, offset, skb_header_pointer(skb, from.at, length, &word), length);
+	/* It is there, but perhaps in memory of a device. */
+	if (acp_bytes_copy(skb, &from, &word, sizeof(word)))
+		return ACP_ST_RANGE;
+	acp_region_write(r, offset, &word, sizeof(word));
 	return ACP_ST_OK;
 }
 

@@ -62,17 +62,6 @@ static inline u8 *look(struct view *v, u64 offset, u32 *n)
 	return v->at + offset_in_page(offset);
 }
 
-/* Words are moved at once, where they are aligned: somebody may be polling them. */
-static inline void move(void *to, const void *from, u32 n)
-{
-	if (n == 8 && IS_ALIGNED((unsigned long)to | (unsigned long)from, 8))
-		WRITE_ONCE(*(u64 *)to, READ_ONCE(*(const u64 *)from));
-	else if (n == 4 && IS_ALIGNED((unsigned long)to | (unsigned long)from, 4))
-		WRITE_ONCE(*(u32 *)to, READ_ONCE(*(const u32 *)from));
-	else
-		memcpy(to, from, n);
-}
-
 void acp_strided_read(struct acp_region *r, const struct acp_ga_layout *l,
 		      const struct acp_msg *m, u64 position, void *to, u32 size)
 {
@@ -86,7 +75,7 @@ void acp_strided_read(struct acp_region *r, const struct acp_ga_layout *l,
 
 		n = acp_walk_run(&w, size);
 		p = look(&v, w.at, &n);
-		move(to, p, n);
+		acp_bytes_move(to, p, n);
 		acp_walk_skip(&w, n);
 	}
 	end_view(&v);
@@ -103,7 +92,7 @@ static void scatter(struct acp_region *r, struct acp_walk *w, const u8 *from, u3
 
 		n = acp_walk_run(w, size);
 		p = look(&v, w->at, &n);
-		move(p, from, n);
+		acp_bytes_move(p, from, n);
 		acp_walk_skip(w, n);
 	}
 	end_view(&v);

@@ -158,6 +158,7 @@ struct train {
 	struct acp_peer *peer;
 	struct acp_bytes at;		/* where the frame is */
 	u32 size;
+	u32 alone;			/* so many are taken one by one, from this one on */
 	struct acp_frame f;
 	u8 memory[HEAD_MOST] __aligned(8);	/* what of it is before the payload */
 	u8 next[HEAD] __aligned(8);		/* ... of one that may continue it */
@@ -308,8 +309,11 @@ static u32 take_pieces(struct train *t)
 		 acp_udp_tag_right(t->job, (const void *)t->next, &t->f));
 	pieces.count = n;
 	pieces.length = m.length;
-	if (n == 1 || !acp_peer_pieces(t->peer, t->skb, &t->f, &m, &pieces))
+	if (n == 1 || !acp_peer_pieces(t->peer, t->skb, &t->f, &m, &pieces)) {
+		/* All of them: who looked anew behind each would look at each of them n times. */
+		t->alone = n;
 		return 0;
+	}
 	if (trace_acp_receive_enabled())
 		trace_pieces(t, n);
 	return n;
@@ -359,10 +363,12 @@ static u32 take(struct train *t)
 		take_alone(t);
 		return 1;
 	}
-	count = take_pieces(t);
-	if (!count)
-		take_bulk(t, h);
-	return max_t(u32, count, 1);
+	count = t->alone ? 0 : take_pieces(t);
+	if (count)
+		return count;
+	t->alone -= !!t->alone;
+	take_bulk(t, h);
+	return 1;
 }
 
 void acp_train_received(struct acp_node *node, struct acp_socket *socket, struct sk_buff *skb)
@@ -375,6 +381,7 @@ void acp_train_received(struct acp_node *node, struct acp_socket *socket, struct
 	t.skb = skb;
 	t.job = NULL;
 	t.peer = NULL;
+	t.alone = 0;
 	memset(&t.f, 0, sizeof(t.f));
 	*acp_frame_cb(skb) = (struct acp_frame_cb){ .size = skb->len };
 	/* Nobody makes a train of what is no frame, or so long a one. */

@@ -173,3 +173,32 @@ TEST(O9_left_meanwhile)
 		rank_close(&r[!(i & 1)]);
 	}
 }
+
+/* A job that ends waits for no copies but its own, and nobody waits for it meanwhile. */
+TEST(O9_other_jobs_end)
+{
+	struct acp_sqe e = { .op = ACP_OP_STRIDED, .size = ACP_BLOCKS(1, 4 * MB), .a = 2, .b = 1 };
+	uint64_t end;
+	struct setup s;
+	struct rank b;
+	int i, fd;
+
+	/* By single bytes, that takes long; no caller is there to do it. */
+	begin(8 * MB);
+	e.dst = memory_ga(&to, 0);
+	e.src = memory_ga(&from, 0);
+	setup_local(&s, 0, 1);
+	s.join.job += 1000000;
+	rank_open(&b, &s);
+	for (i = 0; i < 60; i++)
+		rank_push(&r[0], &e);
+	CHECK_EQ(ioctl(r[0].fd, ACP_IOC_DOORBELL), 0);
+	rank_close(&b);
+	/* Who joins a job that its ranks have left ends it first, or waits until it has ended. */
+	end = now_ns() + 60000 * MS;
+	while ((fd = setup_join(&s)) < 0 && now_ns() < end)
+		sleep_ms(20);
+	CHECK(fd >= 0);
+	CHECK(rank_completed(&r[0]) < r[0].last);
+	close(fd);
+}

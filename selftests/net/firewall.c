@@ -182,6 +182,22 @@ TEST(rules_end_the_short_way_and_it_comes_back)
 	sound();
 }
 
+/* Routes change, though not ours: it takes a datagram or two until they are known again. */
+TEST(the_short_way_is_known_again_soon)
+{
+	struct ways w;
+	uint32_t i;
+
+	begin();
+	puts_work(PUTS);
+	for (i = 0; i < 5; i++) {
+		nodes_run(&n, 1, "ip route add blackhole 10.77.%u.0/24", i);
+		w = ways();
+		if (w.in < PUTS - 3)
+			FAIL("into node 1: %lld of %d puts", w.in, PUTS);
+	}
+}
+
 /* The last place of all is ours; who had it before is asked after us. */
 TEST(a_rule_that_was_last_before_us_drops)
 {

@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/udp.h>
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include "../unit/crc32c.h"
@@ -512,4 +513,218 @@ TEST(train__from_a_stranger)
 	inject_silence(&x, 100);
 	for (i = 0; i < 20; i++)
 		CHECK(!is_there(i));
+}
+
+/* ---- Rows: pieces of one copy, which are taken in one go, or else one by one ---- */
+
+/* Add piece i of the copy "ticket": "first" is where the first one goes. */
+static char *add_piece(uint64_t ticket, uint32_t origin, uint64_t first, uint32_t i, bool last)
+{
+	struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .flags = last ? ACP_MSG_LAST : 0, .origin = origin,
+		.ticket = ticket, .dst = first + (uint64_t)i * PIECE, .length = PIECE,
+	};
+	char body[PIECE + 100], data[PIECE], *at = train + filled_up;
+
+	memset(data, (int)i + 1, sizeof(data));
+	f.flags |= ACP_FRAME_BULK | (last ? ACP_FRAME_FENCE : 0);
+	filled_up += inject_build(&x, at, &f, body, inject_message(body, &m, data));
+	return at;
+}
+
+/* What has been added, in one train, or each frame by itself. */
+static void leave(bool together)
+{
+	size_t at, size = filled_up;
+
+	if (together) {
+		depart(EACH);
+		return;
+	}
+	for (at = 0; at < size; at += EACH)
+		inject_send(&x, train + at, EACH);
+	filled_up = 0;
+}
+
+#define ROW	9			/* pieces of a copy, and the last one */
+
+/* A copy to that address: how it ends. */
+static int copy_by_hand(uint64_t ticket, uint64_t first, bool together)
+{
+	uint32_t i;
+
+	for (i = 0; i < ROW; i++)
+		add_piece(ticket, 2, first, i, false);
+	leave(together);
+	add_piece(ticket, 2, first, i, true);
+	leave(false);
+	return inject_done(&x, ticket);
+}
+
+/* The first "wanted" pieces are where they should be, from place "at" on, and nothing is behind. */
+static void only_there(uint32_t at, uint32_t wanted)
+{
+	uint32_t i, b;
+
+	for (i = 0; (at + i) * PIECE < VICTIM_SIZE; i++)
+		for (b = 0; b < PIECE; b++)
+			CHECK_EQ((unsigned char)target.addr[(at + i) * PIECE + b],
+				 i < wanted ? i + 1 : 0);
+	memset(target.addr, 0, VICTIM_SIZE);
+}
+
+/* What is wrong with a row is wrong with some or all of its frames: as when they come alone. */
+static void refused(bool together)
+{
+	const uint32_t end = VICTIM_SIZE / PIECE;
+	struct memory constant;
+	struct count bad;
+	uint32_t i;
+
+	play(false, ACP_INTEGRITY_UDP);
+	bad = count("drop_bad_msg");
+	/* Its region ends in the middle of it, or of one of its pieces. */
+	CHECK_EQ(copy_by_hand(1000, memory_ga(&target, (end - 4) * PIECE), together),
+		 ACP_ST_RANGE);
+	only_there(end - 4, 4);
+	CHECK_EQ(copy_by_hand(1001, memory_ga(&target, VICTIM_SIZE - PIECE / 2), together),
+		 ACP_ST_RANGE);
+	only_there(0, 0);
+	/* It may not be written to; or there is no such region. */
+	CHECK_EQ(rank_register(&victim, &constant, pages(VICTIM_SIZE, PROT_READ | PROT_WRITE),
+			       VICTIM_SIZE, ACP_ACCESS_READ), 0);
+	CHECK_EQ(copy_by_hand(1002, memory_ga(&constant, 0), together), ACP_ST_ACCESS);
+	CHECK_EQ(copy_by_hand(1003, rank_ga(&victim, 0, 99, 0), together), ACP_ST_STAG);
+	CHECK_EQ(copy_by_hand(1004, rank_ga(&victim, 3, ACP_STAG_USER, 0), together),
+		 ACP_ST_RANK);
+	for (i = 0; i < VICTIM_SIZE; i++)
+		CHECK(!constant.addr[i]);
+	nodes_counted(&bad, 0);
+	/* Pieces of nobody's copy. */
+	for (i = 0; i < ROW; i++)
+		add_piece(1005, 4, memory_ga(&target, 0), i, false);
+	leave(together);
+	nodes_counted(&bad, ROW);
+	inject_applied(&x, x.seq - 1);
+	only_there(0, 0);
+}
+
+TEST(train__row_is_refused)
+{
+	refused(true);
+}
+
+TEST(train__row_is_refused_frame_by_frame)
+{
+	refused(false);
+}
+
+/* Between two rows of one copy its region goes: unregistered, or its memory is given back. */
+static void goes(bool unregistered)
+{
+	uint64_t first;
+	uint32_t i, left;
+
+	play(false, ACP_INTEGRITY_UDP);
+	first = memory_ga(&target, 0);
+	for (i = 0; i < ROW; i++)
+		add_piece(1000, 2, first, i, false);
+	depart(EACH);
+	inject_applied(&x, x.seq - 1);
+	all_there(0, ROW);
+	if (unregistered) {
+		CHECK_EQ(rank_unregister(&victim, target.reg.key, &left), 0);
+		CHECK_EQ(left, 0);
+	} else {
+		CHECK_EQ((void *)mmap(target.addr, VICTIM_SIZE, PROT_READ | PROT_WRITE,
+				      MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+			 target.addr);
+	}
+	memset(target.addr, 0, VICTIM_SIZE);
+	for (; i < 2 * ROW; i++)
+		add_piece(1000, 2, first, i, false);
+	depart(EACH);
+	add_piece(1000, 2, first, i, true);
+	leave(false);
+	CHECK_EQ(inject_done(&x, 1000), ACP_ST_STAG);
+	only_there(0, 0);
+}
+
+TEST(train__region_is_unregistered_between_rows)
+{
+	goes(true);
+}
+
+TEST(train__region_is_revoked_between_rows)
+{
+	goes(false);
+}
+
+/* One of a row is there already, or too far ahead: the others are taken. */
+TEST(train__row_with_a_duplicate)
+{
+	struct count twice;
+	char third[EACH];
+	uint32_t i;
+
+	play(false, ACP_INTEGRITY_UDP);
+	twice = count("drop_duplicate");
+	for (i = 0; i < ROW; i++) {
+		char *at = add_piece(1000, 2, memory_ga(&target, 0), i, false);
+
+		if (i == 3)
+			memcpy(third, at, EACH);
+	}
+	inject_send(&x, third, EACH);
+	for (i = 0; i < 100 && !is_there(3); i++)
+		sleep_ms(20);
+	all_there(3, 4);
+	depart(EACH);
+	nodes_counted(&twice, 1);
+	inject_applied(&x, x.seq - 1);
+	only_there(0, ROW);
+}
+
+static volatile bool over;
+
+/* Copies one after the other, to wherever the memory is registered now. */
+static void *copies(void *key)
+{
+	uint64_t count = 0;
+
+	while (!over) {
+		int status = rank_do_copy(&r[0], __atomic_load_n((uint64_t *)key, __ATOMIC_ACQUIRE),
+					  memory_ga(&from, 0), LONG);
+
+		CHECK(status == ACP_ST_OK || status == ACP_ST_STAG);
+		count++;
+	}
+	CHECK(count > 5);
+	return NULL;
+}
+
+/* Memory is unregistered while trains come: from then on it stays as it is. */
+TEST(train__unregistered_while_trains_come)
+{
+	uint64_t end = now_ns() + (test_short() ? 2000 : 4000) * MS, first, change = 0;
+	uint32_t left;
+	pthread_t thread;
+
+	begin(false, ACP_INTEGRITY_UDP);
+	memset(from.addr, 0x55, LONG);
+	first = memory_ga(&to, 0);
+	CHECK_EQ(pthread_create(&thread, NULL, copies, &first), 0);
+	while (now_ns() < end) {
+		sleep_ms(1 + (unsigned int)(next_random(&change) % 8));
+		CHECK_EQ(rank_unregister(&r[1], to.reg.key, &left), 0);
+		memset(to.addr, 0x11, LONG);
+		sleep_ms(5);
+		for (left = 0; left < LONG; left++)
+			CHECK_EQ(to.addr[left], 0x11);
+		CHECK_EQ(rank_register(&r[1], &to, to.addr, to.size, ACP_ACCESS_ALL), 0);
+		__atomic_store_n(&first, memory_ga(&to, 0), __ATOMIC_RELEASE);
+	}
+	over = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
 }

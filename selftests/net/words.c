@@ -5,6 +5,8 @@
  */
 #include "../dev/isolated.h"
 
+#include <pthread.h>
+
 #include "nodes.h"
 
 #define WAIT	(60000 * MS)
@@ -198,4 +200,56 @@ TEST(rows_between_two_others)
 				CHECK_EQ(get(&r[2], THERE(i)), value(row, i));
 		}
 	}
+}
+
+/* ---- Words that change while they are read ---- */
+
+static volatile bool over;
+
+static void *flip(void *word)
+{
+	while (!over) {
+		__atomic_store_n((uint64_t *)word, 0, __ATOMIC_RELAXED);
+		__atomic_store_n((uint64_t *)word, ~0ULL, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* From a word that somebody writes to, to another, by any of the ways: all of it, or nothing. */
+static void never_half(uint64_t size)
+{
+	const struct { struct rank *src, *dst; } ways[] = {
+		{ &r[0], &r[1] }, { &r[1], &r[0] }, { &r[0], &r[0] },
+	};
+	uint64_t all = size == 8 ? ~0ULL : ~0U, seen;
+	pthread_t thread;
+	uint32_t i, way;
+
+	begin(2);
+	for (way = 0; way < 3; way++) {
+		struct rank *src = ways[way].src, *dst = ways[way].dst;
+
+		over = false;
+		CHECK_EQ(pthread_create(&thread, NULL, flip, src->heap + 4096), 0);
+		for (i = 0; i < 2000; i++) {
+			set(dst, 8192, 0);
+			CHECK_EQ(rank_do_copy(&r[0], heap_ga(dst, 8192), heap_ga(src, 4096), size),
+				 ACP_ST_OK);
+			seen = get(dst, 8192);
+			if (seen && seen != all)
+				FAIL("way %u: 0x%llx", way, (unsigned long long)seen);
+		}
+		over = true;
+		CHECK_EQ(pthread_join(thread, NULL), 0);
+	}
+}
+
+TEST(words_of_8_bytes_are_never_half_read)
+{
+	never_half(8);
+}
+
+TEST(words_of_4_bytes_are_never_half_read)
+{
+	never_half(4);
 }
