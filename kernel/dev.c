@@ -89,7 +89,7 @@ static struct acp_context *context_alloc(struct acp_node *node)
 void acp_context_init(struct acp_context *ctx, struct acp_job *job, u32 rank,
 		      struct acp_context *main)
 {
-	static struct lock_class_key queues_key;	/* taken with BH off, unlike that of regions */
+	static struct lock_class_key queues_key;	/* BH off, unlike that of regions */
 
 	ctx->job = job;
 	refcount_inc(&job->refs);
