@@ -8,6 +8,12 @@
 #include "poller.h"
 #include "queue.h"
 
+/*
+ * The rings of a queue are freed a grace period after it is closed, and count for
+ * nobody meanwhile: who has closed so much waits for one.
+ */
+#define FREED_KIB_MOST	(16 << 10)
+
 /* ---- coming ---- */
 
 /* Give up what its file holds, once nobody finds it. */
@@ -37,7 +43,7 @@ static struct acp_context *create(struct acp_context *main, u32 depth, u32 numbe
 	acp_context_init(ctx, main->job, main->rank, main);
 	err = acp_queue_create(ctx, depth, number);
 	if (!err)
-		err = xa_insert(&main->queues, number, ctx, GFP_KERNEL_ACCOUNT);
+		err = xa_insert_bh(&main->queues, number, ctx, GFP_KERNEL_ACCOUNT);
 	if (!err)
 		return ctx;
 	drop(ctx);
@@ -82,21 +88,29 @@ struct acp_context *acp_attach(struct acp_context *main, struct acp_attach *a)
 
 /* ---- going ---- */
 
-/* Nobody begins to drain it any more.  A grace period later nobody is at it. */
-static void hide(struct acp_context *ctx)
-{
-	acp_poller_unlink(ctx->job->node, ctx);
-}
-
 /* What is under way ends here; who completes it later finds it ended, or finds nothing. */
-static void cut(struct acp_context *ctx)
+static void shut(struct acp_context *ctx)
 {
 	struct acp_context *main = ctx->main;
+	struct acp_node *node = ctx->job->node;
 
+	acp_poller_unlink(node, ctx);
 	acp_queue_cut(ctx);
-	xa_erase(&main->queues, acp_context_queue_number(ctx));
+	acp_poller_gone(node, ctx);
+	xa_erase_bh(&main->queues, acp_context_queue_number(ctx));
 	WRITE_ONCE(main->n_queues, main->n_queues - 1);
+	acp_poller_stop(ctx);
 	acp_job_changed(main->job);
+}
+
+/* Under queues_lock. */
+static void wait_for_rings(struct acp_context *main, u32 kib)
+{
+	main->freed_kib += kib;
+	if (main->freed_kib < FREED_KIB_MOST)
+		return;
+	main->freed_kib = 0;
+	synchronize_rcu();
 }
 
 void acp_attach_leave(struct acp_context *ctx)
@@ -105,9 +119,8 @@ void acp_attach_leave(struct acp_context *ctx)
 
 	mutex_lock(&main->queues_lock);
 	if (!ctx->closed) {
-		hide(ctx);
-		synchronize_rcu();
-		cut(ctx);
+		shut(ctx);
+		wait_for_rings(main, ctx->ring_kib);
 	}
 	mutex_unlock(&main->queues_lock);
 	/* Also if it was closed before: a doorbell under way then may have begun a hold. */
@@ -121,14 +134,7 @@ void acp_attach_end(struct acp_context *main)
 	unsigned long i;
 
 	mutex_lock(&main->queues_lock);
-	if (main->n_queues) {
-		xa_for_each(&main->queues, i, ctx)
-			hide(ctx);
-		synchronize_rcu();
-		xa_for_each(&main->queues, i, ctx) {
-			acp_poller_stop(ctx);
-			cut(ctx);
-		}
-	}
+	xa_for_each(&main->queues, i, ctx)
+		shut(ctx);
 	mutex_unlock(&main->queues_lock);
 }

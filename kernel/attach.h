@@ -27,7 +27,7 @@ struct acp_context *acp_attach(struct acp_context *main, struct acp_attach *a);
 /* Its file is closed: the caller's reference is given up.  Sleeps. */
 void acp_attach_leave(struct acp_context *ctx);
 
-/* The rank leaves, and is marked as closed: so are its further queues.  Sleeps if it has any. */
+/* The rank leaves, and is marked as closed: so are its further queues.  Sleeps. */
 void acp_attach_end(struct acp_context *main);
 
 #endif /* ACP_ATTACH_H */

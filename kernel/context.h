@@ -73,11 +73,15 @@ struct acp_context {
 	struct acp_context *main;	/* the rank's own; held by a further queue */
 	u64 first;		/* its last ticket before the first command */
 	struct mutex queues_lock;	/* further queues come and go */
-	struct xarray queues;	/* by number; readers: RCU */
+	struct xarray queues;	/* by number; readers: RCU; its lock: BH */
 	u32 n_queues, last_queue;
+	u32 freed_kib;		/* of those closed since a grace period; under queues_lock */
 	struct {		/* done by those that were closed; under node's poll_lock */
 		u64 completed, failed;
 	} gone;
+	bool counted;		/* among main's "gone"; likewise */
+	bool marked;		/* in main's queues: see pass.h; under their lock */
+	u32 passes;		/* since it had anything under way; a hint */
 
 	/* the ring, written by the user; nothing is believed */
 	struct acp_sq *sq;

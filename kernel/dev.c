@@ -40,6 +40,8 @@ static void context_free_rcu(struct rcu_head *rcu)
 {
 	struct acp_context *ctx = container_of(rcu, struct acp_context, rcu);
 
+	/* Who found it until now may have begun a hold. */
+	acp_poller_stop(ctx);
 	acp_job_put(ctx->job);
 	acp_queue_destroy(ctx);
 	put_pid(ctx->pid);
@@ -87,6 +89,8 @@ static struct acp_context *context_alloc(struct acp_node *node)
 void acp_context_init(struct acp_context *ctx, struct acp_job *job, u32 rank,
 		      struct acp_context *main)
 {
+	static struct lock_class_key queues_key;	/* BH off, unlike that of regions */
+
 	ctx->job = job;
 	refcount_inc(&job->refs);
 	ctx->rank = rank;
@@ -101,7 +105,9 @@ void acp_context_init(struct acp_context *ctx, struct acp_job *job, u32 rank,
 	init_waitqueue_head(&ctx->wait);
 	init_waitqueue_head(&ctx->watchers);
 	mutex_init(&ctx->queues_lock);
-	xa_init(&ctx->queues);
+	xa_init_flags(&ctx->queues, XA_FLAGS_LOCK_BH);
+	lockdep_set_class(&ctx->queues.xa_lock, &queues_key);
+	acp_poller_prepare(ctx);
 	mutex_init(&ctx->reg_lock);
 	xa_init_flags(&ctx->regions, XA_FLAGS_ALLOC);
 }

@@ -309,7 +309,7 @@ static struct work work_of(struct acp_context *ctx)
 	spin_lock_bh(&ctx->job->node->poll_lock);
 	add_work(&w, ctx);
 	xa_for_each(&ctx->queues, i, further)
-		if (!further->closed)
+		if (!further->counted)
 			add_work(&w, further);
 	/* Those that were closed have nothing under way. */
 	w.taken += ctx->gone.completed;

@@ -215,25 +215,40 @@ void acp_poller_bell(struct acp_context *ctx)
 	p->bells = 0;
 }
 
-void acp_poller_add(struct acp_node *node, struct acp_context *ctx)
+void acp_poller_prepare(struct acp_context *ctx)
 {
 	hrtimer_init(&ctx->hold.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	ctx->hold.timer.function = hold_look;
 	ctx->hold.wanted = BELLS_TO_WAKE;
+}
+
+void acp_poller_add(struct acp_node *node, struct acp_context *ctx)
+{
 	spin_lock_bh(&node->poll_lock);
 	list_add_tail_rcu(&ctx->poll_link, &node->poll_list);
-	list_add_tail_rcu(&ctx->job_link, &ctx->job->contexts);
+	/* Ranks' own queues first: see acp_station_idle(). */
+	if (ctx->main == ctx)
+		list_add_rcu(&ctx->job_link, &ctx->job->contexts);
+	else
+		list_add_tail_rcu(&ctx->job_link, &ctx->job->contexts);
 	spin_unlock_bh(&node->poll_lock);
 }
 
 void acp_poller_unlink(struct acp_node *node, struct acp_context *ctx)
 {
-	struct acp_context *main = ctx->main;
-
 	spin_lock_bh(&node->poll_lock);
 	WRITE_ONCE(ctx->closed, true);
 	list_del_rcu(&ctx->poll_link);
+	spin_unlock_bh(&node->poll_lock);
+}
+
+void acp_poller_gone(struct acp_node *node, struct acp_context *ctx)
+{
+	struct acp_context *main = ctx->main;
+
+	spin_lock_bh(&node->poll_lock);
 	list_del_rcu(&ctx->job_link);
+	ctx->counted = true;
 	main->gone.completed += READ_ONCE(ctx->completed) - ctx->first;
 	main->gone.failed += READ_ONCE(ctx->failed);
 	if (ctx == main) {
@@ -251,6 +266,7 @@ void acp_poller_stop(struct acp_context *ctx)
 void acp_poller_remove(struct acp_node *node, struct acp_context *ctx)
 {
 	acp_poller_unlink(node, ctx);
+	acp_poller_gone(node, ctx);
 	synchronize_rcu();
 	/* Not before: who still saw the context may have begun a hold. */
 	acp_poller_stop(ctx);

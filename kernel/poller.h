@@ -20,11 +20,19 @@ int acp_poller_start(struct acp_node *node);
 void acp_poller_add(struct acp_node *node, struct acp_context *ctx);
 void acp_poller_remove(struct acp_node *node, struct acp_context *ctx);
 
-/*
- * The two parts of the latter; a grace period is to pass between them.  The first one marks
- * the context as closed: who adds up what queues have done sees it as one of them, or as gone.
- */
+/* The parts of these, for further queues.  Before all others. */
+void acp_poller_prepare(struct acp_context *ctx);
+
+/* It is marked as closed, and not looked at any more but by who looks already (RCU). */
 void acp_poller_unlink(struct acp_node *node, struct acp_context *ctx);
+
+/*
+ * Nothing of it changes any more.  Who adds up what queues have done sees it as one of them
+ * until now, and as gone from now on.
+ */
+void acp_poller_gone(struct acp_node *node, struct acp_context *ctx);
+
+/* Its timer, which who still looks can start again. */
 void acp_poller_stop(struct acp_context *ctx);
 
 /* A doorbell rang: are they so frequent that the thread, or a timer, should look?  BH on. */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The queues of a context: see queue.h. */
+#include <linux/delay.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include "job.h"
 #include "node.h"
+#include "pass.h"
 #include "queue.h"
 #include "region.h"
 #include "station.h"
@@ -378,6 +380,9 @@ void acp_queue_cut(struct acp_context *ctx)
 {
 	u64 t;
 
+	/* Who drains stops soon, for it is closed; who comes from now on finds it taken for good. */
+	while (atomic_cmpxchg(&ctx->drain, 0, 1))
+		usleep_range(10, 100);
 	local_bh_disable();
 	for (t = READ_ONCE(ctx->completed) + 1; t <= ctx->taken; t++) {
 		struct acp_cmd *cmd = acp_context_cmd(ctx, t);
@@ -518,6 +523,8 @@ bool acp_queue_drain(struct acp_context *ctx, int budget)
 			waited = ctx->waiting;
 			while (budget-- > 0 && take(ctx, &batch))
 				;
+			if (ctx->main != ctx)
+				acp_pass_mark(ctx);
 		} while (budget > 0 && can_go_on(ctx, completed, waited));
 		acp_batch_flush(&batch);
 		if (ctx->taken - first > READ_ONCE(ctx->hold.most))

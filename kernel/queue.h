@@ -60,7 +60,7 @@ void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u32 life, u8 s
 /* The job ended: flag it, wake everybody, of all queues of a rank.  RCU if it has several. */
 void acp_queue_abort(struct acp_context *ctx);
 
-/* It was closed, and nobody drains it any more: end what was taken.  May not be called twice. */
+/* It was marked as closed: nobody drains it any more, what was taken ends.  Sleeps.  Once. */
 void acp_queue_cut(struct acp_context *ctx);
 
 /* The doorbell flag; set: returns true if it is safe to sleep. */

@@ -984,17 +984,6 @@ void acp_station_lost(struct acp_peer *peer, u8 status)
 	acp_barrier_break(job);
 }
 
-void acp_station_idle(struct acp_job *job)
-{
-	struct acp_context *ctx;
-
-	smp_mb();	/* states of commands before the flags of their queue */
-	/* BH is off: no context goes meanwhile (RCU). */
-	list_for_each_entry_rcu(ctx, &job->contexts, job_link)
-		if (acp_queue_ready(ctx) && acp_queue_drain(ctx, ACP_DRAIN_SOFTIRQ))
-			acp_poller_more(ctx);
-}
-
 int acp_station_init(void)
 {
 	int err;

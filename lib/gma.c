@@ -201,6 +201,8 @@ static void __attribute__((noinline)) lose_status(struct libacp_lane *lane, uint
 	if (former > lane->judged) {
 		lane->failures_gone++;
 		lane->loud_gone = lane->loud_gone || !quiet;
+		/* Of those before it each was lost, too; this one is still there to be judged. */
+		lane->judged = former;
 	}
 	if (quiet)
 		lost[lost_count++ % LOST_MOST] = (struct lost){ former, status };

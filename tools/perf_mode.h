@@ -35,6 +35,10 @@ void perf_map(struct perf_run *run);
 void perf_udp(struct perf_run *run);
 void perf_wait(struct perf_run *run);
 
+/* Rate of rank 0's threads (--threads), for all these windows. */
+void perf_threads(struct perf_run *run, const struct perf_op *op, size_t size,
+		  const struct perf_list *windows);
+
 /* The sizes of a sweep, if the user does not say. */
 extern const struct perf_list perf_sweep_sizes;
 

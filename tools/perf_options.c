@@ -45,6 +45,8 @@ static const struct option long_options[] = {
 	{ "format", required_argument, NULL, 'f' },
 	{ "target", required_argument, NULL, 'T' },
 	{ "third", required_argument, NULL, '3' },
+	{ "threads", required_argument, NULL, 'p' },
+	{ "contexts", no_argument, NULL, 'x' },
 	{ "check", no_argument, NULL, 'c' },
 	{ "no-check", no_argument, NULL, 'C' },
 	{ "baseline-udp", no_argument, NULL, 'u' },
@@ -238,6 +240,11 @@ static bool parse_option(struct perf_options *o, int letter, const char *value)
 		return parse_rank(value, &o->target);
 	case '3':
 		return parse_rank(value, &o->third);
+	case 'p':
+		return parse_count(value, PERF_THREADS_MAX, &o->threads) && o->threads > 0;
+	case 'x':
+		o->contexts = true;
+		return true;
 	case 'c':
 	case 'C':
 		o->check = letter == 'c';
@@ -270,6 +277,10 @@ int perf_options_parse(struct perf_options *o, int procs, int argc, char **argv,
 	}
 	if (o->target >= procs || o->third >= procs) {
 		snprintf(error, room, "--target, --third: the job has ranks 0 to %d", procs - 1);
+		return -1;
+	}
+	if (o->contexts && o->threads == 0) {
+		snprintf(error, room, "--contexts: how many --threads?");
 		return -1;
 	}
 	for (; optind < argc; optind++) {
@@ -314,6 +325,8 @@ static const char help_options[] =
 "                    Neither: the mode's number of samples, but no longer than 1 second\n"
 "  --target R        the other rank (default: the last one, if possible on another node)\n"
 "  --third R         the third rank (default: another, if possible on a third node)\n"
+"  --threads N       rate: 1 to 64 threads of rank 0 that issue at once, each with its own window;\n"
+"                    by the queue of the process, or, with --contexts, by a context each\n"
 "  --baseline-udp    measure also a blocking UDP socket ping-pong of 8 bytes between rank 0\n"
 "                    and the target, and print latencies relative to its round trip\n"
 "  --check           compare memory after every 256 operations (default); --no-check: do not\n"
@@ -330,7 +343,9 @@ static const char help_options[] =
 static const char help_tail[] =
 "\n"
 "Lines of latency are per operation, those of bandwidth and rate are bursts divided by the\n"
-"number of operations in them. The node operation writes to a block of the other\n"
+"number of operations in them; with --threads, by the operations of all threads. On a machine\n"
+"whose clock counts instructions (qemu -icount shift=0) a nanosecond is an instruction of any\n"
+"rank, kernel or idle waiting on the one processor. The node operation writes to a block of the other\n"
 "rank's heap, whose size is ACP_HEAP_SIZE. Heap allocates 100 blocks of 1 to 32,768 bytes and\n"
 "releases them in random order, again and again: it takes ACP_HEAP_SIZE=4M. Of those on another\n"
 "node it also says how many round trips and frames they took in the mean, as counted by this\n"

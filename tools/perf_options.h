@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define PERF_LIST_MAX	64
+#define PERF_THREADS_MAX	64
 
 enum perf_format { PERF_TEXT, PERF_CSV, PERF_JSON };
 
@@ -50,6 +51,8 @@ struct perf_options {
 	bool quiet;			/* no progress, no heading */
 	bool baseline_udp;		/* run mode udp too, first */
 	int target, third;		/* ranks, or -1: to be chosen */
+	uint64_t threads;		/* rate: that issue at once; 0: rank 0's first one, alone */
+	bool contexts;			/* ... by a context each, not by the queue of the process */
 	const char *output;		/* sweep: its files begin with that */
 	const char *machine;		/* sweep: what the caption says of it, or NULL */
 	const char *date;		/* sweep: the same, or NULL: today */

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "perf_mode.h"
 
@@ -114,6 +115,10 @@ static void measure_windows(struct perf_run *run, struct stream *s, const struct
 	const char *why = perf_op_obstacle(s->op, &run->job, s->size);
 	size_t i;
 
+	if (run->options->threads != 0 && strcmp(s->mode, "rate") == 0) {
+		perf_threads(run, s->op, s->size, windows);
+		return;
+	}
 	if (why != NULL) {
 		perf_report_skip(&run->report, s->mode, s->op->name, s->size, why);
 		return;

@@ -337,21 +337,11 @@ TEST(as_many_as_may_be)
 	rank_close(&r);
 }
 
-static void write_to(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
-
 TEST(numbers_are_used_up)
 {
 	uint32_t i, last = test_short() ? 600 : ACP_QUEUE_LAST;
 
 	rank_open_local(&r, 1);
-	/* 16,383 grace periods, of some ms else. */
-	write_to("/sys/kernel/rcu_expedited", "1");
 	for (i = 1; i <= last; i++) {
 		struct acp_attach a = good();
 		int fd = device_open();
@@ -360,7 +350,6 @@ TEST(numbers_are_used_up)
 		CHECK_EQ(a.queue, i);
 		CHECK_EQ(close(fd), 0);
 	}
-	write_to("/sys/kernel/rcu_expedited", "0");
 	struct acp_attach a = good();
 
 	if (last == ACP_QUEUE_LAST)
@@ -611,6 +600,38 @@ TEST(P1_killed_with_queues)
 		CHECK_EQ(kill(child, SIGKILL), 0);
 		CHECK_EQ(waitpid(child, NULL, 0), child);
 	}
+	rank_open_local(&r, 1);
+	rank_works(&r);
+}
+
+/* As many as there may be, all with commands under way, of a process that is killed. */
+TEST(P1_killed_with_all_queues)
+{
+	uint64_t began;
+	pid_t child;
+	int ready[2];
+	char c;
+
+	CHECK_EQ(pipe(ready), 0);
+	child = fork();
+	if (!child) {
+		static struct rank q[ACP_QUEUES_MAX];
+		int i;
+
+		begin_beside_silence(60000);
+		for (i = 0; i < ACP_QUEUES_MAX; i++) {
+			rank_attach(&q[i], &r);
+			ask_silence(&q[i]);
+			ask_silence(&q[i]);
+		}
+		CHECK_EQ(write(ready[1], "", 1), 1);
+		pause();
+	}
+	CHECK_EQ(read(ready[0], &c, 1), 1);
+	began = now_ns();
+	CHECK_EQ(kill(child, SIGKILL), 0);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	printf("# gone after %llu ms\n", (unsigned long long)(now_ns() - began) / MS);
 	rank_open_local(&r, 1);
 	rank_works(&r);
 }

@@ -112,7 +112,7 @@ static void in_threads(void *(*body)(void *arg))
 
 static void all_at_once(void)
 {
-	rounds = test_short() ? 60 : 200;
+	rounds = test_short() ? 48 : 112;
 	begin();
 	in_threads(work);
 	meet();
@@ -205,6 +205,54 @@ static void flag_behind_data(void)
 TEST(order_between_contexts)
 {
 	members_run(2, 1, flag_behind_data);
+}
+
+/* ---- Rest ---- */
+
+/*
+ * A queue that rested while so many answers came for others: what waits there for an
+ * access to the neighbour goes on when that is complete, though nobody asks.
+ */
+static void rest_and_go_on(acpx_context_t c, unsigned int answers, uint64_t seed)
+{
+	acp_handle_t h;
+
+	CHECK_EQ(acpx_context_bind(NULL), 0);
+	while (answers--)
+		CHECK_EQ(member_status(acp_copy(there, own, 8, ACP_HANDLE_NULL)), 0);
+	CHECK_EQ(acpx_context_bind(c), 0);
+	fill(memory, 64, seed);
+	memset(memory + MOST, 0, 64);
+	h = acp_copy(there + MOST, own, 64, ACP_HANDLE_NULL);
+	h = acp_copy(own + 2 * MOST, there + MOST, 64, h);
+	h = acp_copy(own + MOST, own + 2 * MOST, 64, h);
+	CHECK_EQ(member_status(h), 0);
+	CHECK(filled(memory + MOST, 64, seed));
+}
+
+static void rest(void)
+{
+	static const unsigned int answers[] = { 0, 1, 10, 63, 64, 65, 66, 67, 100, 200 };
+	acpx_context_t c[40];
+	size_t i, k;
+
+	begin();
+	if (acp_rank() == 0) {
+		for (i = 0; i < 40; i++)
+			CHECK_EQ(acpx_context_create(64, &c[i]), 0);
+		for (k = 0; k < sizeof(answers) / sizeof(answers[0]); k++)
+			for (i = 0; i < 40; i += k % 4 ? 13 : 5)
+				rest_and_go_on(c[i], i ? answers[k] / 8 : answers[k], 100 * k + i);
+		for (i = 0; i < 40; i++)
+			CHECK_EQ(acpx_context_destroy(c[i]), 0);
+	}
+	meet();
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+TEST(queues_that_rested_go_on)
+{
+	members_run(2, 1, rest);
 }
 
 /* ---- Ends ---- */

@@ -247,6 +247,52 @@ TEST(netlink_counters_of_a_job_outlive_its_ranks)
 	CHECK_EQ(job_stat("ranks"), 1);
 }
 
+/* What rank 0 is said to have: queues, commands taken, complete, failed. */
+static void check_work(uint32_t queues, uint64_t taken, uint64_t completed, uint64_t failed)
+{
+	CHECK_EQ(of_rank(0), 0);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_QUEUES), queues);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_TAKEN), taken);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_COMPLETED), completed);
+	CHECK_EQ(answer_u64(&got, ACP_NL_A_FAILED), failed);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_IN_FLIGHT), taken - completed);
+}
+
+/* A rank's counters are those of all its queues, also of such that end with commands under way. */
+TEST(netlink_queues_of_a_rank)
+{
+	struct rank a, b;
+	int i;
+
+	begin(60000);
+	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+	check_work(1, 1, 1, 0);
+	rank_attach(&a, &r[0]);
+	rank_attach(&b, &r[0]);
+	CHECK_EQ(rank_do_copy(&a, heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
+	CHECK_EQ(rank_do_copy(&b, heap_ga(&r[1], 0), rank_ga(&r[1], 1, 60, 0), 8), ACP_ST_STAG);
+	check_work(3, 3, 3, 1);
+	nodes_impair(&net, 1, "loss 100%");
+	for (i = 0; i < 5; i++) {
+		rank_copy(&a, heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8, 0);
+		rank_copy(&b, heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8, b.last);
+	}
+	while (!of_rank(0) && answer_u64(&got, ACP_NL_A_TAKEN) < 13)
+		sleep_ms(1);		/* the poller may be at it */
+	check_work(3, 13, 3, 1);
+	/* What is under way ends with its queue, and counts: started, or waiting for another. */
+	rank_detach(&a);
+	check_work(2, 13, 8, 6);
+	rank_detach(&b);
+	check_work(1, 13, 13, 11);
+	CHECK_EQ(job_stat("commands"), 13);
+	CHECK_EQ(job_stat("commands_failed"), 11);
+	CHECK_EQ(job_stat("ranks"), 1);
+	nodes_enter(&net, 0);
+	rank_attach(&a, &r[0]);
+	check_work(2, 13, 13, 11);
+}
+
 TEST(netlink_counters_of_the_node)
 {
 	uint32_t i, seen = 0;

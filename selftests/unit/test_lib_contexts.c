@@ -227,6 +227,29 @@ TEST(context__handles_in_other_threads)
 	CHECK(acp_finalize() == 0);
 }
 
+static unsigned int sleeps(void)
+{
+	unsigned int waits;
+
+	pthread_mutex_lock(&fake.lock);
+	waits = fake.waits;
+	pthread_mutex_unlock(&fake.lock);
+	return waits;
+}
+
+/* Another thread, which sleeps for what is held: then that may go on. */
+static void run_behind_first(void (*body)(void))
+{
+	unsigned int before = sleeps();
+	pthread_t thread = begin_other(body);
+
+	while (sleeps() == before)
+		usleep(1000);
+	CHECK(*word(2, 8) == 0);
+	fake_set_held(0);
+	CHECK(pthread_join(thread, NULL) == 0);
+}
+
 static void put_behind_first(void)
 {
 	/* The word is there when the next one is issued. */
@@ -241,16 +264,10 @@ static void put_behind_first(void)
 
 TEST(context__order_behind_another)
 {
-	pthread_t thread;
-
 	start();
 	fake_set_held(1 << 1);
 	of_first = put(0, 7, NONE);
-	thread = begin_other(put_behind_first);
-	usleep(50000);
-	CHECK(*word(2, 8) == 0);
-	fake_set_held(0);
-	CHECK(pthread_join(thread, NULL) == 0);
+	run_behind_first(put_behind_first);
 	CHECK(acp_finalize() == 0);
 }
 
@@ -268,15 +285,10 @@ static void put_behind_failure(void)
 
 TEST(context__order_behind_a_failure_of_another)
 {
-	pthread_t thread;
-
 	start();
 	fake_set_held(1 << 1);
 	of_first = acp_copy(at(2, 20000), at(0, 0), 8, NONE);
-	thread = begin_other(put_behind_failure);
-	usleep(50000);
-	fake_set_held(0);
-	CHECK(pthread_join(thread, NULL) == 0);
+	run_behind_first(put_behind_failure);
 	CHECK(acp_finalize() == 0);
 }
 
@@ -455,6 +467,48 @@ TEST(context__failures_that_are_asked_for)
 		acp_copy(at(2, 20000), at(0, 0), 8, NONE);
 	acp_complete(ALL);
 	CHECK(acpx_status(bad) == ACPX_EUNKNOWN);
+	CHECK(acp_finalize() == 0);
+}
+
+#define TURNS	4000
+
+static int turn;
+
+/* Ask about a context of another thread once in each turn. */
+static void *ask_about_first(void *arg)
+{
+	int i;
+
+	for (i = 1; i <= TURNS; i++) {
+		while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) < i)
+			sched_yield();
+		acp_complete(of_first);
+	}
+	return arg;
+}
+
+/* Each failure is counted once, though its slot is taken while another thread counts. */
+TEST(context__failures_are_counted_once)
+{
+	pthread_t thread;
+	int i, k;
+
+	start();
+	of_first = put(0, 1, NONE);
+	CHECK(pthread_create(&thread, NULL, ask_about_first, NULL) == 0);
+	for (i = 1; i <= TURNS; i++) {
+		for (k = 0; k < 64; k++) {
+			if (k == 2)
+				__atomic_store_n(&turn, i, __ATOMIC_RELEASE);
+			acp_copy(at(2, 20000), at(0, 0), 8, NONE);
+		}
+		while (acp_inquire(ALL))
+			sched_yield();
+	}
+	CHECK(pthread_join(thread, NULL) == 0);
+	acp_complete(ALL);
+	CHECK(libacp_bound->failures_seen == 64 * TURNS);
+	CHECK(libacp_queue_failed(&libacp_bound->queue) == 64 * TURNS);
 	CHECK(acp_finalize() == 0);
 }
 

@@ -20,6 +20,11 @@ class Iov(ctypes.Structure):
     _fields_ = [("dst", GA), ("src", GA), ("size", c_size_t)]
 
 
+class Condition(ctypes.Structure):
+    """struct acpx_condition"""
+    _fields_ = [("flag", c_void_p), ("value", c_uint64), ("size", c_int), ("compare", c_int)]
+
+
 PROTOTYPES = {
     "acp_init": (c_int, [POINTER(c_int), POINTER(POINTER(c_char_p))]),
     "acp_finalize": (c_int, []),
@@ -39,6 +44,17 @@ PROTOTYPES = {
     "acpx_copy_strided": (HANDLE, [GA, GA, c_size_t, c_size_t, c_int64, c_int64, HANDLE]),
     "acpx_copyv": (HANDLE, [POINTER(Iov), c_size_t, HANDLE]),
     "acpx_copy_signal": (HANDLE, [GA, GA, c_size_t, GA, c_uint64, c_int, HANDLE]),
+    "acpx_context_create": (c_int, [c_uint, POINTER(c_void_p)]),
+    "acpx_context_bind": (c_int, [c_void_p]),
+    "acpx_context_destroy": (c_int, [c_void_p]),
+    "acpx_wait_until": (c_int, [c_void_p, c_size_t, c_int, c_uint64, c_uint64]),
+    "acpx_wait_until_all": (c_int, [POINTER(Condition), c_size_t, c_uint64]),
+    "acpx_wait_until_any": (c_int64, [POINTER(Condition), c_size_t, c_uint64]),
+    "acpx_wait_until_some": (c_int64, [POINTER(Condition), c_size_t, POINTER(c_size_t), c_uint64]),
+    "acpx_test": (c_int, [c_void_p, c_size_t, c_int, c_uint64]),
+    "acpx_test_all": (c_int, [POINTER(Condition), c_size_t]),
+    "acpx_test_any": (c_int64, [POINTER(Condition), c_size_t]),
+    "acpx_test_some": (c_int64, [POINTER(Condition), c_size_t, POINTER(c_size_t)]),
     "acp_complete": (None, [HANDLE]),
     "acp_inquire": (c_int, [HANDLE]),
     "acpx_register_memory": (KEY, [c_void_p, c_size_t, c_int, c_uint]),

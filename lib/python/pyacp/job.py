@@ -9,7 +9,7 @@ import sys
 import traceback
 
 from . import memory
-from .access import ALL, AccessError, outstanding
+from .access import ALL, AccessError, finish_all, forget_all
 from .binding import check, failed, lib, signed
 from .memory import failed_no_rank, rank_or_raise
 
@@ -30,7 +30,7 @@ def init(argv=None):
     if lib.acp_init(ctypes.byref(count), ctypes.byref(pointer)) != 0:
         raise failed("init")
     argv[:] = [pointer[i].decode(errors="surrogateescape") for i in range(count.value)]
-    outstanding.clear()
+    forget_all()
     lib.acpx_set_error_mode(ERRORS_RETURN)
 
 
@@ -40,11 +40,11 @@ def finalize():
     Raises AccessError, at its end, if accesses have failed that no complete() told of."""
     rank_or_raise()
     lib.acp_complete(ALL)
-    lost = outstanding.failed()
+    lost = finish_all()
     ctypes.set_errno(0)
     result = lib.acp_finalize()
     memory.forget()
-    outstanding.clear()
+    forget_all()
     check("finalize", result)
     if lost:
         raise AccessError(lost)
@@ -56,12 +56,12 @@ def reset(rank):
     No other thread may use the module."""
     rank_or_raise()
     lib.acp_complete(ALL)
-    lost = outstanding.failed()
+    lost = finish_all()
     ctypes.set_errno(0)
     result = lib.acp_reset(signed(rank, "rank"))
     if result == 0 or lib.acp_rank() < 0:
         memory.forget()
-        outstanding.clear()
+        forget_all()
     check("reset", result)
     if lost:
         raise AccessError(lost)

@@ -102,6 +102,78 @@ def columns_vectors_and_flags(me, right):
         acp.sync()
 
 
+def threads_have_contexts(me, right):
+    board, here, there = acp.starter().cast("Q"), acp.starter_ga(me), acp.starter_ga(right)
+    wrong = []
+    acp.sync()
+    board[128:200] = memoryview(bytes(72 * 8)).cast("Q")
+    acp.sync()
+
+    def work(number):
+        try:
+            board[160 + number] = 1000 * me + number
+            with acp.Context(64) as context:
+                for i in range(300):
+                    acp.add8(here + 8 * (176 + number), there + 8 * 128, 1)
+                put = acp.copy(there + 8 * (136 + number), here + 8 * (160 + number), 8)
+                assert put >> 49 > 0, "by the queue of the process"
+                acp.complete(put)
+                beyond = acp.copy(there + 2 ** 30, here, 8)
+                error = raised(acp.AccessError, acp.complete)
+                assert error.failures == [(beyond, 4)], str(error)
+                assert raised(acp.Error, acp.Context, 65).errno == errno.EINVAL
+                acp.copy(there + 2 ** 30, here, 8)
+                raised(acp.AccessError, context.destroy)
+            context.destroy()
+            assert raised(acp.Error, context.bind).errno == errno.EINVAL
+            assert acp.copy(there + 8 * (136 + number), here + 8 * (160 + number), 8) >> 49 == 0
+        except BaseException as e:
+            wrong.append(e)
+            raise
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+    acp.complete()
+    acp.sync()
+    left = (me - 1) % acp.procs()
+    assert board[128] == 1200 and list(board[136:140]) == [1000 * left + n for n in range(4)], list(board[128:140])
+    kept = acp.Context()
+    kept.bind()
+    handle = acp.copy(here, there, 8)
+    acp.Context.unbind()
+    acp.complete(handle)            # of a context that nobody has
+    kept.bind()                     # until the job is left
+
+
+def who_waits_is_woken(me, right):
+    board, here, there = acp.starter().cast("Q"), acp.starter_ga(me), acp.starter_ga(right)
+    board[208], board[209], board[210] = 0, 0, 0
+    flags = [(here + 8 * i, acp.GE, 1) for i in (208, 209, 210)]
+    acp.sync()
+    assert not acp.test(*flags[0]) and acp.test_any(flags) is None and acp.test_some(flags) == []
+    assert acp.wait_until(*flags[0], timeout=0.05) is False and acp.wait_until_all(flags, timeout=0) is False
+    assert acp.wait_until_any(flags, 0.01) is None and acp.wait_until_some(flags, 0.01) == []
+    acp.sync()
+    acp.complete(acp.add8(here + 8 * 211, there + 8 * 209, 2 ** 64 - 1))
+    assert acp.wait_until_any(flags) == 1 and acp.wait_until_some(flags) == [1] and acp.test_some(flags) == [1]
+    assert acp.wait_until(here + 8 * 209, acp.LT | acp.SIGNED, 0) and acp.test(here + 8 * 209, acp.EQ, -1)
+    assert acp.test(here + 8 * 209 + 4, acp.EQ, 2 ** 32 - 1, size=4) and not acp.test_all(flags)
+    acp.sync()          # the left one has not set the others until all have looked
+    for i in (208, 210):
+        acp.copy_signal(there + 8 * 212, here + 8 * 212, 8, there + 8 * i, 1, add=True)
+    acp.complete()
+    assert acp.wait_until_all(flags, timeout=60) and acp.test_all(flags)
+    assert acp.wait_until_all([(0, acp.EQ, 0)] * 3) and acp.test_any([(0, acp.EQ, 0), flags[2]]) == 1
+    assert raised(acp.Error, acp.wait_until_any, [(0, acp.EQ, 0)]).errno == errno.ENOENT
+    assert raised(acp.Error, acp.wait_until, here + 4, acp.EQ, 0).errno == errno.EINVAL
+    raised(ValueError, acp.wait_until, here, acp.EQ, 2 ** 64)
+    raised(LookupError, acp.test, acp.starter_ga((me + 2) % 4), acp.EQ, 0)
+    acp.sync()
+
+
 def memory_stays_while_registered(me, right):
     data = bytearray(b"x" * 5000)
     memory = acp.register(data)
@@ -171,7 +243,7 @@ def main():
         assert acp.procs() == 4 and acp.node(3) == 1 and acp.peer_state(me) == 1 and acp.colors() == 1
         raised(ValueError, acp.starter_ga, 4)
         for test in (starter_memory_is_seen_by_all, atomics_do_as_in_c, arrays_are_registered_without_copies,
-                     columns_vectors_and_flags,
+                     columns_vectors_and_flags, threads_have_contexts, who_waits_is_woken,
                      memory_stays_while_registered, failures_are_exceptions, others_run_while_one_waits,
                      ranks_change_places):
             test(me, right)
