@@ -23,52 +23,49 @@ static inline u64 word(const u8 *p)
 		v0 ^= w;	\
 	} while (0)
 
-/* The state behind these words. */
-static void begin(struct acp_tag_start *s, const u64 key[2], const u64 *words)
+/* The state behind the first words, then the rest: called last, so that acp_tag() keeps nothing. */
+static noinline u64 begin(struct acp_tag_start *s, const u64 key[2], const void *data, u32 size)
 {
 	u64 v0 = SIPHASH_CONST_0 ^ key[0], v1 = SIPHASH_CONST_1 ^ key[1];
 	u64 v2 = SIPHASH_CONST_2 ^ key[0], v3 = SIPHASH_CONST_3 ^ key[1];
 	u32 i;
 
 	for (i = 0; i < ACP_TAG_WORDS; i++) {
-		s->words[i] = words[i];
-		ABSORB(words[i]);
+		s->words[i] = word(data + 8 * i);
+		ABSORB(s->words[i]);
 	}
-	s->key[0] = key[0];
-	s->key[1] = key[1];
 	s->v[0] = v0;
 	s->v[1] = v1;
 	s->v[2] = v2;
 	s->v[3] = v3;
+	return acp_tag(s, key, data, size);
 }
 
 u64 acp_tag(struct acp_tag_start *s, const u64 key[2], const void *data, u32 size)
 {
-	const u64 words[ACP_TAG_WORDS] = { word(data), word(data + 8), word(data + 16) };
-	const u8 *p = data + sizeof(words);
-	u32 left = size / 8 - ACP_TAG_WORDS;
+	const u8 *p = data + sizeof(s->words), *end = data + size;
 	u64 v0, v1, v2, v3;
 
-	if ((s->words[0] ^ words[0]) | (s->words[1] ^ words[1]) | (s->words[2] ^ words[2]) |
-	    (s->key[0] ^ key[0]) | (s->key[1] ^ key[1]))
-		begin(s, key, words);
+	if ((s->words[0] ^ word(data)) | (s->words[1] ^ word(data + 8)) |
+	    (s->words[2] ^ word(data + 16)))
+		return begin(s, key, data, size);
 	v0 = s->v[0];
 	v1 = s->v[1];
 	v2 = s->v[2];
 	v3 = s->v[3];
 	/* In fours: the loop around each would be a tenth of all. */
-	for (; left >= 4; left -= 4, p += 32) {
+	for (; end - p >= 32; p += 32) {
 		ABSORB(word(p));
 		ABSORB(word(p + 8));
 		ABSORB(word(p + 16));
 		ABSORB(word(p + 24));
 	}
-	if (left & 2) {
+	if (end - p >= 16) {
 		ABSORB(word(p));
 		ABSORB(word(p + 8));
 		p += 16;
 	}
-	if (left & 1)
+	if (p != end)
 		ABSORB(word(p));
 	ABSORB((u64)size << 56);
 	v2 ^= 0xff;

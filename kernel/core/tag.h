@@ -15,9 +15,8 @@
 
 #define ACP_TAG_WORDS	3	/* of 8 bytes */
 
-/* A key, the first words of a frame (all 0: none yet), and the hash's state behind them. */
+/* The first words of a frame (all 0: none yet), and the hash's state behind them. */
 struct acp_tag_start {
-	u64 key[2];
 	u64 words[ACP_TAG_WORDS];
 	u64 v[4];
 };
@@ -25,7 +24,8 @@ struct acp_tag_start {
 /*
  * SipHash-2-4 of "size" bytes, which are ACP_TAG_WORDS or more, and whole words;
  * the first of these is not 0 (it is the frame's version).  "s" is what the caller
- * keeps from one call to the next, zeroed at first, and nobody else uses meanwhile.
+ * keeps from one call with this key to the next, zeroed at first, and nobody else
+ * uses meanwhile.
  */
 u64 acp_tag(struct acp_tag_start *s, const u64 key[2], const void *data, u32 size);
 

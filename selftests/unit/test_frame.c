@@ -892,7 +892,7 @@ TEST(vectors__siphash)
 /* With what it keeps from one to the next, the tag is SipHash-2-4 of each. */
 TEST(tag__is_siphash)
 {
-	struct acp_tag_start start = {};
+	struct acp_tag_start starts[2] = {};
 	struct siphash_key keys[2];
 	u8 data[200], bytes[16];
 	u32 i, round;
@@ -905,11 +905,12 @@ TEST(tag__is_siphash)
 		data[i] = 1 + (u8)rnd() / 2;
 	for (round = 0; round < 20000; round++) {
 		u32 size = 8 * (ACP_TAG_WORDS + (u32)(rnd() % 22));
-		const struct siphash_key *key = &keys[rnd() % 16 == 0];
+		u32 which = rnd() % 16 == 0;
+		const struct siphash_key *key = &keys[which];
 
 		/* Mostly something behind the first words changes. */
 		data[rnd() % 8 ? 24 + rnd() % 176 : rnd() % 24] = 1 + (u8)rnd() / 2;
-		CHECK_EQ(acp_tag(&start, (u64[]){ key->k[0], key->k[1] }, data, size),
+		CHECK_EQ(acp_tag(&starts[which], (u64[]){ key->k[0], key->k[1] }, data, size),
 			 siphash24(key, data, size));
 	}
 }
