@@ -380,7 +380,7 @@ void acp_queue_cut(struct acp_context *ctx)
 {
 	u64 t;
 
-	/* Who drains stops soon, for it is closed; who comes from now on finds it taken for good. */
+	/* Who drains stops soon, for it is closed; who comes later finds it taken for good. */
 	while (atomic_cmpxchg(&ctx->drain, 0, 1))
 		usleep_range(10, 100);
 	local_bh_disable();
