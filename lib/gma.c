@@ -415,15 +415,28 @@ static acp_handle_t __attribute__((noinline)) copy(acp_ga_t dst, acp_ga_t src, s
 	}, order);
 }
 
-/* A word within own memory takes as long as what is around it, so there is little. */
+/* A word was copied to where somebody may sleep until it changes. */
+static acp_handle_t __attribute__((noinline)) copied_word(acp_ga_t dst, const void *to)
+{
+	libacp_watch_wake(libacp.watch, dst, to, sizeof(uint64_t));
+	return done_in(libacp_lane);
+}
+
+/*
+ * A word within own memory takes as long as what is around it, so there is little: all calls
+ * of others are at an end, so that nothing has to be kept over them.
+ */
 acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
 {
 	struct libacp_lane *lane = libacp_lane;
+	char *to;
 
-	if (size == sizeof(uint64_t) && order == (acp_handle_t)ACP_HANDLE_NULL && libacp_in() &&
-	    !libacp_queue_aborted(&lane->queue) && libacp_local_copy_word(dst, src))
-		return done_in(lane);
-	return copy(dst, src, size, order);
+	if (size != sizeof(uint64_t) || order != (acp_handle_t)ACP_HANDLE_NULL || !libacp_in() ||
+	    libacp_queue_aborted(&lane->queue) || !libacp_local_copy_word(dst, src, &to))
+		return copy(dst, src, size, order);
+	if (libacp_watch_armed(libacp.watch))
+		return copied_word(dst, to);
+	return done_in(lane);
 }
 
 static acp_handle_t atomic(enum acp_op op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b,

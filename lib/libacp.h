@@ -188,8 +188,8 @@ struct libacp_region {
 	acp_ga_t ga;		/* its address */
 	uint64_t size;		/* bytes */
 	uint64_t writable;	/* the same, 0 if the owner must not write */
-	uint64_t word_reads;	/* offsets below this are those of 8 bytes in it */
-	uint64_t word_writes;	/* ... that the owner may write */
+	uint64_t word_reads;	/* offsets below this are those of 8 bytes in it.  0: none */
+	uint64_t word_writes;	/* ... that the owner may write.  Both are written last, too */
 	uint64_t unused;	/* a cache line each */
 };
 
@@ -238,22 +238,24 @@ static inline void *libacp_mem_find(acp_ga_t ga, uint64_t size, bool write)
 
 /*
  * The same in fewer steps for 8 bytes, color 0, and the STags of the first
- * chunk: false says nothing of others.
+ * chunk: false says nothing of others.  Given what libacp_mem_tag() is of it,
+ * which is the place in the chunk; of what has another color there, the
+ * distance is longer than any region.
  */
-static inline bool libacp_mem_find_word(acp_ga_t ga, bool write, char **word)
+static inline bool libacp_mem_find_word(acp_ga_t ga, uint64_t tag, bool write, char **word)
 {
-	const uint64_t tag = libacp_mem_tag(ga);
 	const struct libacp_region *region;
-	uint64_t offset;
+	uint64_t offset, end;
 
 	if (tag >= LIBACP_CHUNK)
 		return false;
 	region = libacp.first_chunk + tag;
-	if (__atomic_load_n(&region->tag, __ATOMIC_ACQUIRE) != tag + 1)
-		return false;
+	end = __atomic_load_n(write ? &region->word_writes : &region->word_reads, __ATOMIC_ACQUIRE);
 	offset = ga - region->ga;
+	if (offset >= end)
+		return false;
 	*word = region->base + offset;
-	return offset < (write ? region->word_writes : region->word_reads);
+	return true;
 }
 
 /* The STag table of this rank, with starter, heap and library page in it.  0 or -errno. */
@@ -284,14 +286,19 @@ bool libacp_watch_wake(struct acp_watch *watch, acp_ga_t ga, const void *at, uin
 /*
  * After each write to memory that has global addresses, of this rank or another
  * on the node: does anybody sleep there until such memory changes?  The fence
- * pairs with the waiter's in watch.c.  True, for the caller to return: a call there
- * would cost who does not make it, too.
+ * pairs with the waiter's in watch.c.
  */
+static inline bool libacp_watch_armed(const struct acp_watch *watch)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __builtin_expect(__atomic_load_n(&watch->armed, __ATOMIC_RELAXED) != 0, 0);
+}
+
+/* If so, wake them.  True, for the caller to return: a call there would cost who does not make it. */
 static inline bool libacp_watch_written(struct acp_watch *watch, acp_ga_t ga, const void *at,
 					uint64_t size)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(__atomic_load_n(&watch->armed, __ATOMIC_RELAXED) != 0, 0))
+	if (libacp_watch_armed(watch))
 		return libacp_watch_wake(watch, ga, at, size);
 	return true;
 }
@@ -316,16 +323,21 @@ static inline void libacp_copy_word(void *dst, const void *src)
 			 __ATOMIC_RELEASE);
 }
 
-/* What is asked for most: an aligned word within own memory.  False: try libacp_local_copy(). */
-static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src)
+/*
+ * What is asked for most: an aligned word within own memory, to where the caller looks who
+ * watches.  False: try libacp_local_copy().
+ */
+static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src, char **to)
 {
-	char *from, *to;
+	const uint64_t dst_tag = libacp_mem_tag(dst), src_tag = libacp_mem_tag(src);
+	char *from;
 
-	if (!libacp_mem_find_word(dst, true, &to) || !libacp_mem_find_word(src, false, &from) ||
-	    (((uintptr_t)to | (uintptr_t)from) & (sizeof(uint64_t) - 1)))
+	if (!libacp_mem_find_word(dst, dst_tag, true, to) ||
+	    !libacp_mem_find_word(src, src_tag, false, &from) ||
+	    (((uintptr_t)*to | (uintptr_t)from) & (sizeof(uint64_t) - 1)))
 		return false;
-	libacp_copy_word(to, from);
-	return libacp_watch_written(libacp.watch, dst, to, sizeof(uint64_t));
+	libacp_copy_word(*to, from);
+	return true;
 }
 
 /* The bytes [ga, ga + size), or NULL: out of reach, or not to be written. */

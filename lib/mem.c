@@ -32,6 +32,7 @@ static uint64_t ga_offset(acp_ga_t ga)
 /* Enter a region that the kernel named; table lock held.  0 or -ENOMEM. */
 static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, bool writable)
 {
+	uint64_t words = size < sizeof(uint64_t) ? 0 : size - sizeof(uint64_t) + 1;
 	uint64_t tag = libacp_mem_tag(key);
 	uint32_t stag = tag & libacp.stag_mask;
 	struct libacp_region **chunk = &libacp_chunks[stag / LIBACP_CHUNK];
@@ -50,8 +51,8 @@ static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, boo
 	region->ga = key + low;
 	region->size = size;
 	region->writable = writable ? size : 0;
-	region->word_reads = size < sizeof(uint64_t) ? 0 : size - sizeof(uint64_t) + 1;
-	region->word_writes = writable ? region->word_reads : 0;
+	__atomic_store_n(&region->word_reads, words, __ATOMIC_RELEASE);
+	__atomic_store_n(&region->word_writes, writable ? words : 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&region->tag, tag + 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -218,8 +219,11 @@ int acp_unregister_memory(acp_atkey_t atkey)
 		errno = ENOENT;
 	else
 		result = ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
-	if (result == 0 && unreg.left == 0)
+	if (result == 0 && unreg.left == 0) {
+		__atomic_store_n(&region->word_reads, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&region->word_writes, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&region->tag, 0, __ATOMIC_RELEASE);
+	}
 	pthread_mutex_unlock(&table);
 	return result;
 }
