@@ -232,9 +232,29 @@ def others_run_while_one_waits(me, right):
 
 def ranks_change_places(me, right):
     acp.register(bytearray(100))
+    with acp.Context():
+        raised(acp.Error, acp.reset, 0)         # no permutation: all stays
+        assert acp.copy(acp.starter_ga(right), acp.starter_ga(me), 8) >> 49 > 0, "bound to none"
+    silent = acp.Context()
+    silent.bind()
     acp.reset(right)
     assert acp.rank() == right and not any(acp.starter())
+    what_issued_nothing_is_gone(silent, acp.starter_ga(right), acp.starter_ga((right + 1) % acp.procs()))
     acp.sync()
+
+
+def what_issued_nothing_is_gone(silent, here, there):
+    new = acp.Context()                         # perhaps where that one was
+    silent.destroy()
+    raised(acp.Error, silent.bind)
+    beyond = acp.copy(there + 2 ** 30, here, 8)
+    assert beyond >> 49 == 0
+    thread = threading.Thread(target=acp.copy, args=(there, here, 8))
+    thread.start()
+    thread.join()
+    assert raised(acp.AccessError, acp.complete, beyond).failures == [(beyond, 4)]
+    new.bind()
+    new.destroy()
 
 
 def main():
