@@ -159,7 +159,7 @@ def who_waits_is_woken(me, right):
     acp.sync()
     acp.complete(acp.add8(here + 8 * 211, there + 8 * 209, 2 ** 64 - 1))
     assert acp.wait_until_any(flags) == 1 and acp.wait_until_some(flags) == [1] and acp.test_some(flags) == [1]
-    assert acp.wait_until(here + 8 * 209, acp.LT | acp.SIGNED, 0) and acp.test(here + 8 * 209, acp.EQ, -1)
+    assert acp.wait_until(here + 8 * 209, acp.LT | acp.SIGNED, 0, timeout=float("inf")) and acp.test(here + 8 * 209, acp.EQ, -1)
     assert acp.test(here + 8 * 209 + 4, acp.EQ, 2 ** 32 - 1, size=4) and not acp.test_all(flags)
     acp.sync()          # the left one has not set the others until all have looked
     for i in (208, 210):
