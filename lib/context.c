@@ -155,10 +155,10 @@ static void complete(struct libacp_lane *lane)
 	libacp_lane_check(lane);
 }
 
-void libacp_contexts_complete(void)
+struct libacp_lane *libacp_contexts_complete(void)
 {
+	struct libacp_lane *bound = libacp_bound, *lane;
 	uint32_t numbers[ACP_QUEUES_MAX], n = 0;
-	struct libacp_lane *lane;
 
 	acpx_context_bind(NULL);
 	pthread_mutex_lock(&lock);
@@ -172,6 +172,7 @@ void libacp_contexts_complete(void)
 		complete(lane);
 		libacp_lane_release(lane);
 	}
+	return bound;
 }
 
 void libacp_contexts_close(void)
@@ -276,16 +277,21 @@ static int bind_to(struct libacp_lane *lane)
 	return 0;
 }
 
-int acpx_context_bind(acpx_context_t context)
+int libacp_lane_bind(struct libacp_lane *lane)
 {
 	int error;
 
-	if (!libacp_in())
-		return -ENOTCONN;
 	pthread_mutex_lock(&lock);
-	error = bind_to(context ? &context->lane : NULL);
+	error = bind_to(lane);
 	pthread_mutex_unlock(&lock);
 	return error;
+}
+
+int acpx_context_bind(acpx_context_t context)
+{
+	if (!libacp_in())
+		return -ENOTCONN;
+	return libacp_lane_bind(context ? &context->lane : NULL);
 }
 
 /* It is the caller's from now on. */

@@ -509,13 +509,14 @@ int acp_finalize(void)
 
 int acp_reset(int rank)
 {
+	struct libacp_lane *bound;
 	int result = -1;
 
 	if (!libacp_in())
 		return -1;
 	pthread_mutex_lock(&life);
 	if (libacp_in()) {
-		libacp_contexts_complete();
+		bound = libacp_contexts_complete();
 		acp_complete(ACP_HANDLE_ALL);
 		result = libacp_reset_agree(generation <= GENERATION_MAX ? rank : -1);
 		if (result == -ECANCELED)
@@ -524,6 +525,8 @@ int acp_reset(int rank)
 			leave();
 			result = join_and_meet();
 		} else {
+			/* All goes on as before. */
+			libacp_lane_bind(bound);
 			result = -1;
 		}
 	}

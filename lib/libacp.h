@@ -417,8 +417,14 @@ void libacp_lane_unmap(struct libacp_lane *lane);
 struct libacp_lane *libacp_lane_hold(uint32_t number);
 void libacp_lane_release(struct libacp_lane *lane);
 
-/* All contexts: wait for what was issued; end them; forget them in a child. */
-void libacp_contexts_complete(void);
+/* The calling thread is bound to it from now on, and to nothing else; NULL: to none.  0 or -errno. */
+int libacp_lane_bind(struct libacp_lane *lane);
+
+/*
+ * All contexts: wait for what was issued, bound to none from then on (returns what the thread
+ * was bound to, or NULL); end them; forget them in a child.
+ */
+struct libacp_lane *libacp_contexts_complete(void);
 void libacp_contexts_close(void);
 void libacp_contexts_forget(void);
 

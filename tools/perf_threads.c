@@ -175,10 +175,10 @@ static void measure(struct perf_run *run, struct load *l, const char *note)
 	perf_report_row(&run->report, &row);
 }
 
-/* Places of a thread: all of them are written in a burst. */
+/* Places of a thread: all of them are written in a burst.  Atomics have one in common. */
 static void set_share(struct load *l)
 {
-	l->slots = l->size > 0 && l->size < SHARE_BYTES ? SHARE_BYTES / l->size : 1;
+	l->slots = !l->op->width && l->size > 0 && l->size < SHARE_BYTES ? SHARE_BYTES / l->size : 1;
 	l->slots = l->slots < BURST ? l->slots : BURST;
 }
 

@@ -425,6 +425,21 @@ TEST(context__ends_with_the_rank)
 	}
 }
 
+/* But not where the rank stays. */
+TEST(context__stays_when_a_reset_is_refused)
+{
+	acp_handle_t h;
+
+	start();
+	h = put(8, 1, NONE);
+	CHECK(acp_reset(1) == -1);
+	CHECK(acp_inquire(h) == 0 && *word(2, 8) == 1);
+	CHECK(queue_of(put(8, 2, NONE)) == 1);
+	CHECK(acpx_context_destroy(c[0]) == 0 && queue_of(put(8, 3, NONE)) == 0);
+	CHECK(acp_reset(1) == -1 && queue_of(put(8, 4, NONE)) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
 static void call_in_child(void)
 {
 	int i;

@@ -42,7 +42,13 @@ class Outstanding:
         self.lock = threading.Lock()
         self.handles = collections.deque()
         self.failures = []
-        self.over = False       # the queue is gone
+        self.job = jobs         # which it is of
+        self.ended = False
+
+    @property
+    def over(self):
+        """Is the queue gone?"""
+        return self.ended or self.job != jobs
 
     def clear(self):
         with self.lock:
@@ -83,7 +89,7 @@ class Outstanding:
 
     def end(self):
         """The queue is gone: whoever uses it is back at that of the process."""
-        self.over = True
+        self.ended = True
         for name in [n for n, o in list(queues.items()) if o is self]:
             del queues[name]
 
@@ -97,6 +103,7 @@ class Outstanding:
             raise AccessError(mine)
 
 
+jobs = 0                            # that were begun or left
 outstanding = Outstanding()         # of the process's queue, which is number 0
 queues = {0: outstanding}           # those that have issued anything, by the number that is in their handles
 QUEUE_SHIFT = 49
@@ -120,10 +127,12 @@ def finish_all():
 
 
 def forget_all():
-    """The job was left, or begins: all contexts are gone, and nothing was issued."""
-    for queue in list(queues.values()):
-        if queue is not outstanding:
-            queue.end()
+    """The job was left, or begins: all contexts are gone, whether they had issued anything or not."""
+    global jobs
+    jobs += 1
+    for number_ in list(queues):
+        if queues[number_] is not outstanding:
+            del queues[number_]
     outstanding.clear()
 
 

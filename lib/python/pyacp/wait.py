@@ -45,7 +45,7 @@ def _conditions(conditions):
 
 
 def _nanoseconds(timeout):
-    return FOREVER if timeout is None else max(0, min(int(timeout * 1e9), FOREVER))
+    return FOREVER if timeout is None else int(max(0, min(timeout * 1e9, FOREVER)))
 
 
 def _result(what, result, *none):

@@ -159,7 +159,7 @@ def who_waits_is_woken(me, right):
     acp.sync()
     acp.complete(acp.add8(here + 8 * 211, there + 8 * 209, 2 ** 64 - 1))
     assert acp.wait_until_any(flags) == 1 and acp.wait_until_some(flags) == [1] and acp.test_some(flags) == [1]
-    assert acp.wait_until(here + 8 * 209, acp.LT | acp.SIGNED, 0) and acp.test(here + 8 * 209, acp.EQ, -1)
+    assert acp.wait_until(here + 8 * 209, acp.LT | acp.SIGNED, 0, timeout=float("inf")) and acp.test(here + 8 * 209, acp.EQ, -1)
     assert acp.test(here + 8 * 209 + 4, acp.EQ, 2 ** 32 - 1, size=4) and not acp.test_all(flags)
     acp.sync()          # the left one has not set the others until all have looked
     for i in (208, 210):
@@ -232,9 +232,29 @@ def others_run_while_one_waits(me, right):
 
 def ranks_change_places(me, right):
     acp.register(bytearray(100))
+    with acp.Context():
+        raised(acp.Error, acp.reset, 0)         # no permutation: all stays
+        assert acp.copy(acp.starter_ga(right), acp.starter_ga(me), 8) >> 49 > 0, "bound to none"
+    silent = acp.Context()
+    silent.bind()
     acp.reset(right)
     assert acp.rank() == right and not any(acp.starter())
+    what_issued_nothing_is_gone(silent, acp.starter_ga(right), acp.starter_ga((right + 1) % acp.procs()))
     acp.sync()
+
+
+def what_issued_nothing_is_gone(silent, here, there):
+    new = acp.Context()                         # perhaps where that one was
+    silent.destroy()
+    raised(acp.Error, silent.bind)
+    beyond = acp.copy(there + 2 ** 30, here, 8)
+    assert beyond >> 49 == 0
+    thread = threading.Thread(target=acp.copy, args=(there, here, 8))
+    thread.start()
+    thread.join()
+    assert raised(acp.AccessError, acp.complete, beyond).failures == [(beyond, 4)]
+    new.bind()
+    new.destroy()
 
 
 def main():
