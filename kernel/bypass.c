@@ -50,12 +50,13 @@ static bool may_xmit(struct net *net, const struct sk_buff *skb, const struct ds
 static int to_known(struct neighbour *neigh, struct sk_buff *skb, bool is_v6)
 {
 	const u8 valid = NUD_CONNECTED | NUD_DELAY | NUD_PROBE;
+	unsigned long now = jiffies;
 
 	if (is_v6 || !(READ_ONCE(neigh->nud_state) & valid) || !READ_ONCE(neigh->hh.hh_len))
 		return neigh_output(neigh, skb, is_v6);
 	/* It is used: that keeps the table from forgetting it. */
-	if (READ_ONCE(neigh->used) != jiffies)
-		WRITE_ONCE(neigh->used, jiffies);
+	if (READ_ONCE(neigh->used) != now)
+		WRITE_ONCE(neigh->used, now);
 	return neigh_hh_output(&neigh->hh, skb);
 }
 

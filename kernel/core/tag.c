@@ -23,7 +23,7 @@ static inline u64 word(const u8 *p)
 		v0 ^= w;	\
 	} while (0)
 
-/* The same for that at p + n, which is read twice: that is no instruction more, to keep it is one. */
+/* The same for that at p + n, which is read twice: to keep it would be an instruction more. */
 #define ABSORB_AT(n)			\
 	do {				\
 		v3 ^= word(p + (n));	\
