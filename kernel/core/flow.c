@@ -289,8 +289,13 @@ bool acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 
 	if (!a->count)
 		return false;
-	for (una = f->una; una < f->next && acp_flow_slot_of(f, una)->state == ACP_SLOT_ACKED; una++)
-		acp_flow_slot_of(f, una)->state = ACP_SLOT_FREE;
+	for (una = f->una; una < f->next; una++) {
+		struct acp_flow_slot *s = acp_flow_slot_of(f, una);
+
+		if (s->state != ACP_SLOT_ACKED)
+			break;
+		s->state = ACP_SLOT_FREE;
+	}
 	f->una = una;
 	if (a->sample) {
 		acp_cong_sample(&f->cong, a->sample);
