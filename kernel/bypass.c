@@ -43,6 +43,36 @@ static bool may_xmit(struct net *net, const struct sk_buff *skb, const struct ds
 	       !IPCB(skb)->frag_max_size && skb->len <= route_mtu(dst, dev);
 }
 
+/*
+ * As neigh_output(), but with the header that is kept also where the neighbour is asked, or
+ * about to be, whether it is still there: neigh_resolve_output() would write the same anew.
+ */
+static int to_known(struct neighbour *neigh, struct sk_buff *skb, bool is_v6)
+{
+	const u8 valid = NUD_CONNECTED | NUD_DELAY | NUD_PROBE;
+	unsigned long now = jiffies;
+
+	if (is_v6 || !(READ_ONCE(neigh->nud_state) & valid) || !READ_ONCE(neigh->hh.hh_len))
+		return neigh_output(neigh, skb, is_v6);
+	/* It is used: that keeps the table from forgetting it. */
+	if (READ_ONCE(neigh->used) != now)
+		WRITE_ONCE(neigh->used, now);
+	return neigh_hh_output(&neigh->hh, skb);
+}
+
+/* BH is off, which is as good: no neighbour goes meanwhile.  But lockdep does not know. */
+static inline void neighbours_lock(void)
+{
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_lock();
+}
+
+static inline void neighbours_unlock(void)
+{
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_unlock();
+}
+
 /* As ip_finish_output2(). */
 static int to_neighbour(struct sk_buff *skb)
 {
@@ -50,16 +80,16 @@ static int to_neighbour(struct sk_buff *skb)
 	bool is_v6 = false;
 	int err;
 
-	rcu_read_lock();
+	neighbours_lock();
 	neigh = ip_neigh_for_gw(skb_rtable(skb), skb, &is_v6);
 	if (!IS_ERR(neigh)) {
 		sock_confirm_neigh(skb, neigh);
-		err = neigh_output(neigh, skb, is_v6);
+		err = to_known(neigh, skb, is_v6);
 	} else {
 		err = PTR_ERR(neigh);
 		kfree_skb(skb);
 	}
-	rcu_read_unlock();
+	neighbours_unlock();
 	return err;
 }
 

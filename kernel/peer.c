@@ -325,7 +325,7 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 		s->length = cut_message(item, size ? ACP_FRAME_SHORT :
 						payload_most(peer, &item->out));
 		if (item->out.finished)
-			list_del_init(&item->link);
+			acp_items_del(item);
 		return;
 	}
 	s->piece = NULL;
@@ -333,7 +333,8 @@ static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *
 	item->joined = false;
 	do {
 		cut_message(item, ACP_FRAME_SHORT);
-		list_move_tail(&item->link, &s->items);
+		acp_items_del(item);
+		acp_items_add(&s->items, item);
 		room -= size;
 		if (list_empty(from) || ++n == ACP_FRAME_MSGS)
 			break;
@@ -732,7 +733,7 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 static void piece_through(struct acp_item *item, struct list_head *to)
 {
 	if (!--item->frames && item->out.finished)
-		list_add_tail(&item->link, to);
+		acp_items_add(to, item);
 }
 
 /* ---- the end of a flow's life, under the lock ---- */
@@ -1029,13 +1030,13 @@ u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life)
 	if (item->context && item->out.m.type == ACP_MSG_CMD)
 		acp_flow_expect_sent(&peer->flow);
 	if (peer->dead) {
-		list_add_tail(&item->link, &peer->dropped);
+		acp_items_add(&peer->dropped, item);
 		peer->dropped_status = ACP_ST_ABORT;
 	} else if (life && life != epoch) {
-		list_add_tail(&item->link, &peer->dropped);
+		acp_items_add(&peer->dropped, item);
 		tasklet_schedule(&peer->work);
 	} else {
-		list_add_tail(&item->link, item->arrival ? &peer->answers : &peer->pending);
+		acp_items_add(item->arrival ? &peer->answers : &peer->pending, item);
 	}
 	spin_unlock(&peer->lock);
 	return epoch;
@@ -1355,8 +1356,9 @@ static void hello_of_stranger(struct acp_peer *peer, const struct acp_frame *f,
 	}
 }
 
-static void hello(struct acp_peer *peer, const struct acp_frame *f,
-		  const struct acp_frame_hello *h, struct sk_buff_head *out, u64 now)
+/* Not inline: other frames do not pay for its variables. */
+static noinline void hello(struct acp_peer *peer, const struct acp_frame *f,
+			   const struct acp_frame_hello *h, struct sk_buff_head *out, u64 now)
 {
 	struct acp_frame reply = {};
 	u32 verdict;

@@ -56,14 +56,15 @@ static bool stock_up(u32 count)
 	return true;
 }
 
-/* One of those.  BH off, as for all of these. */
+/* One of those, cleared but for its message and its link.  BH off, as for all of these. */
 static struct acp_item *item_new(void)
 {
 	struct stock *s = this_cpu_ptr(&stock);
 	struct acp_item *item = chain_take(&s->first);
+	const size_t from = offsetofend(struct acp_item, out.m);
 
 	s->count--;
-	*item = (struct acp_item){};
+	memset((void *)item + from, 0, sizeof(*item) - from);
 	return item;
 }
 

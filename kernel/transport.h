@@ -35,6 +35,36 @@ struct acp_item {
 	bool joined;			/* in a message of WORDS with the item before it */
 };
 
+/*
+ * Items are on lists of their peer's, under its lock, or of one function.  Kernels that look
+ * whether each list is sound (CONFIG_DEBUG_LIST, as Debian's) take longer for that than all else
+ * that is done to an item here: so only one that is for finding faults does.
+ */
+#define ACP_ITEMS_CHECKED	IS_ENABLED(CONFIG_KASAN)
+
+static inline void acp_items_add(struct list_head *list, struct acp_item *item)
+{
+	struct list_head *link = &item->link, *last = list->prev;
+
+	if (ACP_ITEMS_CHECKED) {
+		list_add_tail(link, list);
+		return;
+	}
+	link->next = list;
+	link->prev = last;
+	last->next = link;
+	list->prev = link;
+}
+
+/* What the link says is left as it was. */
+static inline void acp_items_del(struct acp_item *item)
+{
+	if (ACP_ITEMS_CHECKED)
+		__list_del_entry(&item->link);
+	else
+		__list_del(item->link.prev, item->link.next);
+}
+
 /* A received frame on its way into memory. */
 struct acp_arrival {
 	struct acp_peer *peer;

@@ -8,35 +8,6 @@
 #define BACKOFF_MOST	10
 #define NO_PROGRESS	3		/* limits without progress, though heard of */
 
-/*
- * Time from then to now.  The caller may have asked for the time before it
- * waited for the lock, so then may be the later one.
- */
-static u64 since(u64 then, u64 now)
-{
-	return now > then ? now - then : 0;
-}
-
-static bool test(const u64 *map, u64 seq)
-{
-	return map[seq / 64 % (WINDOW / 64)] >> (seq % 64) & 1;
-}
-
-static void set(u64 *map, u64 seq)
-{
-	map[seq / 64 % (WINDOW / 64)] |= 1ULL << (seq % 64);
-}
-
-static void clear(u64 *map, u64 seq)
-{
-	map[seq / 64 % (WINDOW / 64)] &= ~(1ULL << (seq % 64));
-}
-
-static struct acp_flow_slot *slot(const struct acp_flow *f, u64 seq)
-{
-	return &f->slots[seq % WINDOW];
-}
-
 /* A new life of our end: numbers start at 1, nothing is known of the path. */
 static void begin(struct acp_flow *f)
 {
@@ -96,40 +67,6 @@ void acp_flow_open(struct acp_flow *f, u64 now)
 	f->rearm = now;
 }
 
-static void opened(struct acp_flow *f, u32 epoch_peer, u64 now)
-{
-	f->state = ACP_FLOW_OPEN;
-	f->epoch_peer = epoch_peer;
-	f->backoff = 0;
-	f->probing = false;
-	f->heard = now;
-	f->progress = now;
-	f->rearm = now;
-}
-
-static void heard(struct acp_flow *f, u64 now)
-{
-	f->heard = now;
-	f->probing = false;
-}
-
-u32 acp_flow_admit(struct acp_flow *f, const struct acp_frame *fr, u64 now)
-{
-	if (fr->epoch_dst == f->epoch) {
-		if (f->state == ACP_FLOW_OPEN) {
-			if (fr->epoch_src != f->epoch_peer)
-				return ACP_FLOW_DROP;
-			heard(f, now);
-			return ACP_FLOW_PASS;
-		}
-		opened(f, fr->epoch_src, now);
-		return ACP_FLOW_PASS | ACP_FLOW_OPENED;
-	}
-	if (fr->epoch_dst == f->epoch_next && f->state == ACP_FLOW_OPEN)
-		return ACP_FLOW_PASS | ACP_FLOW_RESTART;
-	return ACP_FLOW_DROP;
-}
-
 static void hello(struct acp_frame *fr, u8 flags, u32 src, u32 dst)
 {
 	fr->type = ACP_FRAME_HELLO;
@@ -156,9 +93,9 @@ u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_fr
 	}
 	if (fr->epoch_dst == f->epoch) {
 		if (f->state == ACP_FLOW_OPEN) {
-			heard(f, now);
+			acp_flow_heard(f, now);
 		} else {
-			opened(f, fr->epoch_src, now);
+			acp_flow_opened(f, fr->epoch_src, now);
 			verdict |= ACP_FLOW_OPENED;
 		}
 	}
@@ -188,7 +125,7 @@ void acp_flow_restart(struct acp_flow *f, u32 epoch_peer, u32 epoch_next, u64 no
 	begin(f);
 	f->epoch = f->epoch_next;
 	f->epoch_next = epoch_next;
-	opened(f, epoch_peer, now);
+	acp_flow_opened(f, epoch_peer, now);
 }
 
 void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr)
@@ -198,41 +135,12 @@ void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr)
 
 /* ---- sending ---- */
 
-u64 acp_flow_send(struct acp_flow *f, void *token, u64 now)
-{
-	u64 seq = f->next++;
-	struct acp_flow_slot *s = slot(f, seq);
-
-	if (!f->flight && !f->lost) {
-		f->rearm = now;
-		f->progress = now;
-		f->heard = now;
-	}
-	s->token = token;
-	s->sent = now;
-	s->state = ACP_SLOT_FLIGHT;
-	s->tries = 1;
-	s->answer = false;
-	f->flight++;
-	return seq;
-}
-
 u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now)
 {
 	u64 seq = acp_flow_send(f, token, now);
 
-	slot(f, seq)->answer = true;
+	acp_flow_slot_of(f, seq)->answer = true;
 	return seq;
-}
-
-bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy)
-{
-	const struct acp_flow_slot *s = slot(f, seq);
-
-	if (lazy && 2 * f->flight < f->cong.window && s->state == ACP_SLOT_FLIGHT && s->tries == 1)
-		return true;
-	f->prompt = max_t(u64, f->prompt, seq);
-	return false;
 }
 
 u64 acp_flow_next_lost(const struct acp_flow *f)
@@ -241,20 +149,20 @@ u64 acp_flow_next_lost(const struct acp_flow *f)
 	u64 seq;
 
 	for (seq = f->una; seq < f->next; seq++)
-		if (slot(f, seq)->state == ACP_SLOT_LOST &&
-		    (!full || seq == f->una || slot(f, seq)->answer))
+		if (acp_flow_slot_of(f, seq)->state == ACP_SLOT_LOST &&
+		    (!full || seq == f->una || acp_flow_slot_of(f, seq)->answer))
 			return seq;
 	return 0;
 }
 
 void *acp_flow_token(const struct acp_flow *f, u64 seq)
 {
-	return slot(f, seq)->token;
+	return acp_flow_slot_of(f, seq)->token;
 }
 
 void acp_flow_resend(struct acp_flow *f, u64 seq, u64 now)
 {
-	struct acp_flow_slot *s = slot(f, seq);
+	struct acp_flow_slot *s = acp_flow_slot_of(f, seq);
 
 	s->state = ACP_SLOT_FLIGHT;
 	s->sent = now;
@@ -262,28 +170,6 @@ void acp_flow_resend(struct acp_flow *f, u64 seq, u64 now)
 		s->tries++;
 	f->lost--;
 	f->flight++;
-}
-
-bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct acp_frame *fr,
-			const struct acp_frame_ack *map)
-{
-	u32 i;
-
-	if (fr->ack > f->next || !fr->ack)
-		return false;
-	a->ack = fr->ack;
-	a->pos = f->una;
-	a->end = fr->ack;
-	if (map) {
-		for (i = 0; i < WINDOW / 64; i++)
-			a->map[i] = be64_to_cpu(map->map[i]);
-		a->end = min_t(u64, f->next, fr->ack + 1 + WINDOW);
-	}
-	a->sample = 0;
-	a->late = false;
-	a->marks = fr->flags & ACP_FRAME_MARKS;
-	a->count = 0;
-	return true;
 }
 
 static bool in_ack(const struct acp_flow_ack *a, u64 seq)
@@ -301,7 +187,7 @@ static bool in_ack(const struct acp_flow_ack *a, u64 seq)
 void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 {
 	for (; a->pos < a->end; a->pos++) {
-		struct acp_flow_slot *s = slot(f, a->pos);
+		struct acp_flow_slot *s = acp_flow_slot_of(f, a->pos);
 		void *token = s->token;
 
 		if (s->state == ACP_SLOT_ACKED || !in_ack(a, a->pos))
@@ -313,10 +199,10 @@ void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 		s->state = ACP_SLOT_ACKED;
 		s->token = NULL;
 		if (s->tries == 1) {
-			a->sample = since(s->sent, now);
+			a->sample = acp_flow_since(s->sent, now);
 			a->late = a->pos > f->prompt;
 			f->rack = max_t(u64, f->rack, s->sent);
-		} else if (since(s->sent, now) >= f->srtt / 2) {
+		} else if (acp_flow_since(s->sent, now) >= f->srtt / 2) {
 			f->rack = max_t(u64, f->rack, s->sent);
 		}
 		a->count++;
@@ -370,7 +256,7 @@ static u32 mark_lost(struct acp_flow *f, u64 before)
 	u64 seq;
 
 	for (seq = f->una; seq < f->next; seq++) {
-		struct acp_flow_slot *s = slot(f, seq);
+		struct acp_flow_slot *s = acp_flow_slot_of(f, seq);
 
 		if (s->state != ACP_SLOT_FLIGHT || s->sent >= before)
 			continue;
@@ -403,8 +289,13 @@ bool acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 
 	if (!a->count)
 		return false;
-	for (una = f->una; una < f->next && slot(f, una)->state == ACP_SLOT_ACKED; una++)
-		slot(f, una)->state = ACP_SLOT_FREE;
+	for (una = f->una; una < f->next; una++) {
+		struct acp_flow_slot *s = acp_flow_slot_of(f, una);
+
+		if (s->state != ACP_SLOT_ACKED)
+			break;
+		s->state = ACP_SLOT_FREE;
+	}
 	f->una = una;
 	if (a->sample) {
 		acp_cong_sample(&f->cong, a->sample);
@@ -428,58 +319,9 @@ bool acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 
 /* ---- receiving ---- */
 
-enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence)
-{
-	if (seq < f->rcv) {
-		f->ack_due = true;
-		return ACP_FLOW_DUPLICATE;
-	}
-	if (seq - f->rcv >= WINDOW)
-		return ACP_FLOW_FUTURE;
-	if (test(f->accepted, seq)) {
-		f->ack_due = true;	/* though not applied: a sign of life */
-		return ACP_FLOW_DUPLICATE;
-	}
-	if (fence && seq != f->rcv)
-		return ACP_FLOW_HOLD;
-	set(f->accepted, seq);
-	return ACP_FLOW_NEW;
-}
-
-/* What was applied beyond a gap that is not there any more. */
-static void close_gap(struct acp_flow *f)
-{
-	while (f->beyond && test(f->applied, f->rcv)) {
-		clear(f->applied, f->rcv);
-		clear(f->accepted, f->rcv++);
-		f->beyond--;
-	}
-}
-
-bool acp_flow_applied(struct acp_flow *f, u64 seq)
-{
-	f->ack_due = true;
-	if (seq != f->rcv) {
-		set(f->applied, seq);
-		f->beyond++;
-		return false;
-	}
-	clear(f->accepted, f->rcv++);
-	close_gap(f);
-	return true;
-}
-
-void acp_flow_ack_later(struct acp_flow *f, u32 count, u64 now)
-{
-	f->late = min_t(u32, f->late + count, ACP_FLOW_ACK_EVERY);
-	f->ack_due = f->late == ACP_FLOW_ACK_EVERY || acp_flow_map_needed(f);
-	if (!f->ack_at)
-		f->ack_at = now + ACP_FLOW_ACK_DELAY;
-}
-
 void acp_flow_refuse(struct acp_flow *f, u64 seq)
 {
-	clear(f->accepted, seq);
+	acp_flow_clear(f->accepted, seq);
 }
 
 /* The bits of "count" numbers (1 or more) from seq on that are in one word of a map: *n of them. */
@@ -536,7 +378,7 @@ void acp_flow_applied_all(struct acp_flow *f, u64 seq, u32 count)
 	}
 	clear_all(f->accepted, seq, count);
 	f->rcv += count;
-	close_gap(f);
+	acp_flow_close_gap(f);
 }
 
 void acp_flow_refuse_all(struct acp_flow *f, u64 seq, u32 count)
@@ -553,23 +395,6 @@ static u64 window_bits(const struct acp_flow *f, u64 seq)
 	if (!shift)
 		return low;
 	return low | f->applied[(word + 1) % (WINDOW / 64)] << (64 - shift);
-}
-
-void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
-{
-	fr->epoch_src = f->epoch;
-	fr->epoch_dst = f->epoch_peer;
-	fr->ack = f->rcv;
-	if (f->marked) {
-		f->marked = false;
-		f->marks += ACP_FRAME_MARK;	/* modulo 4, since it has 8 bits */
-	}
-	fr->flags |= f->marks;
-	if (fr->type == ACP_FRAME_DATA && acp_flow_map_needed(f))
-		return;
-	f->ack_due = false;
-	f->ack_at = 0;
-	f->late = 0;
 }
 
 void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map)
@@ -621,7 +446,7 @@ u64 acp_flow_deadline(const struct acp_flow *f)
 
 static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
 {
-	if (f->probing && since(f->heard, now) > f->limit)
+	if (f->probing && acp_flow_since(f->heard, now) > f->limit)
 		return ACP_FLOW_FAILED;
 	f->rearm = now;
 	f->probing = true;
@@ -649,7 +474,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 		return ACP_FLOW_QUIET;
 	overslept(f, now - due, now);
 	if (f->state == ACP_FLOW_OPENING) {
-		if (since(f->heard, now) > f->open_limit)
+		if (acp_flow_since(f->heard, now) > f->open_limit)
 			return ACP_FLOW_FAILED;
 		f->rearm = now;
 		if (f->backoff < BACKOFF_MOST)
@@ -658,8 +483,8 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 	}
 	if (f->next == f->una)
 		return probe(f, now);
-	if (since(f->heard, now) > f->limit ||
-	    since(f->progress, now) > NO_PROGRESS * f->limit)
+	if (acp_flow_since(f->heard, now) > f->limit ||
+	    acp_flow_since(f->progress, now) > NO_PROGRESS * f->limit)
 		return ACP_FLOW_FAILED;
 	f->rearm = now;
 	if (f->backoff < BACKOFF_MOST)

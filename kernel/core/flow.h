@@ -113,7 +113,7 @@ void acp_flow_init(struct acp_flow *f, u32 epoch, u32 epoch_next, u64 limit, u64
 void acp_flow_open(struct acp_flow *f, u64 now);
 
 /* A DATA or ACK frame: its verdict. */
-u32 acp_flow_admit(struct acp_flow *f, const struct acp_frame *fr, u64 now);
+static inline u32 acp_flow_admit(struct acp_flow *f, const struct acp_frame *fr, u64 now);
 
 /* A HELLO frame: its verdict; the reply goes to "reply". */
 u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_frame *reply,
@@ -142,7 +142,7 @@ static inline bool acp_flow_room(const struct acp_flow *f)
 }
 
 /* A new frame goes out with this token: its number. */
-u64 acp_flow_send(struct acp_flow *f, void *token, u64 now);
+static inline u64 acp_flow_send(struct acp_flow *f, void *token, u64 now);
 
 /* The same for a frame of answers (see ACP_FLOW_ANSWERS). */
 static inline bool acp_flow_room_answer(const struct acp_flow *f)
@@ -158,7 +158,7 @@ u64 acp_flow_send_answer(struct acp_flow *f, void *token, u64 now);
  * window: congestion control then waits for it, and measures by it.  To be
  * asked each time that it is built.
  */
-bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy);
+static inline bool acp_flow_lazy(struct acp_flow *f, u64 seq, bool lazy);
 
 /*
  * The next frame to be sent again, or 0; its token; and that it was sent.  The
@@ -190,8 +190,9 @@ struct acp_flow_ack {
  * Then take tokens until NULL, then end.  True at the end: the network has
  * marked frames (ECN), and therefore the window is smaller now.
  */
-bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a, const struct acp_frame *fr,
-			const struct acp_frame_ack *map);
+static inline bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a,
+				      const struct acp_frame *fr,
+				      const struct acp_frame_ack *map);
 void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
 static inline void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 {
@@ -209,7 +210,7 @@ enum acp_flow_verdict {
 	ACP_FLOW_FUTURE,	/* beyond the window */
 };
 
-enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence);
+static inline enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq, bool fence);
 
 /* A frame that is new (ACP_FLOW_NEW) was marked by the network: ECN, Congestion Experienced. */
 static inline void acp_flow_marked(struct acp_flow *f)
@@ -218,10 +219,10 @@ static inline void acp_flow_marked(struct acp_flow *f)
 }
 
 /* Its effect is in memory.  True: the lower edge moved, fenced frames may pass. */
-bool acp_flow_applied(struct acp_flow *f, u64 seq);
+static inline bool acp_flow_applied(struct acp_flow *f, u64 seq);
 
 /* The acknowledgement that these frames made due may wait for other traffic. */
-void acp_flow_ack_later(struct acp_flow *f, u32 count, u64 now);
+static inline void acp_flow_ack_later(struct acp_flow *f, u32 count, u64 now);
 
 /* It had no effect at all and was forgotten: the peer will send it again. */
 void acp_flow_refuse(struct acp_flow *f, u64 seq);
@@ -235,7 +236,7 @@ void acp_flow_applied_all(struct acp_flow *f, u64 seq, u32 count);
 void acp_flow_refuse_all(struct acp_flow *f, u64 seq, u32 count);
 
 /* Fill epochs and acknowledgement of an outgoing DATA or ACK frame. */
-void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr);
+static inline void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr);
 void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map);
 
 /* Is there more to tell than the header does: was anything applied beyond a gap? */
@@ -280,5 +281,7 @@ static inline bool acp_flow_idle(const struct acp_flow *f)
 	return f->next == f->una && !f->ack_due && !f->ack_at && !f->expect &&
 	       f->state != ACP_FLOW_OPENING;
 }
+
+#include "flow_fast.h"
 
 #endif /* ACP_FLOW_H */

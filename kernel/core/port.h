@@ -73,4 +73,7 @@ static inline void siphash_round(u64 *v0, u64 *v1, u64 *v2, u64 *v3)
 #define acp_uncleared
 #endif
 
+/* The compiler shall forget what it knows of this variable. */
+#define acp_unknown(var)	__asm__("" : "+r" (var))
+
 #endif /* ACP_PORT_H */
