@@ -535,12 +535,13 @@ static bool can_go_on(struct acp_context *ctx, u64 completed, u32 waited)
 bool acp_queue_drain(struct acp_context *ctx, int budget)
 {
 	u64 completed, first = READ_ONCE(ctx->taken);
-	struct acp_batch batch = {};
+	struct acp_batch batch acp_uncleared;
 	u32 waited;
 	int asked;
 
 	if (atomic_inc_return(&ctx->drain) != 1)
 		return false;
+	acp_batch_init(&batch);
 	do {
 		/* Before all that is looked at: who asks later is counted anew. */
 		asked = atomic_read_acquire(&ctx->drain);

@@ -417,7 +417,6 @@ struct frame {
 	struct acp_job *job;
 	const struct acp_frame_cb *cb;
 	u32 epoch;
-	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_arrival *arrival;	/* made when first needed */
 	u32 spare;			/* items of the stock that its messages may take */
 	u32 count;			/* messages */
@@ -427,6 +426,7 @@ struct frame {
 	bool pending;
 	bool refused;			/* for want of memory to tell how it ended */
 	u32 first_size;
+	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_msg first;		/* its first message; mostly the only one */
 };
 
@@ -891,7 +891,8 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk
 	int needs;
 
 	/* Not all of it: the message alone is as long as the rest, and filled anyway. */
-	memset(&f, 0, offsetof(struct frame, first));
+	memset(&f, 0, offsetof(struct frame, batch));
+	acp_batch_init(&f.batch);
 	f.peer = peer;
 	f.job = peer->job;
 	f.cb = cb;
@@ -981,7 +982,7 @@ static bool report(struct acp_item *item)
 	return true;
 }
 
-void acp_station_done(struct acp_item *item)
+static __always_inline void item_done(struct acp_item *item)
 {
 	struct acp_arrival *arrival = item->arrival;
 
@@ -998,6 +999,11 @@ void acp_station_done(struct acp_item *item)
 		item_free(item);
 }
 
+void acp_station_done(struct acp_item *item)
+{
+	item_done(item);
+}
+
 void acp_station_delivered(struct list_head *items)
 {
 	struct list_head *link = items->next;
@@ -1012,7 +1018,7 @@ void acp_station_delivered(struct list_head *items)
 		link = link->next;
 		item->frames = 0;
 		item->status = ACP_ST_OK;
-		acp_station_done(item);
+		item_done(item);
 	}
 }
 

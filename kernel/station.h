@@ -24,6 +24,13 @@ struct acp_batch {
 	u64 source_ga;			/* of its offset 0 */
 };
 
+static inline void acp_batch_init(struct acp_batch *batch)
+{
+	batch->peer = NULL;
+	batch->count = 0;
+	batch->source = NULL;
+}
+
 void acp_batch_flush(struct acp_batch *batch);
 
 /*
