@@ -148,6 +148,13 @@ static inline void acp_context_put(struct acp_context *ctx)
 	kref_put(&ctx->refs, acp_context_free);
 }
 
+/* Several at once, the caller's. */
+static inline void acp_context_put_some(struct acp_context *ctx, u32 n)
+{
+	if (refcount_sub_and_test(n, &ctx->refs.refcount))
+		acp_context_free(&ctx->refs);
+}
+
 static inline struct acp_cmd *acp_context_cmd(struct acp_context *ctx, u64 ticket)
 {
 	return &ctx->cmds[ticket & (ACP_INFLIGHT - 1)];

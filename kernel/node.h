@@ -202,6 +202,13 @@ void acp_peer_destroy_all(struct acp_job *job);
 u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life);
 void acp_peer_flush(struct acp_peer *peer);
 
+/*
+ * The same for puts in a row, none of which is fenced; in the life "life" all of them,
+ * or none.  ... and flush.
+ */
+void acp_peer_send_row(struct acp_peer *peer, struct list_head *items, u32 life);
+void acp_peer_flush_row(struct acp_peer *peer, struct list_head *items, u32 life);
+
 static inline void acp_peer_kick(struct acp_peer *peer)
 {
 	tasklet_schedule(&peer->work);

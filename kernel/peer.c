@@ -1042,6 +1042,42 @@ u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life)
 	return epoch;
 }
 
+/*
+ * As if they had been sent when their life was looked at: if it has ended meanwhile, they
+ * would have been dropped with it.
+ */
+static void add_row(struct acp_peer *peer, struct list_head *items, u32 life)
+{
+	if (likely(!peer->dead && life == peer->flow.epoch)) {
+		list_splice_tail(items, &peer->pending);
+		return;
+	}
+	list_splice_tail(items, &peer->dropped);
+	if (peer->dead)
+		peer->dropped_status = ACP_ST_ABORT;
+	else
+		tasklet_schedule(&peer->work);
+}
+
+void acp_peer_send_row(struct acp_peer *peer, struct list_head *items, u32 life)
+{
+	spin_lock(&peer->lock);
+	add_row(peer, items, life);
+	spin_unlock(&peer->lock);
+}
+
+void acp_peer_flush_row(struct acp_peer *peer, struct list_head *items, u32 life)
+{
+	struct sk_buff_head out;
+
+	__skb_queue_head_init(&out);
+	spin_lock(&peer->lock);
+	add_row(peer, items, life);
+	pass(peer, &out, acp_now());
+	spin_unlock(&peer->lock);
+	acp_udp_xmit(peer, &out);
+}
+
 void acp_peer_flush(struct acp_peer *peer)
 {
 	struct sk_buff_head out;
@@ -1454,7 +1490,7 @@ drop:
 	spin_unlock(&peer->lock);
 	acp_udp_free(skb);
 	acp_udp_xmit(peer, &out);
-	report_dropped(peer, &done, ACP_ST_OK);
+	acp_station_delivered(&done);
 	acp_station_idle(peer->job);
 }
 
@@ -1506,7 +1542,7 @@ bool acp_peer_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct ac
 		tasklet_schedule(&peer->work);
 	}
 	spin_unlock(&peer->lock);
-	report_dropped(peer, &done, ACP_ST_OK);
+	acp_station_delivered(&done);
 	acp_station_idle(peer->job);
 	return taken;
 }

@@ -94,7 +94,7 @@ static noinline void carry_status(struct acp_context *ctx, struct acp_cmd *cmd, 
 }
 
 /* Publish what ended in order.  Under ctx->lock. */
-static void publish(struct acp_context *ctx)
+static __always_inline void publish(struct acp_context *ctx)
 {
 	u64 t = ctx->completed + 1;
 	struct acp_cmd *cmd = acp_context_cmd(ctx, t);
@@ -191,6 +191,36 @@ void acp_queue_item_back(struct acp_context *ctx, struct acp_cmd *cmd)
 	/* The transport is through with the item: pairs with slot_free(). */
 	smp_store_release(&cmd->busy, false);
 	acp_context_put(ctx);
+}
+
+struct list_head *acp_queue_delivered(struct acp_context *ctx, struct list_head *link,
+				      const struct list_head *end)
+{
+	u32 n;
+
+	spin_lock(&ctx->lock);
+	for (n = 0; link != end; n++) {
+		struct acp_item *item = list_entry(link, struct acp_item, link);
+		struct acp_cmd *cmd = container_of(item, struct acp_cmd, item);
+
+		if (item->context != ctx || !acp_item_is_put(item))
+			break;
+		link = link->next;
+		item->context = NULL;
+		if (is_started(cmd)) {
+			cmd->status = ACP_ST_OK;
+			/* The status first: pairs with has_failed(). */
+			smp_store_release(&cmd->state, ACP_CMD_ENDED);
+		}
+		/* The last that is done with one that ended before: pairs with slot_free(). */
+		smp_store_release(&cmd->busy, false);
+	}
+	publish(ctx);
+	spin_unlock(&ctx->lock);
+	if (wq_has_sleeper(&ctx->wait))
+		wake_up_all(&ctx->wait);
+	acp_context_put_some(ctx, n);
+	return link;
 }
 
 void acp_queue_lost(struct acp_context *ctx, u32 node, u32 color, u32 life, u8 status)
@@ -505,12 +535,13 @@ static bool can_go_on(struct acp_context *ctx, u64 completed, u32 waited)
 bool acp_queue_drain(struct acp_context *ctx, int budget)
 {
 	u64 completed, first = READ_ONCE(ctx->taken);
-	struct acp_batch batch = {};
+	struct acp_batch batch acp_uncleared;
 	u32 waited;
 	int asked;
 
 	if (atomic_inc_return(&ctx->drain) != 1)
 		return false;
+	acp_batch_init(&batch);
 	do {
 		/* Before all that is looked at: who asks later is counted anew. */
 		asked = atomic_read_acquire(&ctx->drain);

@@ -45,6 +45,14 @@ bool acp_queue_ready(struct acp_context *ctx);
  */
 bool acp_queue_complete(struct acp_context *ctx, u64 ticket, u8 status);
 
+/*
+ * Puts of this queue were delivered: the items from "link" on, up to "end" or the first
+ * that is something else, which is returned.  The same as acp_queue_complete() and
+ * acp_queue_item_back() of each, at once; there is one at least.
+ */
+struct list_head *acp_queue_delivered(struct acp_context *ctx, struct list_head *link,
+				      const struct list_head *end);
+
 /* The transport gave a command's item back. */
 void acp_queue_item_back(struct acp_context *ctx, struct acp_cmd *cmd);
 

@@ -80,6 +80,27 @@ static void item_free(struct acp_item *item)
 	s->count++;
 }
 
+/* Give the peer what was put aside for it, and let it go out. */
+static void batch_flush(struct acp_batch *batch)
+{
+	if (batch->count)
+		acp_peer_flush_row(batch->peer, &batch->items, batch->life);
+	else
+		acp_peer_flush(batch->peer);
+	batch->count = 0;
+}
+
+/* Put aside an item that follows others, or is the first.  Returns the life that it goes out in. */
+static u32 batch_add(struct acp_batch *batch, struct acp_item *item)
+{
+	if (!batch->count++) {
+		INIT_LIST_HEAD(&batch->items);
+		batch->life = acp_peer_life(batch->peer);
+	}
+	acp_items_add(&batch->items, item);
+	return batch->life;
+}
+
 /* Fenced behind the run so far: in the same life of the flow, or not at all. */
 static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
 		      struct acp_run *run)
@@ -87,9 +108,16 @@ static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp
 	u32 life;
 
 	if (batch->peer && batch->peer != peer)
-		acp_peer_flush(batch->peer);
+		batch_flush(batch);
 	batch->peer = peer;
-	life = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->life : 0);
+	if (cmd->step.plan == ACP_PLAN_SEND && !cmd->item.out.fence) {
+		life = batch_add(batch, &cmd->item);
+	} else {
+		if (batch->count)
+			acp_peer_send_row(peer, &batch->items, batch->life);
+		batch->count = 0;
+		life = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->life : 0);
+	}
 	acp_run_sent(run, cmd->item.out.m.ticket, life);
 	return life;
 }
@@ -100,7 +128,7 @@ void acp_batch_flush(struct acp_batch *batch)
 		acp_region_put(batch->source);
 	batch->source = NULL;
 	if (batch->peer)
-		acp_peer_flush(batch->peer);
+		batch_flush(batch);
 	batch->peer = NULL;
 }
 
@@ -390,7 +418,6 @@ struct frame {
 	struct acp_job *job;
 	const struct acp_frame_cb *cb;
 	u32 epoch;
-	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_arrival *arrival;	/* made when first needed */
 	u32 spare;			/* items of the stock that its messages may take */
 	u32 count;			/* messages */
@@ -400,6 +427,7 @@ struct frame {
 	bool pending;
 	bool refused;			/* for want of memory to tell how it ended */
 	u32 first_size;
+	struct acp_batch batch;		/* what goes to other peers */
 	struct acp_msg first;		/* its first message; mostly the only one */
 };
 
@@ -864,7 +892,8 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk
 	int needs;
 
 	/* Not all of it: the message alone is as long as the rest, and filled anyway. */
-	memset(&f, 0, offsetof(struct frame, first));
+	memset(&f, 0, offsetof(struct frame, batch));
+	acp_batch_init(&f.batch);
 	f.peer = peer;
 	f.job = peer->job;
 	f.cb = cb;
@@ -954,7 +983,7 @@ static bool report(struct acp_item *item)
 	return true;
 }
 
-void acp_station_done(struct acp_item *item)
+static __always_inline void item_done(struct acp_item *item)
 {
 	struct acp_arrival *arrival = item->arrival;
 
@@ -969,6 +998,29 @@ void acp_station_done(struct acp_item *item)
 		acp_ping_sent(item);
 	else if (!report(item))
 		item_free(item);
+}
+
+void acp_station_done(struct acp_item *item)
+{
+	item_done(item);
+}
+
+void acp_station_delivered(struct list_head *items)
+{
+	struct list_head *link = items->next;
+
+	while (link != items) {
+		struct acp_item *item = list_entry(link, struct acp_item, link);
+
+		if (acp_item_is_put(item)) {
+			link = acp_queue_delivered(item->context, link, items);
+			continue;
+		}
+		link = link->next;
+		item->frames = 0;
+		item->status = ACP_ST_OK;
+		item_done(item);
+	}
 }
 
 void acp_station_lost(struct acp_peer *peer, u8 status)

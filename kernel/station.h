@@ -11,12 +11,25 @@
 #include "context.h"
 #include "node.h"
 
-/* Peers that got items and want a flush; consecutive items share frames. */
+/*
+ * Peers that got items and want a flush; consecutive items share frames.  Puts in a row
+ * are put aside first, so that the peer gets them at once.
+ */
 struct acp_batch {
 	struct acp_peer *peer;
+	struct list_head items;		/* put aside for it, if there are any */
+	u32 count;
+	u32 life;			/* of its flow, that they go out in */
 	struct acp_region *source;	/* of the last word read; the next one may be there */
 	u64 source_ga;			/* of its offset 0 */
 };
+
+static inline void acp_batch_init(struct acp_batch *batch)
+{
+	batch->peer = NULL;
+	batch->count = 0;
+	batch->source = NULL;
+}
 
 void acp_batch_flush(struct acp_batch *batch);
 

@@ -65,6 +65,12 @@ static inline void acp_items_del(struct acp_item *item)
 		__list_del(item->link.prev, item->link.next);
 }
 
+/* Part of a command of ours that ends, well, when it is delivered? */
+static inline bool acp_item_is_put(const struct acp_item *item)
+{
+	return item->context && item->out.m.type == ACP_MSG_DATA && !item->out.failed;
+}
+
 /* A received frame on its way into memory. */
 struct acp_arrival {
 	struct acp_peer *peer;
@@ -120,6 +126,9 @@ bool acp_station_due(const struct acp_item *item);
 
 /* An item was delivered (status ACP_ST_OK), or will never be. */
 void acp_station_done(struct acp_item *item);
+
+/* Several items, by their link, were delivered; the list is used up. */
+void acp_station_delivered(struct list_head *items);
 
 /* All that was expected of a peer will not come: its life has ended. */
 void acp_station_lost(struct acp_peer *peer, u8 status);

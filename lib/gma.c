@@ -19,6 +19,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <time.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define IS_ALONE	__libc_single_threaded
+#else
+#define IS_ALONE	0
+#endif
 
 #include "libacp.h"
 #include "middle.h"
@@ -129,7 +135,7 @@ static bool spin_for_room(const struct libacp_queue *q)
  * then, or 0 if there will never be room.  After a sleep a quarter of the
  * ring is free, so that the sleeps of a busy queue are few.
  */
-static uint64_t wait_for_room(const struct libacp_lane *lane)
+static uint64_t __attribute__((noinline)) wait_for_room(const struct libacp_lane *lane)
 {
 	const struct libacp_queue *q = &lane->queue;
 	uint64_t completed = libacp_queue_completed(q);
@@ -141,6 +147,14 @@ static uint64_t wait_for_room(const struct libacp_lane *lane)
 		completed = libacp_queue_completed(q);
 	}
 	return completed;
+}
+
+/* The same; mostly there is some. */
+static inline uint64_t find_room(const struct libacp_lane *lane)
+{
+	uint64_t completed = libacp_queue_completed(&lane->queue);
+
+	return libacp_queue_room(&lane->queue, completed) ? completed : wait_for_room(lane);
 }
 
 /* Translate the order condition, as who submits. */
@@ -178,15 +192,21 @@ static bool is_shared(const struct libacp_lane *lane)
 	return lane == &libacp_main;
 }
 
-static void begin_submit(struct libacp_lane *lane)
+/*
+ * True: it was locked.  A process with one thread now still has one at the end: this does not
+ * start any, and what it calls does not.
+ */
+static bool begin_submit(struct libacp_lane *lane)
 {
-	if (is_shared(lane))
-		pthread_mutex_lock(&lane->lock);
+	if (!is_shared(lane) || IS_ALONE)
+		return false;
+	pthread_mutex_lock(&lane->lock);
+	return true;
 }
 
-static void end_submit(struct libacp_lane *lane)
+static void end_submit(struct libacp_lane *lane, bool locked)
 {
-	if (is_shared(lane))
+	if (locked)
 		pthread_mutex_unlock(&lane->lock);
 }
 
@@ -276,18 +296,19 @@ static acp_handle_t submit(struct acp_sqe *entry, acp_handle_t order)
 {
 	struct libacp_lane *lane = libacp_lane_now();
 	uint64_t ticket = 0;
+	bool locked;
 
 	if (is_elsewhere(lane, order) && !came_before(order))
 		return ACP_HANDLE_NULL;
-	begin_submit(lane);
-	entry->seen = wait_for_room(lane);
+	locked = begin_submit(lane);
+	entry->seen = find_room(lane);
 	if (entry->seen && !chain_broken(lane, order, entry->seen)) {
 		set_order(lane, entry, order);
 		take_slot(lane);
 		ticket = libacp_queue_push(&lane->queue, entry);
 		__atomic_store_n(&lane->last_was_local, false, __ATOMIC_RELAXED);
 	}
-	end_submit(lane);
+	end_submit(lane, locked);
 	if (!ticket)
 		return ACP_HANDLE_NULL;
 	if (libacp_queue_must_ring(&lane->queue))
@@ -323,17 +344,17 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 	struct libacp_lane *lane = libacp_lane_now();
 	uint64_t ticket = 0, head = 0, room;
 	struct acp_sqe first = { 0 };
-	bool refused = false;
+	bool refused = false, locked;
 	size_t i;
 
 	if (is_elsewhere(lane, order) && !came_before(order))
 		return ACP_HANDLE_NULL;
-	begin_submit(lane);
+	locked = begin_submit(lane);
 	for (i = 0; i < n; i++) {
 		struct acp_sqe e = { 0 };
 
 		next(&e, state);
-		room = wait_for_room(lane);
+		room = find_room(lane);
 		if (!room || (!i && chain_broken(lane, order, room)))
 			break;
 		refused = refused || was_refused(lane, head, room);
@@ -356,7 +377,7 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 		head = head ? head : ticket;
 	}
 	__atomic_store_n(&lane->last_was_local, false, __ATOMIC_RELAXED);
-	end_submit(lane);
+	end_submit(lane, locked);
 	if (i && libacp_queue_must_ring(&lane->queue))
 		ring_doorbell(lane);
 	return i == n ? make_handle(ticket, false) : (acp_handle_t)ACP_HANDLE_NULL;

@@ -42,6 +42,7 @@ struct peers {
 
 static struct peers *peers;
 static struct view *recent[RECENT];	/* what was found lately */
+static uint64_t far[RECENT];		/* ranks plus 1, on other nodes, met lately; 0: none */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- The table ---- */
@@ -157,6 +158,7 @@ void libacp_local_close(void)
 	}
 	peers = NULL;
 	memset(recent, 0, sizeof(recent));
+	memset(far, 0, sizeof(far));
 }
 
 /* ---- Finding memory ---- */
@@ -166,6 +168,21 @@ static inline struct view **recent_place(acp_ga_t ga)
 {
 	return &recent[((ga >> libacp.layout.offset_bits) + 2 * (ga >> libacp.rank_shift)) %
 		       RECENT];
+}
+
+/* Is it known to be at another node, or nowhere (0)?  The rank plus 1 is as it is in the address. */
+static inline bool is_far(acp_ga_t ga)
+{
+	uint64_t rank = ga >> libacp.rank_shift;
+
+	return __atomic_load_n(&far[rank % RECENT], __ATOMIC_RELAXED) == rank;
+}
+
+static void note_far(acp_ga_t ga)
+{
+	uint64_t rank = ga >> libacp.rank_shift;
+
+	__atomic_store_n(&far[rank % RECENT], rank, __ATOMIC_RELAXED);
 }
 
 /* Where memory is, and where it is told who waits for writes there. */
@@ -183,9 +200,13 @@ static struct place __attribute__((noinline)) find_at_peer(acp_ga_t ga, uint64_t
 	struct peer *peer;
 	char *memory;
 
-	if (stag >= ACP_STAG_RESERVED || acp_ga_color(l, ga) != 0 || !acp_ga_valid(l, ga) ||
-	    libacp_boot_node_of(&libacp.boot, rank) != libacp.node)
+	if (is_far(ga) || !acp_ga_valid(l, ga) || stag >= ACP_STAG_RESERVED ||
+	    acp_ga_color(l, ga) != 0)
 		return nowhere;
+	if (libacp_boot_node_of(&libacp.boot, rank) != libacp.node) {
+		note_far(ga);
+		return nowhere;
+	}
 	peer = find_peer(rank);
 	if (!peer)
 		peer = add_peer(rank);
@@ -259,9 +280,13 @@ static void copy_bytes(char *dst, const char *src, uint64_t size)
 
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size)
 {
-	const char *from = find(src, size, false).at;
+	const char *from;
 	struct place to;
 
+	/* What goes to another node has no time to lose. */
+	if (is_far(dst))
+		return false;
+	from = find(src, size, false).at;
 	if (!from)
 		return false;
 	to = find(dst, size, true);
