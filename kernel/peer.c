@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A peer: its flow (core/flow), what waits to be sent, what came too early.
- * Items become frames here, and frames become arrivals at the station.
+ * Items become frames (build.h), and frames become arrivals at the station.
  *
  * What a pass over the network's events leaves to do (acknowledge, send what
  * the window now allows, time-outs) is done at the end of a frame, or by the
@@ -12,514 +12,22 @@
  * to the network, and nests inside nothing but the barrier's lock.  Where
  * bottom halves are off anyway it is taken with spin_lock().
  */
-#include <linux/crc32.h>
 #include <linux/net.h>
 #include <linux/slab.h>
 #include <net/inet_ecn.h>
+#include "build.h"
 #include "event.h"
 #include "node.h"
 #include "notice.h"
-#include "region.h"
-#include "strided.h"
 #include "trace.h"
 #include "train.h"
 
 #define SEND_BUDGET	64	/* frames built in one go */
-#define LAZY_MSGS	8	/* of a frame whose acknowledgement may be late */
 #define AT_ONCE		256	/* bytes of messages */
-#define ATTACHED	512	/* bytes of a block, from which on it is not copied to be sent */
 #define HELD_MAX	64	/* fenced frames of a peer that wait */
 #define RETRY_NS	(2 * NSEC_PER_MSEC)
 #define DOUBTS		6	/* until a frame is too long for its path */
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer gives its slots back */
-
-/* ---- building frames, under the lock ---- */
-
-static void build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_buff_head *out)
-{
-	struct acp_frame_hello *h;
-	struct sk_buff *skb;
-
-	acp_udp_route(peer);
-	skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) + sizeof(*h));
-	if (!skb)
-		return;
-	h = skb_put(skb, sizeof(*h));
-	h->nprocs = cpu_to_be32(peer->job->ga.nprocs);
-	h->nodes = cpu_to_be32(peer->job->nodes);
-	h->digest = cpu_to_be64(peer->job->digest);
-	acp_udp_frame_finish(peer, skb, f);
-	__skb_queue_tail(out, skb);
-}
-
-static bool build_ack(struct acp_peer *peer, struct sk_buff_head *out)
-{
-	u32 map = acp_flow_map_needed(&peer->flow) ? sizeof(struct acp_frame_ack) : 0;
-	struct acp_frame f = { .type = ACP_FRAME_ACK };
-	struct sk_buff *skb;
-
-	acp_udp_route(peer);
-	skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) + map);
-	if (!skb)
-		return false;
-	if (map)
-		acp_flow_fill_map(&peer->flow, skb_put(skb, map));
-	acp_flow_fill(&peer->flow, &f);
-	acp_udp_frame_finish(peer, skb, &f);
-	acp_stat_inc(peer->job->node, tx_acks);
-	__skb_queue_tail(out, skb);
-	return true;
-}
-
-/* The payload stays in the pages it is in: they become fragments. */
-static void attach_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, u32 length)
-{
-	while (length) {
-		size_t n = length;
-		struct page *page = acp_region_piece(r, offset, &n);
-
-		acp_train_attach(skb, page, offset_in_page(offset), n);
-		offset += n;
-		length -= n;
-	}
-}
-
-/* Of the fragments from number i on. */
-static u32 frags_crc(const struct sk_buff *skb, int i)
-{
-	u32 crc = ~0u;
-
-	for (; i < skb_shinfo(skb)->nr_frags; i++) {
-		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
-		u8 *p = kmap_local_page(skb_frag_page(frag));
-
-		crc = __crc32c_le(crc, p + skb_frag_off(frag), skb_frag_size(frag));
-		kunmap_local(p);
-	}
-	return ~crc;
-}
-
-/*
- * Long blocks stay where they are, too, if there are enough fragments for all of them in a
- * piece of "length" bytes (each at both ends of a page, and one for padding).  Others are copied.
- */
-static bool blocks_attached(const struct acp_out *out, u32 length)
-{
-	u32 block = acp_shape_block(out->m.c), runs = length / block + 2;
-
-	return block >= ATTACHED && 2 * runs + length / PAGE_SIZE < MAX_SKB_FRAGS;
-}
-
-static void attach_blocks(struct sk_buff *skb, struct acp_region *r, const struct acp_ga_layout *l,
-			  const struct acp_msg *m, u64 stride)
-{
-	struct acp_walk w acp_uncleared;
-	u32 n, left;
-
-	acp_walk_begin(&w, acp_ga_offset(l, m->src), stride, m->c, m->b);
-	for (left = m->length; left; left -= n) {
-		n = acp_walk_run(&w, left);
-		attach_pages(skb, r, w.at, n);
-		acp_walk_skip(&w, n);
-	}
-}
-
-/* Copy the payload of a piece. */
-static void copy_payload(const struct acp_peer *peer, void *to, const struct acp_out *out,
-			 const struct acp_msg *m, struct acp_region *r)
-{
-	const struct acp_ga_layout *l = &peer->job->ga;
-
-	if (out->inline_data)
-		memcpy(to, &out->m.a, m->length);
-	else if (m->type == ACP_MSG_PING)
-		memset(to, 0, m->length);
-	else if (m->length && m->op == ACP_OP_STRIDED)
-		acp_strided_read(r, l, &out->m, m->b, to, m->length);
-	else if (m->length)
-		acp_region_read(r, acp_ga_offset(l, m->src), to, m->length);
-}
-
-/* Append a message with a copy of its payload. */
-static void put_copy(const struct acp_peer *peer, struct sk_buff *skb, const struct acp_out *out,
-		     const struct acp_msg *m, struct acp_region *r)
-{
-	u32 head = acp_msg_head(m), size = acp_msg_size(m);
-	u8 *p = skb_put(skb, size);
-
-	acp_msg_encode(p, m);
-	copy_payload(peer, p + head, out, m, r);
-	if (m->length & 7)
-		memset(p + head + m->length, 0, size - head - m->length);
-}
-
-static bool is_word(const struct acp_out *o)
-{
-	return o->inline_data && o->m.size == sizeof(u64) && o->m.type == ACP_MSG_DATA &&
-	       !o->m.op && !o->m.flags && !o->m.depends && !o->fence && !o->failed;
-}
-
-/* Can it be told in one message of WORDS together with the one before it in a frame? */
-static bool joins(const struct acp_out *o, const struct acp_out *former)
-{
-	return o->m.ticket == former->m.ticket + 1 && o->m.origin == former->m.origin &&
-	       is_word(o) && is_word(former);
-}
-
-/* The next item of a frame, or NULL. */
-static struct acp_item *next_item(const struct acp_sent *s, struct acp_item *item)
-{
-	return list_is_last(&item->link, &s->items) ? NULL : list_next_entry(item, link);
-}
-
-/* Append this item and all that are joined to it.  Returns what is behind them. */
-static struct acp_item *put_words(struct sk_buff *skb, const struct acp_sent *s,
-				  struct acp_item *item)
-{
-	struct acp_msg_hdr *h = __skb_put(skb, sizeof(*h));
-	struct acp_msg m = { .type = ACP_MSG_WORDS, .origin = item->out.m.origin,
-			     .ticket = item->out.m.ticket };
-
-	do {
-		struct acp_msg_word *w = __skb_put(skb, sizeof(*w));
-
-		w->dst = cpu_to_be64(item->out.m.dst);
-		memcpy(w->data, &item->out.m.a, sizeof(w->data));
-		m.length += sizeof(*w);
-		item = next_item(s, item);
-	} while (item && item->joined);
-	acp_msg_encode(h, &m);
-	return item;
-}
-
-/* Bytes that the checksum of a long payload takes. */
-static u32 crc_size(const struct acp_peer *peer)
-{
-	return peer->job->integrity == ACP_INTEGRITY_CRC32C ? sizeof(struct acp_frame_crc) : 0;
-}
-
-/* The piece of an item, and the region of its payload; NULL: it has none, or not any more. */
-static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
-				     struct acp_item *item, u64 offset, u32 length,
-				     struct acp_msg *m)
-{
-	struct acp_out *out = &item->out;
-	struct acp_region *r = NULL;
-	bool fence;
-	u8 status;
-
-	acp_out_piece(out, offset, length, m, &fence);
-	if (m->length && !out->inline_data && m->type == ACP_MSG_DATA) {
-		if (unlikely(m->op == ACP_OP_STRIDED))
-			r = acp_strided_src(peer->job, &out->m, &status);
-		else
-			r = acp_region_get_bh(peer->job, m->src, m->length, m->origin,
-					      ACP_ACCESS_READ, &status);
-		if (!r) {
-			acp_out_fail(out, status);
-			acp_out_piece(out, offset, length, m, &fence);
-		}
-	}
-	if (fence)
-		f->flags |= ACP_FRAME_FENCE;
-	return r;
-}
-
-/* Is it one message as it stands?  It has no payload, or that is in it. */
-static bool is_whole(const struct acp_out *out)
-{
-	if (out->m.type == ACP_MSG_DATA)
-		return out->inline_data && !out->failed;
-	return !out->m.length && !out->failed;
-}
-
-static void put_whole(struct sk_buff *skb, struct acp_frame *f, const struct acp_out *out)
-{
-	const struct acp_msg *m = &out->m;
-	u32 head = acp_msg_head(m), size = m->type == ACP_MSG_DATA ? m->size : 0;
-	struct acp_msg_hdr *h = __skb_put(skb, head + ((size + 7) & ~7u));
-
-	acp_msg_encode(h, m);
-	if (out->fence)
-		f->flags |= ACP_FRAME_FENCE;
-	if (m->type != ACP_MSG_DATA)
-		return;
-	h->flags |= ACP_MSG_LAST;
-	h->length = cpu_to_be32(size);
-	if (size)
-		memcpy((void *)h + head, &m->a, sizeof(m->a));
-}
-
-/* Append the piece of an item, or word that its source is gone. */
-static noinline void put_part(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
-			      struct acp_item *item, u64 offset, u32 length)
-{
-	struct acp_msg m acp_uncleared;
-	struct acp_region *r = open_piece(peer, f, item, offset, length, &m);
-
-	put_copy(peer, skb, &item->out, &m, r);
-	if (r)
-		acp_region_put(r);
-}
-
-static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
-		      struct acp_item *item, u64 offset, u32 length)
-{
-	if (likely(is_whole(&item->out)))
-		put_whole(skb, f, &item->out);
-	else
-		put_part(peer, skb, f, item, offset, length);
-}
-
-static u32 payload_most(const struct acp_peer *peer, const struct acp_out *out)
-{
-	return (peer->mtu - sizeof(struct acp_frame_hdr) - acp_out_head(out) -
-		crc_size(peer)) & ~7u;
-}
-
-/* Does the item share frames, and how much does it take? */
-static u32 short_size(const struct acp_item *item)
-{
-	const struct acp_out *out = &item->out;
-
-	if (out->m.type != ACP_MSG_DATA)
-		return acp_msg_size(&out->m);
-	if (out->m.size > ACP_FRAME_SHORT)
-		return 0;
-	return acp_out_head(out) + ((out->m.size + 7) & ~7u);
-}
-
-/* ... and all that are in a frame? */
-static u32 items_size(const struct acp_sent *s)
-{
-	const struct acp_item *item;
-	u32 size = 0;
-
-	list_for_each_entry(item, &s->items, link)
-		size += item->joined ? sizeof(struct acp_msg_word) : short_size(item);
-	return size;
-}
-
-/* The next message of an item, which is too late if what it waits for has failed. */
-static u32 cut_message(struct acp_item *item, u32 payload)
-{
-	if (!item->out.cut && !acp_station_due(item))
-		acp_out_fail(&item->out, ACP_ST_ORDER);
-	item->frames++;
-	return acp_out_cut(&item->out, payload);
-}
-
-/* Cut the next frame off a list of items: one piece, a short message alone, or many. */
-static void cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *s)
-{
-	struct acp_item *item = list_first_entry(from, struct acp_item, link), *former;
-	u32 room = peer->mtu - sizeof(struct acp_frame_hdr), size = short_size(item), n = 0;
-
-	if (!size || list_is_singular(from)) {
-		s->piece = item;
-		if (!size && !peer->measured) {
-			acp_udp_measure(peer);
-			peer->measured = true;
-		}
-		s->offset = item->out.cut;
-		s->length = cut_message(item, size ? ACP_FRAME_SHORT :
-						payload_most(peer, &item->out));
-		if (item->out.finished)
-			acp_items_del(item);
-		return;
-	}
-	s->piece = NULL;
-	INIT_LIST_HEAD(&s->items);
-	item->joined = false;
-	do {
-		cut_message(item, ACP_FRAME_SHORT);
-		acp_items_del(item);
-		acp_items_add(&s->items, item);
-		room -= size;
-		if (list_empty(from) || ++n == ACP_FRAME_MSGS)
-			break;
-		former = item;
-		item = list_first_entry(from, struct acp_item, link);
-		item->joined = joins(&item->out, &former->out);
-		size = item->joined ? sizeof(struct acp_msg_word) : short_size(item);
-	} while (size && size <= room && !item->out.fence);
-}
-
-static bool item_awaited(const struct acp_item *item)
-{
-	return item->arrival || (item->context && item->out.m.type == ACP_MSG_DATA) ||
-	       item->out.m.type == ACP_MSG_PING;
-}
-
-/*
- * Does somebody wait for the acknowledgement: is a put of ours in the frame?
- * Or is it so many messages that we may be short of room for more?
- */
-static bool awaited(const struct acp_sent *s)
-{
-	const struct acp_item *item;
-	u32 n = 0;
-
-	if (s->piece)
-		return item_awaited(s->piece);
-	list_for_each_entry(item, &s->items, link)
-		if (++n > LAZY_MSGS || item_awaited(item))
-			return true;
-	return false;
-}
-
-static void put_items(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f,
-		      const struct acp_sent *s)
-{
-	struct acp_item *item = list_first_entry(&s->items, struct acp_item, link), *next;
-
-	for (; item; item = next) {
-		next = next_item(s, item);
-		if (next && next->joined)
-			next = put_words(skb, s, item);
-		else
-			put_piece(peer, skb, f, item, 0, item->out.m.type == ACP_MSG_DATA ?
-				  item->out.m.size : 0);
-	}
-}
-
-/* Does the payload of a piece stay in its pages? */
-static bool is_bulk(const struct acp_peer *peer, const struct acp_sent *s)
-{
-	/* What is encrypted is so in place, and its owner may write to it meanwhile. */
-	return s->piece && s->length > ACP_FRAME_SHORT && !acp_job_sealed(peer->job);
-}
-
-/* Bytes of messages that are copied. */
-static u32 copied_size(const struct acp_sent *s)
-{
-	if (s->piece)
-		return acp_out_head(&s->piece->out) +
-		       max_t(u32, ACP_FRAME_SHORT, (s->length + 7) & ~7u);
-	return items_size(s);
-}
-
-/* A frame that is copied into one piece of memory. */
-static bool build_copy(struct acp_peer *peer, struct sk_buff_head *out, struct acp_frame *f,
-		       struct acp_sent *s)
-{
-	struct sk_buff *skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) +
-						      copied_size(s));
-
-	if (!skb)
-		return false;
-	if (s->piece)
-		put_piece(peer, skb, f, s->piece, s->offset, s->length);
-	else
-		put_items(peer, skb, f, s);
-	acp_flow_fill(&peer->flow, f);
-	acp_udp_frame_finish(peer, skb, f);
-	__skb_queue_tail(out, skb);
-	return true;
-}
-
-/* Message and checksum of a payload that is in the fragments of the skb, or in a copy. */
-static void put_bulk_head(struct acp_peer *peer, void *p, const struct acp_msg *m,
-			  struct acp_frame *f, const struct acp_bulk *b, const u8 *copy)
-{
-	struct acp_frame_crc *c = p + acp_msg_head(m);
-
-	acp_msg_encode(p, m);
-	f->flags |= ACP_FRAME_BULK;
-	if (m->op)
-		f->flags |= ACP_FRAME_MORE;
-	if (!crc_size(peer))
-		return;
-	f->flags |= ACP_FRAME_CRC;
-	c->crc = cpu_to_be32(copy ? ~__crc32c_le(~0u, copy, m->length) :
-				    frags_crc(b->skb, b->first));
-	c->reserved = 0;
-}
-
-/* A frame whose payload stays in its pages; with the last one in "out" it may share an skb. */
-static bool build_bulk(struct acp_peer *peer, struct sk_buff_head *out, struct acp_frame *f,
-		       const struct acp_msg *m, struct acp_region *r, bool again)
-{
-	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + crc_size(peer);
-	u64 offset = acp_ga_offset(&peer->job->ga, m->src);
-	u32 pages = PAGE_ALIGN(offset_in_page(offset) + m->length) / PAGE_SIZE;
-	u32 pad = -m->length & 7;
-	struct acp_bulk b;
-
-	/* If the path swallows trains, a frame gets through when it is sent again. */
-	b.alone = again;
-	if (!acp_train_begin(peer, out, &b, head, head + m->length + pad, pages + !!pad))
-		return false;
-	attach_pages(b.skb, r, offset, m->length);
-	put_bulk_head(peer, b.h + 1, m, f, &b, NULL);
-	if (pad)
-		acp_train_attach(b.skb, ZERO_PAGE(0), 0, pad);
-	acp_flow_fill(&peer->flow, f);
-	acp_train_end(peer, out, &b, f);
-	return true;
-}
-
-/* The same for a piece of a strided copy, which has an skb of its own. */
-static noinline bool build_blocks(struct acp_peer *peer, struct sk_buff_head *out,
-				  struct acp_frame *f, const struct acp_out *o,
-				  const struct acp_msg *m, struct acp_region *r)
-{
-	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + crc_size(peer);
-	const struct acp_ga_layout *l = &peer->job->ga;
-	bool attached = blocks_attached(o, m->length);
-	struct acp_bulk b = {};
-	u8 *copy = NULL;
-
-	b.skb = acp_udp_frame_new(peer, head + (attached ? 0 : m->length));
-	if (!b.skb)
-		return false;
-	skb_put(b.skb, head - sizeof(*b.h));
-	if (attached) {
-		attach_blocks(b.skb, r, l, m, o->m.b);
-	} else {
-		copy = skb_put(b.skb, m->length);
-		acp_strided_read(r, l, &o->m, m->b, copy, m->length);
-	}
-	put_bulk_head(peer, b.skb->data + sizeof(*b.h), m, f, &b, copy);
-	if (m->length & 7)
-		acp_train_attach(b.skb, ZERO_PAGE(0), 0, -m->length & 7);
-	acp_flow_fill(&peer->flow, f);
-	acp_udp_frame_finish(peer, b.skb, f);
-	__skb_queue_tail(out, b.skb);
-	return true;
-}
-
-/* The frame of a piece of something long.  Apart: short ones do not pay for its variables. */
-static noinline bool build_long(struct acp_peer *peer, struct sk_buff_head *out,
-				struct acp_frame *f, struct acp_sent *s, bool again)
-{
-	struct acp_msg m acp_uncleared;
-	struct acp_region *r;
-	bool built;
-
-	r = open_piece(peer, f, s->piece, s->offset, s->length, &m);
-	if (!r)
-		return build_copy(peer, out, f, s);
-	if (unlikely(m.op == ACP_OP_STRIDED))
-		built = build_blocks(peer, out, f, &s->piece->out, &m, r);
-	else
-		built = build_bulk(peer, out, f, &m, r, again);
-	acp_region_put(r);
-	return built;
-}
-
-/* The frame of a slot, first or again, behind what is in "out".  False: no memory. */
-static bool build(struct acp_peer *peer, struct sk_buff_head *out, struct acp_sent *s, u64 seq,
-		  bool again)
-{
-	struct acp_frame f = { .type = ACP_FRAME_DATA, .seq = seq };
-
-	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
-		f.flags |= ACP_FRAME_LAZY;
-	if (is_bulk(peer, s))
-		return build_long(peer, out, &f, s, again);
-	return build_copy(peer, out, &f, s);
-}
 
 static bool need_slots(struct acp_peer *peer)
 {
@@ -560,119 +68,13 @@ static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_bu
 	/* Without a route it gets its number, too, so that the time-out counts. */
 	acp_udp_route(peer);
 	s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
-	cut(peer, from, s);
+	acp_build_cut(peer, from, s);
 	if (from == &peer->answers)
 		seq = acp_flow_send_answer(flow, s, now);
 	else
 		seq = acp_flow_send(flow, s, now);
 	peer->used = now;
-	return build(peer, out, s, seq, false);
-}
-
-/*
- * Pieces in the middle of a long copy, sent one behind the other.  But for their numbers and
- * addresses they are the same, so the rest is found out and written once.
- */
-struct row {
-	struct acp_item *item;
-	struct acp_region *source;
-	u32 length;		/* of each piece */
-	bool begun;		/* these two are filled in */
-	struct acp_frame f;
-	union acp_bulk_head head;
-};
-
-/* May pieces of it go in rows: of a plain copy, which waits for nothing, as they are in memory? */
-static bool is_plain(const struct acp_peer *peer, const struct acp_item *item)
-{
-	const struct acp_out *o = &item->out;
-
-	return o->m.type == ACP_MSG_DATA && !o->m.op && !o->m.flags && !o->m.status &&
-	       !o->m.depends && !o->inline_data && !o->fence && !o->failed &&
-	       !crc_size(peer) && !acp_job_sealed(peer->job) &&
-	       (o->cut || acp_station_due(item));
-}
-
-static void row_begin(struct acp_peer *peer, struct row *w)
-{
-	struct acp_msg m = w->item->out.m;
-
-	m.length = w->length;
-	acp_msg_encode(&w->head.m, &m);
-	w->f = (struct acp_frame){ .type = ACP_FRAME_DATA, .flags = ACP_FRAME_BULK };
-	acp_flow_fill(&peer->flow, &w->f);
-	w->f.length = sizeof(w->head.m) + w->length;
-	acp_udp_head(peer, &w->head.h, &w->f);
-	w->begun = true;
-}
-
-/* The next piece, as build_bulk() would.  False: no memory. */
-static bool row_send(struct acp_peer *peer, struct sk_buff_head *out, struct row *w, u64 now)
-{
-	struct acp_out *o = &w->item->out;
-	struct acp_sent *s = &peer->sent[peer->flow.next % ACP_FRAME_WINDOW];
-	u64 seq = acp_flow_send(&peer->flow, s, now), cut = o->cut;
-	u64 offset = acp_ga_offset(&peer->job->ga, o->m.src + cut);
-	u32 pages = PAGE_ALIGN(offset_in_page(offset) + w->length) / PAGE_SIZE;
-	struct acp_bulk b;
-
-	s->piece = w->item;
-	s->offset = cut;
-	s->length = w->length;
-	w->item->frames++;
-	acp_out_cut(o, w->length);
-	b.alone = false;
-	if (!acp_train_begin(peer, out, &b, sizeof(w->head), sizeof(w->head) + w->length, pages))
-		return false;
-	attach_pages(b.skb, w->source, offset, w->length);
-	if (!w->begun)
-		row_begin(peer, w);
-	w->f.flags &= ~ACP_FRAME_LAZY;
-	if (acp_flow_lazy(&peer->flow, seq, !item_awaited(w->item)))
-		w->f.flags |= ACP_FRAME_LAZY;
-	w->f.seq = seq;
-	w->head.h.flags = w->f.flags;
-	w->head.h.seq = cpu_to_be64(seq);
-	w->head.m.dst = cpu_to_be64(o->m.dst + cut);
-	acp_train_end_row(peer, out, &b, &w->f, &w->head);
-	return true;
-}
-
-/*
- * New frames of the first item that is pending: as many as the window and the budget allow, but
- * not the last one, which is fenced.  Returns how many; 0: not in a row; -ENOMEM.
- */
-static noinline int send_row(struct acp_peer *peer, struct sk_buff_head *out, int budget, u64 now)
-{
-	struct acp_item *item = list_first_entry(&peer->pending, struct acp_item, link);
-	struct acp_out *o = &item->out;
-	struct row w acp_uncleared;
-	bool ok = true;
-	int n, sent;
-	u8 status;
-
-	if (!is_plain(peer, item) || !need_slots(peer))
-		return 0;
-	acp_udp_route(peer);
-	if (!peer->measured) {
-		acp_udp_measure(peer);
-		peer->measured = true;
-	}
-	w.item = item;
-	w.begun = false;
-	w.length = payload_most(peer, o);
-	n = (u32)min_t(u64, o->m.size - o->cut - 1, (u64)budget * w.length) / w.length;
-	if (n < 2)
-		return 0;
-	w.source = acp_region_get(peer->job, o->m.src + o->cut, (u64)n * w.length, o->m.origin,
-				  ACP_ACCESS_READ, &status);
-	if (!w.source)
-		return 0;
-	for (sent = 0; sent < n && acp_flow_room(&peer->flow) && ok; sent++)
-		ok = row_send(peer, out, &w, now);
-	acp_region_put(w.source);
-	peer->used = now;
-	return ok ? sent : -ENOMEM;
+	return acp_build(peer, out, s, seq, false);
 }
 
 /* Has it so much left that a row may be worth a look? */
@@ -686,8 +88,9 @@ static int send_some(struct acp_peer *peer, struct sk_buff_head *out, int budget
 {
 	int n = 0;
 
-	if (is_long(peer, list_first_entry(&peer->pending, struct acp_item, link)))
-		n = send_row(peer, out, budget, now);
+	if (is_long(peer, list_first_entry(&peer->pending, struct acp_item, link)) &&
+	    need_slots(peer))
+		n = acp_build_row(peer, out, budget, now);
 	if (n)
 		return n;
 	return send_new(peer, &peer->pending, out, now) ? 1 : -ENOMEM;
@@ -704,7 +107,7 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 	peer->measured = false;
 	while (budget && (seq = acp_flow_lost(flow))) {
 		acp_udp_route(peer);
-		if (!build(peer, out, acp_flow_token(flow, seq), seq, true))
+		if (!acp_build(peer, out, acp_flow_token(flow, seq), seq, true))
 			return false;
 		acp_flow_resend(flow, seq, now);
 		peer->traffic.tx_again++;
@@ -894,24 +297,12 @@ static void give_back(struct acp_peer *peer)
 	peer->fails = NULL;
 }
 
-static u32 frame_size(const struct acp_peer *peer, const struct acp_sent *s)
-{
-	u32 size = sizeof(struct acp_frame_hdr);
-
-	if (s->piece && s->piece->out.failed)
-		return size + sizeof(struct acp_msg_data);
-	if (s->piece)
-		return size + acp_out_head(&s->piece->out) + crc_size(peer) +
-		       round_up(s->length, 8);
-	return size + items_size(s);
-}
-
 static void ask(struct acp_peer *peer, struct sk_buff_head *out)
 {
 	struct acp_frame f = {};
 
 	acp_flow_ask(&peer->flow, &f);
-	build_hello(peer, &f, out);
+	acp_build_hello(peer, &f, out);
 }
 
 /* Is there one more reason to believe so?  One each time that the frame was sent. */
@@ -942,7 +333,7 @@ static void doubt(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 	if (slot->tries < 2)
 		return;
 	acp_udp_measure(peer);
-	width = acp_udp_narrower(peer, frame_size(peer, slot->token));
+	width = acp_udp_narrower(peer, acp_build_size(peer, slot->token));
 	if (!width && !peer->narrow)
 		return;
 	if (!doubted_again(peer, slot)) {
@@ -973,7 +364,7 @@ static void doubt_at_the_end(struct acp_peer *peer, u64 now)
 	    peer->blameless)
 		return;
 	slot = &peer->slots[flow->una % ACP_FRAME_WINDOW];
-	width = acp_udp_narrower(peer, frame_size(peer, slot->token));
+	width = acp_udp_narrower(peer, acp_build_size(peer, slot->token));
 	if (width && flow->heard > slot->sent)
 		acp_udp_narrow(peer, width, now);
 }
@@ -1017,7 +408,7 @@ static void pass(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 	}
 	peer->retry = !transmit(peer, out, now);
 	if (peer->flow.ack_due && peer->flow.state == ACP_FLOW_OPEN)
-		peer->retry |= !build_ack(peer, out);
+		peer->retry |= !acp_build_ack(peer, out);
 	arm(peer, now);
 }
 
@@ -1383,7 +774,7 @@ static void hello_of_stranger(struct acp_peer *peer, const struct acp_frame *f,
 	u32 verdict = acp_flow_hello_stranger(&peer->flow, f, &reply);
 
 	if (verdict & ACP_FLOW_REPLY)
-		build_hello(peer, &reply, out);
+		acp_build_hello(peer, &reply, out);
 	if (verdict & ACP_FLOW_REFUSED) {
 		acp_job_set_stranger(job, peer->node);
 		flow_failed(peer, ACP_ST_PEER);
@@ -1415,7 +806,7 @@ static noinline void hello(struct acp_peer *peer, const struct acp_frame *f,
 	if (verdict & ACP_FLOW_OPENED)
 		flow_opened(peer);
 	if (verdict & ACP_FLOW_REPLY)
-		build_hello(peer, &reply, out);
+		acp_build_hello(peer, &reply, out);
 }
 
 /* Is it a piece of something long? */

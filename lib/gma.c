@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <time.h>
-#if __has_include(<sys/single_threaded.h>)
+#if __has_include("sys/single_threaded.h")
 #include <sys/single_threaded.h>
 #define IS_ALONE	__libc_single_threaded
 #else

@@ -294,7 +294,7 @@ static inline bool libacp_watch_armed(const struct acp_watch *watch)
 	return __builtin_expect(__atomic_load_n(&watch->armed, __ATOMIC_RELAXED) != 0, 0);
 }
 
-/* If so, wake them.  True, for the caller to return: a call there would cost who does not make it. */
+/* If so, wake them.  True, to be returned: a call there would cost who does not make it. */
 static inline bool libacp_watch_written(struct acp_watch *watch, acp_ga_t ga, const void *at,
 					uint64_t size)
 {
@@ -417,7 +417,7 @@ void libacp_lane_unmap(struct libacp_lane *lane);
 struct libacp_lane *libacp_lane_hold(uint32_t number);
 void libacp_lane_release(struct libacp_lane *lane);
 
-/* The calling thread is bound to it from now on, and to nothing else; NULL: to none.  0 or -errno. */
+/* The calling thread is bound to it from now on, and to nothing else; NULL: none.  0 or -errno. */
 int libacp_lane_bind(struct libacp_lane *lane);
 
 /*

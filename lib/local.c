@@ -170,7 +170,7 @@ static inline struct view **recent_place(acp_ga_t ga)
 		       RECENT];
 }
 
-/* Is it known to be at another node, or nowhere (0)?  The rank plus 1 is as it is in the address. */
+/* Is it known to be at another node, or nowhere (0)?  An address has the rank plus 1 in it. */
 static inline bool is_far(acp_ga_t ga)
 {
 	uint64_t rank = ga >> libacp.rank_shift;

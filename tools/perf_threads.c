@@ -178,7 +178,8 @@ static void measure(struct perf_run *run, struct load *l, const char *note)
 /* Places of a thread: all of them are written in a burst.  Atomics have one in common. */
 static void set_share(struct load *l)
 {
-	l->slots = !l->op->width && l->size > 0 && l->size < SHARE_BYTES ? SHARE_BYTES / l->size : 1;
+	l->slots = l->op->width || l->size == 0 || l->size >= SHARE_BYTES ?
+		   1 : SHARE_BYTES / l->size;
 	l->slots = l->slots < BURST ? l->slots : BURST;
 }
 
