@@ -418,15 +418,17 @@ u32 acp_peer_send(struct acp_peer *peer, struct acp_item *item, u32 life)
 
 	spin_lock(&peer->lock);
 	epoch = peer->flow.epoch;
-	if (item->context && item->out.m.type == ACP_MSG_CMD)
-		acp_flow_expect_sent(&peer->flow);
 	if (peer->dead) {
 		acp_items_add(&peer->dropped, item);
 		peer->dropped_status = ACP_ST_ABORT;
 	} else if (life && life != epoch) {
 		acp_items_add(&peer->dropped, item);
 		tasklet_schedule(&peer->work);
+		/* It went with that life: so does what is fenced behind it. */
+		epoch = life;
 	} else {
+		if (item->context && item->out.m.type == ACP_MSG_CMD)
+			acp_flow_expect_sent(&peer->flow);
 		acp_items_add(item->arrival ? &peer->answers : &peer->pending, item);
 	}
 	spin_unlock(&peer->lock);

@@ -336,8 +336,7 @@ static void pieces(struct input *in)
 struct queue {
 	struct acp_run run;
 	struct model c[COMMANDS + 2];
-	u32 life_of[COMMANDS + 2];	/* of the flow it was sent in */
-	bool dropped[COMMANDS + 2];	/* it was behind a fence of an earlier life: no effect */
+	u32 life_of[COMMANDS + 2];	/* of the flow it was sent in, or for */
 	u32 life[NODES][COLORS];	/* of each flow */
 	u32 lives;
 	u64 completed;
@@ -359,8 +358,6 @@ static void fence_rule(const struct queue *q, u64 t)
 	for (i = q->completed + 1; i <= c->order; i++) {
 		const struct model *before = &q->c[i];
 
-		if (q->dropped[i] && before->s.node == c->s.node && before->s.color == c->s.color)
-			continue;
 		ENSURE(guaranteed(before, c));
 		ENSURE(before->complete || before->s.plan == ACP_PLAN_LOCAL ||
 		       q->life_of[i] == q->run.life);
@@ -389,8 +386,8 @@ static void start(struct queue *q, u64 t)
 	acp_run_started(&q->run, q->completed, t, &c->s);
 	ENSURE(q->run.last >= t || q->run.first > q->run.last);
 	if (c->s.plan != ACP_PLAN_LOCAL) {
-		q->life_of[t] = q->life[c->s.node][c->s.color];
-		q->dropped[t] = c->fenced && q->life_of[t] != life;
+		/* Behind a fence of a life that is over it goes with that, and so do those behind it. */
+		q->life_of[t] = c->fenced ? life : q->life[c->s.node][c->s.color];
 		acp_run_sent(&q->run, t, q->life_of[t]);
 	}
 	advance(q);
