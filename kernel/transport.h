@@ -21,8 +21,8 @@ struct acp_arrival;
 
 /*
  * Something to be sent to a peer: one message, or a transfer cut into DATA
- * messages.  Owned by the transport from acp_peer_send() to
- * acp_station_done().
+ * messages.  Owned by the transport from acp_peer_send() or
+ * acp_peer_send_row() to acp_station_done() or acp_station_delivered().
  */
 struct acp_item {
 	struct list_head link;
