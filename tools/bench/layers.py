@@ -33,11 +33,11 @@ KERNEL = [
 
 # What our own files are for; what is not named: "module, other".
 MODULE = [
+    ("tag", r"core/tag|aead"),
     ("protocol", r"core/"),
-    ("tag", r"aead|tag|siphash"),
-    ("device, rings, commands", r"(dev|queue|station|poller|context|event)\."),
-    ("regions, copies", r"(region|near)\."),
-    ("peers, datagrams", r"(peer|udp|demux|bypass|tx|rx|train|gso|gro)\w*\."),
+    ("device, rings, commands", r"(dev|attach|queue|pass|station|poller|context|event)\."),
+    ("regions, copies", r"(region|pages|strided|copies|watch)\."),
+    ("peers, datagrams", r"(peer|build|udp|demux|bypass|train)\."),
 ]
 
 
