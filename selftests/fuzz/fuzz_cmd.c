@@ -386,7 +386,7 @@ static void start(struct queue *q, u64 t)
 	acp_run_started(&q->run, q->completed, t, &c->s);
 	ENSURE(q->run.last >= t || q->run.first > q->run.last);
 	if (c->s.plan != ACP_PLAN_LOCAL) {
-		/* Behind a fence of a life that is over it goes with that, and so do those behind it. */
+		/* Behind a fence of a life that is over it goes with that, as do the next. */
 		q->life_of[t] = c->fenced ? life : q->life[c->s.node][c->s.color];
 		acp_run_sent(&q->run, t, q->life_of[t]);
 	}
