@@ -459,27 +459,28 @@ void acp_peer_send_row(struct acp_peer *peer, struct list_head *items, u32 life)
 	spin_unlock(&peer->lock);
 }
 
-void acp_peer_flush_row(struct acp_peer *peer, struct list_head *items, u32 life)
+/* Let go out what waits, and before that a row, if there is one. */
+static __always_inline void flush(struct acp_peer *peer, struct list_head *row, u32 life)
 {
 	struct sk_buff_head out;
 
 	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
-	add_row(peer, items, life);
+	if (row)
+		add_row(peer, row, life);
 	pass(peer, &out, acp_now());
 	spin_unlock(&peer->lock);
 	acp_udp_xmit(peer, &out);
 }
 
+void acp_peer_flush_row(struct acp_peer *peer, struct list_head *items, u32 life)
+{
+	flush(peer, items, life);
+}
+
 void acp_peer_flush(struct acp_peer *peer)
 {
-	struct sk_buff_head out;
-
-	__skb_queue_head_init(&out);
-	spin_lock(&peer->lock);
-	pass(peer, &out, acp_now());
-	spin_unlock(&peer->lock);
-	acp_udp_xmit(peer, &out);
+	flush(peer, NULL, 0);
 }
 
 u32 acp_peer_expect(struct acp_peer *peer)
