@@ -769,7 +769,7 @@ static void nothing_left(long before)
 /* As long as is asked for; a life that hangs is found by life_ended(). */
 TEST_LONG(K1_K2_K3_P4_syscalls_at_random, 100000)
 {
-	uint64_t seconds = setting("ACP_FUZZ_SECONDS", test_short() ? 30 : 10);
+	uint64_t seconds = setting("ACP_FUZZ_SECONDS", test_short() ? 20 : 10);
 	uint64_t first = setting("ACP_FUZZ_SEED", 1), seed = first;
 	uint64_t end = now_ns() + seconds * 1000 * MS;
 	bool faults = fail_nth_possible();

@@ -22,10 +22,9 @@ static void traffic(uint32_t much)
 	if (test_short() && much > 1)
 		much = 1;
 	if (!much) {
-		traffic_every_copy(&t, sizes + 3, 2);
-		traffic_random(&t, 5, 40, 5000);
-		traffic_count(&t, 1, 100);
-		traffic_flags(&t, TRAFFIC_HANDLE, 5000, 1);
+		traffic_random(&t, 2, 40, 5000);
+		traffic_count(&t, 1, 20);
+		traffic_flags(&t, TRAFFIC_HANDLE, 1400, 1);
 		traffic_check(&t);
 		return;
 	}
@@ -139,7 +138,7 @@ TEST(N1_only_acknowledgements_are_lost)
 	begin(ACP_INTEGRITY_UDP);
 	traffic(0);
 	nodes_impair(&n, 1, "loss 50%");
-	for (value = 0; value < 20; value++) {
+	for (value = 0; value < 8; value++) {
 		fill(t.memory[0].addr, 20000, value);
 		ticket = rank_copy(&r[0], memory_ga(&t.memory[1], t.half),
 				   memory_ga(&t.memory[0], 0), 20000, 0);

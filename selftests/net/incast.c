@@ -112,7 +112,7 @@ static void incast(uint32_t count, const char *bottleneck)
 {
 	long long frames, again;
 	uint64_t done[NODES_MAX] = { 0 };
-	uint32_t i, rounds = test_short() ? 2 : 3;
+	uint32_t i, rounds = 2;
 	long slab;
 
 	begin(count);
@@ -122,7 +122,7 @@ static void incast(uint32_t count, const char *bottleneck)
 	again = nodes_counters(&n, "tx_again");
 	warm_up();
 	while (rounds--)
-		race(test_short() ? 100 : 200, done);
+		race(test_short() ? 100 : 150, done);
 	for (i = 1; i < count; i++)
 		CHECK_EQ(rank_wait(&r[i], r[i].last, 120000 * MS), ACP_ST_OK);
 	frames = nodes_counters(&n, "tx_frames") - frames;

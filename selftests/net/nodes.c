@@ -2,9 +2,16 @@
 /* Nodes for tests: see nodes.h. */
 #include "../dev/isolated.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/ipv6.h>
+#include <net/if.h>
 #include <sched.h>
+#include <spawn.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "nodes.h"
 
@@ -46,18 +53,45 @@ void nodes_leave(const struct nodes *n)
 
 /* ---- Commands ---- */
 
-/* Run in a namespace: "program" gets "input" on its standard input. */
-static void feed(const struct nodes *n, int namespace, const char *program, const char *input)
+/* Start a command with its standard input at a file: a shell only where it takes one. */
+static pid_t spawn(const char *command, int input)
 {
-	FILE *f;
+	const bool shell = strpbrk(command, "'\"|&;<>$*");
+	char words[500], *argv[60] = { "sh", "-c", words }, *at;
+	posix_spawn_file_actions_t files;
+	int argc = 0, error;
+	pid_t child;
 
+	CHECK(snprintf(words, sizeof(words), "%s", command) < (int)sizeof(words));
+	for (at = strtok(shell ? NULL : words, " "); at; at = strtok(NULL, " ")) {
+		CHECK(argc < 59);
+		argv[argc++] = at;
+	}
+	CHECK(!posix_spawn_file_actions_init(&files));
+	CHECK(!posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO));
+	error = posix_spawnp(&child, argv[0], &files, NULL, argv, environ);
+	if (error)
+		FAIL("%s: %s", argv[0], strerror(error));
+	posix_spawn_file_actions_destroy(&files);
+	return child;
+}
+
+/* Run a command in a namespace; it gets "input" on its standard input. */
+static void feed(const struct nodes *n, int namespace, const char *command, const char *input)
+{
+	int file = memfd_create("input", MFD_CLOEXEC), status;
+	pid_t child;
+
+	CHECK(file >= 0);
+	CHECK_EQ(write(file, input, strlen(input)), (ssize_t)strlen(input));
+	CHECK_EQ(lseek(file, 0, SEEK_SET), 0);
 	enter(namespace);
-	f = popen(program, "w");
-	CHECK(f);
-	fputs(input, f);
-	if (pclose(f))
-		FAIL("%s: failed with\n%s", program, input);
+	child = spawn(command, file);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	if (status)
+		FAIL("%s: failed with\n%s", command, input);
 	enter(n->home);
+	close(file);
 }
 
 void nodes_run(const struct nodes *n, uint32_t node, const char *format, ...)
@@ -136,17 +170,70 @@ static size_t cables(const struct nodes *n, char *p, size_t room)
 	return at;
 }
 
-static size_t cards(const struct nodes *n, uint32_t node, char *p, size_t room)
+static struct ifreq request(const char *card)
 {
-	size_t at = (size_t)snprintf(p, room, "link set lo up\n");
-	uint32_t c;
+	struct ifreq r = { .ifr_flags = IFF_UP };
 
-	for (c = 0; c < n->colors; c++)
-		at += (size_t)snprintf(p + at, room - at,
-				       "addr add %s%s dev eth%u\nlink set eth%u up\n",
-				       n->address[c * n->count + node],
-				       n->ipv6 ? "/64 nodad" : "/24", c, c);
-	return at;
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", card);
+	return r;
+}
+
+/* A card or loopback is up from now on. */
+static void up(int s, const char *card)
+{
+	struct ifreq r = request(card);
+
+	CHECK(!ioctl(s, SIOCSIFFLAGS, &r));
+}
+
+static void address4(int s, const char *card, const char *address)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct ifreq r = request(card);
+
+	CHECK_EQ(inet_pton(AF_INET, address, &in.sin_addr), 1);
+	memcpy(&r.ifr_addr, &in, sizeof(in));
+	CHECK(!ioctl(s, SIOCSIFADDR, &r));
+	in.sin_addr.s_addr = htonl(0xffffff00);
+	memcpy(&r.ifr_netmask, &in, sizeof(in));
+	CHECK(!ioctl(s, SIOCSIFNETMASK, &r));
+}
+
+/* Without looking for others who have it, which takes seconds. */
+static void address6(int s, const char *card, const char *address)
+{
+	struct in6_ifreq r = { .ifr6_prefixlen = 64, .ifr6_ifindex = (int)if_nametoindex(card) };
+	char path[80];
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/accept_dad", card);
+	CHECK(write_file(path, "0"));
+	CHECK_EQ(inet_pton(AF_INET6, address, &r.ifr6_addr), 1);
+	CHECK(!ioctl(s, SIOCSIFADDR, &r));
+}
+
+/* The cards of a node get their addresses; without a program, there are thousands of them in a run. */
+static void cards(const struct nodes *n, uint32_t node)
+{
+	const char *address;
+	char name[IFNAMSIZ];
+	uint32_t c;
+	int s;
+
+	nodes_enter(n, node);
+	s = socket(n->ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	CHECK(s >= 0);
+	up(s, "lo");
+	for (c = 0; c < n->colors; c++) {
+		address = n->address[c * n->count + node];
+		snprintf(name, sizeof(name), "eth%u", c);
+		if (n->ipv6)
+			address6(s, name, address);
+		else
+			address4(s, name, address);
+		up(s, name);
+	}
+	close(s);
+	nodes_leave(n);
 }
 
 static void name_addresses(struct nodes *n)
@@ -176,10 +263,8 @@ void nodes_open(struct nodes *n, uint32_t count, uint32_t colors, bool ipv6)
 	name_addresses(n);
 	CHECK(cables(n, batch, sizeof(batch)) < sizeof(batch));
 	feed(n, n->hub, "ip -batch -", batch);
-	for (i = 0; i < count; i++) {
-		CHECK(cards(n, i, batch, sizeof(batch)) < sizeof(batch));
-		feed(n, n->node[i], "ip -batch -", batch);
-	}
+	for (i = 0; i < count; i++)
+		cards(n, i);
 }
 
 /* ---- Ranks ---- */

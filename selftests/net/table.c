@@ -402,7 +402,7 @@ TEST(A2_a_member_of_a_map_is_killed)
 TEST_LONG(A2_a_user_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_SECONDS)
 {
 	ranks = 8;
-	amount = (struct amount){ .own_keys = 30, .shared_keys = 20, .rounds = 2 };
+	amount = (struct amount){ .own_keys = 15, .shared_keys = 10, .rounds = 2 };
 	kill_last(8, user_dies, 40);
 }
 
@@ -410,6 +410,6 @@ TEST_LONG(A2_a_user_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_SECONDS)
 TEST_LONG(A2_a_member_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_SECONDS)
 {
 	ranks = 8;
-	amount = (struct amount){ .own_keys = 12, .rounds = 1 };
+	amount = (struct amount){ .own_keys = 4, .rounds = 1 };
 	kill_last(8, member_dies, 40);
 }
