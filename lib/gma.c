@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -30,6 +31,7 @@
 #include "middle.h"
 
 #define SPIN_NS		1000000		/* time before sleeping on a completion or a full ring */
+#define SPIN_ALONE_NS	300000		/* ... on a completion, on the only processor */
 #define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU */
 #define LOOKS		64		/* looks between two looks at the clock */
 
@@ -552,23 +554,28 @@ static bool reached_lately(const struct libacp_lane *lane, uint64_t ticket)
 	return (libacp_queue_completed(&lane->queue) - ticket) >> (ACP_TICKET_BITS - 8) == 0;
 }
 
-/* Look for the completion of a ticket; false after some time. */
+/*
+ * Look for the completion of a ticket; false after some time.  On the only processor it is as long
+ * as the way to another machine and back, which a sleep would prolong, and others may go first.
+ */
 static bool spin_for(const struct libacp_lane *lane, uint64_t ticket)
 {
-	uint64_t end = libacp_now() + SPIN_NS;
+	uint64_t end = libacp_now() + (libacp.spin ? SPIN_NS : SPIN_ALONE_NS);
 	unsigned int looks = 0;
 
 	do {
 		libacp_pause();
 		if (reached(lane, ticket))
 			return true;
-	} while (++looks % LOOKS || libacp_now() < end);
+		if (++looks % LOOKS == 0 && !libacp.spin)
+			sched_yield();
+	} while (looks % LOOKS || libacp_now() < end);
 	return false;
 }
 
 static int wait_for(const struct libacp_lane *lane, uint64_t ticket)
 {
-	if (reached(lane, ticket) || (libacp.spin && spin_for(lane, ticket)))
+	if (reached(lane, ticket) || spin_for(lane, ticket))
 		return 0;
 	return sleep_for(lane, ticket);
 }
