@@ -246,7 +246,7 @@ static void address6(int s, const char *card, const char *address)
 	CHECK(!ioctl(s, SIOCSIFADDR, &r));
 }
 
-/* The cards of a node get their addresses; without a program, there are thousands of them in a run. */
+/* The cards of a node get their addresses: without a program, they are thousands in a run. */
 static void cards(const struct nodes *n, uint32_t node)
 {
 	const char *address;
