@@ -252,7 +252,7 @@ static inline u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticke
 
 bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m);
 
-/* ---- sockets (udp.c) ---- */
+/* ---- sockets (socket.c) ---- */
 
 /* Under node->lock. */
 int acp_socket_open(struct acp_job *job);

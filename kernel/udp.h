@@ -1,22 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Frames <-> datagrams.  udp.c finds the way, writes and checks everything
+ * Frames <-> datagrams.  udp.c finds the way and writes, socket.c checks everything
  * around a frame's messages; peer.c decides what is sent, and takes what came.
  */
 #ifndef ACP_UDP_H
 #define ACP_UDP_H
 
 #include "bytes.h"
+#include "core/tag.h"
 #include "node.h"
 
 #define ACP_MTU_MOST	16384	/* bytes of a datagram */
 
-struct acp_socket;
+/* An address and port of ours, for all jobs that have them. */
+struct acp_socket {
+	struct list_head link;
+	struct acp_node *node;
+	struct socket *sock;
+	u8 family;
+	u8 addr[16];
+	u16 port;
+	u32 users;		/* jobs and colors */
+	struct rcu_head rcu;
+};
 
 static inline struct acp_frame_cb *acp_frame_cb(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct acp_frame_cb) > sizeof(skb->cb));
 	return (struct acp_frame_cb *)skb->cb;
+}
+
+/* The tag of a frame of which "h" is all that it covers.  BH off. */
+static inline u64 acp_udp_tag_of(const struct acp_job *job, const struct acp_frame_hdr *h,
+				 const struct acp_frame *f)
+{
+	u32 size = acp_frame_tagged(f) - sizeof(h->tag);
+	/* For some flows, both ways of each, and kinds of frames at a time. */
+	u32 at = (f->node * 5 + f->length / 8 * 3 + f->type) % ACP_TAG_STARTS;
+
+	if (unlikely(size % 8))
+		return siphash(&h->version, size, &job->key);
+	return acp_tag(this_cpu_ptr(&job->tags->starts[at]), job->key.key, &h->version, size);
 }
 
 /* ---- peer.c to udp.c; under the peer's lock unless said ---- */
@@ -54,7 +78,7 @@ void acp_udp_free(struct sk_buff *skb);
 /* Hand finished datagrams to the network.  Without the lock, BH off. */
 void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out);
 
-/* ---- udp.c to train.c, of frames that came ---- */
+/* ---- socket.c to train.c, of frames that came ---- */
 
 /* One that has an skb of its own; data begins at its header.  Takes it. */
 void acp_udp_take(struct acp_socket *socket, struct sk_buff *skb);
@@ -78,7 +102,7 @@ bool acp_udp_tag_right(const struct acp_job *job, const struct acp_frame_hdr *h,
 bool acp_udp_bulk_right(struct acp_job *job, struct sk_buff *skb, u32 at,
 			const struct acp_frame_hdr *h, const struct acp_frame *f);
 
-/* ---- udp.c, train.c to peer.c ---- */
+/* ---- socket.c, train.c to peer.c ---- */
 
 /*
  * A frame that is authentic; acp_frame_cb(skb) says where.  Takes a reference to the skb, which
