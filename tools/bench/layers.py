@@ -37,7 +37,7 @@ MODULE = [
     ("protocol", r"core/"),
     ("device, rings, commands", r"(dev|attach|queue|pass|station|poller|context|event)\."),
     ("regions, copies", r"(region|pages|strided|copies|watch)\."),
-    ("peers, datagrams", r"(peer|build|udp|demux|bypass|train)\."),
+    ("peers, datagrams", r"(peer|build|udp|socket|demux|bypass|train)\."),
 ]
 
 
