@@ -64,7 +64,7 @@ static pid_t spawn(const char *command, int input)
 	pid_t child;
 
 	CHECK(snprintf(words, sizeof(words), "%s", command) < (int)sizeof(words));
-	for (at = strtok(shell ? NULL : words, " "); at; at = strtok(NULL, " ")) {
+	for (at = shell ? NULL : strtok(words, " "); at; at = strtok(NULL, " ")) {
 		CHECK(argc < 59);
 		argv[argc++] = at;
 	}
@@ -128,6 +128,14 @@ void nodes_impair_all(const struct nodes *n, const char *netem)
 
 /* ---- Making them ---- */
 
+static int request_socket(const struct nodes *n)
+{
+	int s = socket(n->ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	CHECK(s >= 0);
+	return s;
+}
+
 #define CARD	"02:00:00:00:%02x:%02x"		/* color, node */
 
 static size_t neighbours(const struct nodes *n, char *p, size_t room)
@@ -164,8 +172,7 @@ static void acquaint_all4(const struct nodes *n, uint32_t node)
 	int s;
 
 	nodes_enter(n, node);
-	s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	CHECK(s >= 0);
+	s = request_socket(n);
 	for (c = 0; c < n->colors; c++)
 		for (i = 0; i < n->count; i++)
 			if (i != node)
@@ -234,7 +241,7 @@ static void address4(int s, const char *card, const char *address)
 	CHECK(!ioctl(s, SIOCSIFNETMASK, &r));
 }
 
-/* Without looking for others who have it, which takes seconds. */
+/* Without looking for others who have it, which takes a second. */
 static void address6(int s, const char *card, const char *address)
 {
 	struct in6_ifreq r = { .ifr6_prefixlen = 64, .ifr6_ifindex = (int)if_nametoindex(card) };
@@ -246,6 +253,19 @@ static void address6(int s, const char *card, const char *address)
 	CHECK(!ioctl(s, SIOCSIFADDR, &r));
 }
 
+/* An address can be used: nobody looks for others who have it, but it takes a moment. */
+static void await6(int s, const char *address)
+{
+	struct sockaddr_in6 in = { .sin6_family = AF_INET6 };
+	int tries = 5000;
+
+	CHECK_EQ(inet_pton(AF_INET6, address, &in.sin6_addr), 1);
+	while (bind(s, (struct sockaddr *)&in, sizeof(in))) {
+		CHECK(errno == EADDRNOTAVAIL && tries--);
+		sleep_ms(1);
+	}
+}
+
 /* The cards of a node get their addresses: without a program, they are thousands in a run. */
 static void cards(const struct nodes *n, uint32_t node)
 {
@@ -255,8 +275,7 @@ static void cards(const struct nodes *n, uint32_t node)
 	int s;
 
 	nodes_enter(n, node);
-	s = socket(n->ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	CHECK(s >= 0);
+	s = request_socket(n);
 	up(s, "lo");
 	for (c = 0; c < n->colors; c++) {
 		address = n->address[c * n->count + node];
@@ -268,6 +287,11 @@ static void cards(const struct nodes *n, uint32_t node)
 		up(s, name);
 	}
 	close(s);
+	for (c = 0; c < n->colors && n->ipv6; c++) {
+		s = request_socket(n);
+		await6(s, n->address[c * n->count + node]);
+		close(s);
+	}
 	nodes_leave(n);
 }
 
