@@ -555,9 +555,16 @@ static bool reached_lately(const struct libacp_lane *lane, uint64_t ticket)
 }
 
 /*
- * Look for the completion of a ticket; false after some time.  On the only processor it is as long
- * as the way to another machine and back, which a sleep would prolong, and others may go first.
+ * Is it worth while to look before sleeping?  On the only processor while it is on its way, for as
+ * long as that takes to another machine and back; what the kernel has not taken from the ring yet
+ * it does when we sleep, and sooner.
  */
+static bool worth_a_look(const struct libacp_lane *lane)
+{
+	return libacp.spin || libacp_queue_asleep(&lane->queue);
+}
+
+/* Look for the completion of a ticket; false after some time.  Others may go first. */
 static bool spin_for(const struct libacp_lane *lane, uint64_t ticket)
 {
 	uint64_t end = libacp_now() + (libacp.spin ? SPIN_NS : SPIN_ALONE_NS);
@@ -575,7 +582,7 @@ static bool spin_for(const struct libacp_lane *lane, uint64_t ticket)
 
 static int wait_for(const struct libacp_lane *lane, uint64_t ticket)
 {
-	if (reached(lane, ticket) || spin_for(lane, ticket))
+	if (reached(lane, ticket) || (worth_a_look(lane) && spin_for(lane, ticket)))
 		return 0;
 	return sleep_for(lane, ticket);
 }
