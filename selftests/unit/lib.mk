@@ -13,8 +13,26 @@ LIB_NO_TSAN := $(if $(findstring clang,$(CC)),,-Wno-tsan)
 LIB_CFLAGS := -std=gnu11 -O1 -g -Wall -Wextra -Werror -I$(TOP)/uapi -I$(LIB) -I$(HERE)/.. -pthread
 LIB_TSAN := -fsanitize=thread $(LIB_NO_TSAN)
 LIB_HEADERS := $(wildcard $(LIB)/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/test_lib_device.h $(HERE)/last_error.h
-LIB_FILES := $(wildcard $(LIB)/*.c)
+LIB_NAMES := $(basename $(notdir $(wildcard $(LIB)/*.c)))
 LIB_DEVICE := -Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=syscall,--wrap=mmap,--wrap=munmap
+
+# The library is compiled once for all tests of a kind, not once for each of them. What tests
+# add to their flags is for themselves and for the linker.
+OBJECT_CFLAGS := $(LIB_CFLAGS)
+OBJECT_ASAN := $(SANITIZE)
+ASAN := $(HERE)/objects/asan
+TSAN := $(HERE)/objects/tsan
+PLAIN := $(HERE)/objects/plain
+$(ASAN)/%.o: $(LIB)/%.c $(LIB_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(OBJECT_CFLAGS) $(OBJECT_ASAN) $(CFLAGS) -c -o $@ $<
+$(TSAN)/%.o: $(LIB)/%.c $(LIB_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(OBJECT_CFLAGS) $(LIB_TSAN) $(CFLAGS) -c -o $@ $<
+$(PLAIN)/%.o: $(LIB)/%.c $(LIB_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(OBJECT_CFLAGS) -O2 $(CFLAGS) -c -o $@ $<
+objects = $(patsubst %,$(1)/%.o,$(2))
 
 BOOT_FILES := $(addprefix $(LIB)/,boot.c settings.c nodes.c placement.c key.c plan.c names.c pmix.c parts.c)
 test_lib_boot: test_lib_boot.c $(BOOT_FILES)
@@ -23,23 +41,25 @@ test_lib_launch: test_lib_launch.c $(BOOT_FILES)
 test_lib_launch: LIB_CFLAGS += $(shell pkg-config --cflags-only-I pmix) \
 	-Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlerror
 test_lib_queue test_lib_queue_tsan: test_lib_queue.c
-test_lib_ga: test_lib_ga.c $(LIB_FILES)
-test_lib_gma test_lib_gma_tsan: test_lib_gma.c $(LIB_FILES)
-test_lib_contexts test_lib_contexts_tsan: test_lib_contexts.c $(LIB_FILES)
-test_lib_watch test_lib_watch_tsan: test_lib_watch.c $(LIB_FILES)
+test_lib_ga: test_lib_ga.c
+test_lib_gma test_lib_gma_tsan: test_lib_gma.c
+test_lib_contexts test_lib_contexts_tsan: test_lib_contexts.c
+test_lib_watch test_lib_watch_tsan: test_lib_watch.c
+test_lib_ga test_lib_gma test_lib_contexts test_lib_watch: $(call objects,$(ASAN),$(LIB_NAMES))
+test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(call objects,$(TSAN),$(LIB_NAMES))
 test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan \
 	test_lib_watch test_lib_watch_tsan: LIB_CFLAGS += $(LIB_DEVICE)
 
 test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma test_lib_contexts \
 test_lib_watch: $(LIB_HEADERS)
-	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 test_lib_queue_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(LIB_HEADERS)
-	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 # No sanitizer here: its instructions would be counted.
-test_lib_steps: test_lib_steps.c $(LIB_FILES) $(LIB_HEADERS)
-	$(CC) $(LIB_CFLAGS) $(LIB_DEVICE) -O2 $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+test_lib_steps: test_lib_steps.c $(call objects,$(PLAIN),$(LIB_NAMES)) $(LIB_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(LIB_DEVICE) -O2 $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 # The public header, alone, as C and as C++.
 test_lib_header: test_lib_header.c $(LIB)/acp.h
@@ -48,8 +68,8 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 
 # The middle layer on a played basic layer.  A family adds its test to MIDDLE_TESTS (and
 # its name with _tsan to MIDDLE_TSAN).
-LIB_BASIC := $(BOOT_FILES) $(addprefix $(LIB)/,init.c reset.c mem.c local.c gma.c context.c shape.c event.c watch.c)
-LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_FILES))
+LIB_BASIC := $(basename $(notdir $(BOOT_FILES))) init reset mem local gma context shape event watch
+LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_NAMES))
 FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c \
 	$(HERE)/fake_effect.c
 MIDDLE_HEADERS := $(LIB_HEADERS) $(wildcard $(HERE)/fake_*.h $(HERE)/*_play.h $(HERE)/*_model.h)
@@ -91,31 +111,34 @@ test_lib_table_long: SANITIZE :=
 
 # ... against those of C++.
 TESTS += test_lib_stl
-test_lib_stl: test_lib_stl.c stl_model.cc stl_model.h $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
+test_lib_stl: test_lib_stl.c stl_model.cc stl_model.h $(call objects,$(ASAN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
 	$(CC) -x c++ -std=c++17 -O1 -g -Wall -Wextra -Werror $(SANITIZE) $(CXXFLAGS) -c -o stl_model.o \
 		stl_model.cc
-	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) stl_model.o $(LDFLAGS) -lstdc++
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) stl_model.o $(LDFLAGS) -lstdc++
 
 # The macros that take a type, in C and in C++.
 TESTS += test_lib_macros
-test_lib_macros: test_lib_macros.c $(LIB_FILES) $(LIB_HEADERS)
+test_lib_macros: test_lib_macros.c $(call objects,$(ASAN),$(LIB_NAMES)) $(LIB_HEADERS)
 	$(CC) -x c++ -std=c++11 -Wall -Wextra -Werror -I$(LIB) -fsyntax-only $<
 	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -I$(LIB) -fsyntax-only $<
-	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 TESTS += $(MIDDLE_TESTS) $(MIDDLE_TSAN) $(MIDDLE_LONG)
 
-$(MIDDLE_TESTS): %: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
-	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+$(filter-out %_long,$(MIDDLE_TESTS)): %: %.c $(call objects,$(ASAN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
-$(MIDDLE_TSAN): %_tsan: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
-	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+$(filter %_long,$(MIDDLE_TESTS)): %: %.c $(call objects,$(PLAIN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
-$(MIDDLE_LONG): %_long: %.c $(LIB_MIDDLE) $(FAKE_FILES) $(MIDDLE_HEADERS)
-	$(CC) $(LIB_CFLAGS) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS)
+$(MIDDLE_TSAN): %_tsan: %.c $(call objects,$(TSAN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
+
+$(MIDDLE_LONG): %_long: %.c $(call objects,$(PLAIN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 # What the command acp makes of packet filters; of its words and files see "command".
 TESTS += test_ctl_rules
 CTL := $(TOP)/tools
 test_ctl_rules: test_ctl_rules.c $(wildcard $(CTL)/ctl_rules*.c) $(CTL)/ctl_words.c $(wildcard $(CTL)/*.h)
-	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c,$^) $(LDFLAGS) -ljson-c -lm
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS) -ljson-c -lm
