@@ -22,8 +22,8 @@ static void traffic(uint32_t much)
 	if (test_short() && much > 1)
 		much = 1;
 	if (!much) {
-		traffic_random(&t, 2, 40, 5000);
-		traffic_count(&t, 1, 20);
+		traffic_random(&t, test_short() ? 1 : 2, 40, 5000);
+		traffic_count(&t, 1, 10);
 		traffic_flags(&t, TRAFFIC_HANDLE, 1400, 1);
 		traffic_check(&t);
 		return;
