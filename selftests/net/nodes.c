@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "links.h"
 #include "nodes.h"
 
 static void enter(int namespace)
@@ -108,14 +109,20 @@ void nodes_run(const struct nodes *n, uint32_t node, const char *format, ...)
 
 void nodes_impair(const struct nodes *n, uint32_t node, const char *netem)
 {
+	char card[IFNAMSIZ];
+	struct nl_sock *s;
 	uint32_t c;
 
+	nodes_enter(n, node);
+	s = links_open();
 	for (c = 0; c < n->colors; c++) {
-		if (*netem)
-			nodes_run(n, node, "tc qdisc replace dev eth%u root netem %s", c, netem);
-		else
-			nodes_run(n, node, "tc qdisc del dev eth%u root", c);
+		snprintf(card, sizeof(card), "eth%u", c);
+		if (!links_netem(s, card, netem))
+			nodes_run(n, node, "tc qdisc replace dev %s root netem %s", card, netem);
+		nodes_enter(n, node);
 	}
+	links_close(s);
+	nodes_leave(n);
 }
 
 void nodes_impair_all(const struct nodes *n, const char *netem)
@@ -194,22 +201,34 @@ void nodes_acquaint(const struct nodes *n)
 			acquaint_all4(n, i);
 }
 
-static size_t cables(const struct nodes *n, char *p, size_t room)
+static void cable(const struct nodes *n, struct nl_sock *s, uint32_t color, uint32_t node)
 {
-	size_t at = 0;
+	const unsigned char mac[] = { 2, 0, 0, 0, (unsigned char)color, (unsigned char)node };
+	char port[32], bridge[IFNAMSIZ], card[IFNAMSIZ];
+
+	snprintf(port, sizeof(port), "port%u.%u", color, node);
+	snprintf(bridge, sizeof(bridge), "br%u", color);
+	snprintf(card, sizeof(card), "eth%u", color);
+	links_veth(s, port, bridge, card, mac, n->node[node]);
+}
+
+/* The hub's bridges, and from each of them a cable to each node. */
+static void cables(const struct nodes *n)
+{
+	struct nl_sock *s;
+	char name[IFNAMSIZ];
 	uint32_t i, c;
 
+	nodes_enter(n, NODES_HUB);
+	s = links_open();
 	for (c = 0; c < n->colors; c++) {
-		at += (size_t)snprintf(p + at, room - at, "link add br%u type bridge\n"
-				       "link set br%u up\n", c, c);
+		snprintf(name, sizeof(name), "br%u", c);
+		links_bridge(s, name);
 		for (i = 0; i < n->count; i++)
-			at += (size_t)snprintf(p + at, room - at,
-				"link add port%u.%u type veth peer name eth%u address " CARD
-				" netns /proc/%d/fd/%d\n"
-				"link set port%u.%u master br%u up\n",
-				c, i, c, c, i, getpid(), n->node[i], c, i, c);
+			cable(n, s, c, i);
 	}
-	return at;
+	links_close(s);
+	nodes_leave(n);
 }
 
 static struct ifreq request(const char *card)
@@ -309,7 +328,6 @@ static void name_addresses(struct nodes *n)
 
 void nodes_open(struct nodes *n, uint32_t count, uint32_t colors, bool ipv6)
 {
-	char batch[8000];
 	uint32_t i;
 
 	n->count = count;
@@ -320,8 +338,7 @@ void nodes_open(struct nodes *n, uint32_t count, uint32_t colors, bool ipv6)
 	for (i = 0; i < count; i++)
 		n->node[i] = new_namespace();
 	name_addresses(n);
-	CHECK(cables(n, batch, sizeof(batch)) < sizeof(batch));
-	feed(n, n->hub, "ip -batch -", batch);
+	cables(n);
 	for (i = 0; i < count; i++)
 		cards(n, i);
 }

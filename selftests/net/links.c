@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/* Links for tests: see links.h. */
+#include "../dev/isolated.h"
+
+#include <linux/if_link.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <net/if.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+
+#include "links.h"
+
+struct nl_sock *links_open(void)
+{
+	struct nl_sock *s = nl_socket_alloc();
+
+	CHECK(s);
+	CHECK_EQ(nl_connect(s, NETLINK_ROUTE), 0);
+	return s;
+}
+
+void links_close(struct nl_sock *s)
+{
+	nl_socket_free(s);
+}
+
+static struct nl_msg *request(int type, int flags)
+{
+	struct nl_msg *m = nlmsg_alloc_simple(type, flags);
+
+	CHECK(m);
+	return m;
+}
+
+static void put(struct nl_msg *m, int type, const void *data, size_t size)
+{
+	CHECK_EQ(nla_put(m, type, (int)size, data), 0);
+}
+
+static void put_text(struct nl_msg *m, int type, const char *text)
+{
+	put(m, type, text, strlen(text) + 1);
+}
+
+static struct nlattr *nest(struct nl_msg *m, int type)
+{
+	struct nlattr *a = nla_nest_start(m, type);
+
+	CHECK(a);
+	return a;
+}
+
+/* Send it and wait for the answer. */
+static void ask(struct nl_sock *s, struct nl_msg *m, const char *what)
+{
+	int error = nl_send_sync(s, m);
+
+	if (error)
+		FAIL("%s: %s", what, nl_geterror(error));
+}
+
+/* ---- Links ---- */
+
+static void put_header(struct nl_msg *m, unsigned int flags)
+{
+	const struct ifinfomsg header = { .ifi_flags = flags, .ifi_change = flags };
+
+	CHECK_EQ(nlmsg_append(m, (void *)&header, sizeof(header), NLMSG_ALIGNTO), 0);
+}
+
+static struct nl_msg *new_link(const char *name)
+{
+	struct nl_msg *m = request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+
+	put_header(m, IFF_UP);
+	put_text(m, IFLA_IFNAME, name);
+	return m;
+}
+
+void links_bridge(struct nl_sock *s, const char *name)
+{
+	struct nl_msg *m = new_link(name);
+	struct nlattr *info = nest(m, IFLA_LINKINFO);
+
+	put_text(m, IFLA_INFO_KIND, "bridge");
+	nla_nest_end(m, info);
+	ask(s, m, name);
+}
+
+void links_veth(struct nl_sock *s, const char *name, const char *bridge, const char *peer,
+		const unsigned char mac[6], int namespace)
+{
+	const unsigned int master = if_nametoindex(bridge);
+	struct nlattr *info, *data, *other;
+	struct nl_msg *m = new_link(name);
+
+	CHECK(master);
+	put(m, IFLA_MASTER, &master, sizeof(master));
+	info = nest(m, IFLA_LINKINFO);
+	put_text(m, IFLA_INFO_KIND, "veth");
+	data = nest(m, IFLA_INFO_DATA);
+	other = nest(m, VETH_INFO_PEER);
+	put_header(m, 0);
+	put_text(m, IFLA_IFNAME, peer);
+	put(m, IFLA_ADDRESS, mac, 6);
+	put(m, IFLA_NET_NS_FD, &namespace, sizeof(namespace));
+	nla_nest_end(m, other);
+	nla_nest_end(m, data);
+	nla_nest_end(m, info);
+	ask(s, m, name);
+}
+
+/* ---- Impairments ---- */
+
+struct netem {
+	struct tc_netem_qopt options;
+	struct tc_netem_reorder reorder;
+	struct tc_netem_corrupt corrupt;
+	int64_t delay_ns, jitter_ns;
+};
+
+/* Take "12.5%" off the words, as a share of 2^32 - 1; if they begin otherwise, take nothing. */
+static bool take_share(const char **words, uint32_t *share)
+{
+	char *end;
+	double value = strtod(*words, &end);
+
+	if (end == *words || *end != '%' || value < 0 || value > 100)
+		return false;
+	*share = (uint32_t)(value / 100 * UINT32_MAX);
+	*words = end + 1 + strspn(end + 1, " ");
+	return true;
+}
+
+/* The same of "2ms", in nanoseconds. */
+static bool take_ms(const char **words, int64_t *ns)
+{
+	char *end;
+	double value = strtod(*words, &end);
+
+	if (end == *words || strncmp(end, "ms", 2) || value < 0)
+		return false;
+	*ns = (int64_t)(value * 1e6);
+	*words = end + 2 + strspn(end + 2, " ");
+	return true;
+}
+
+static bool take_word(const char **words, const char *word)
+{
+	size_t length = strlen(word);
+
+	if (strncmp(*words, word, length) || (*words)[length] != ' ')
+		return false;
+	*words += length + 1;
+	return true;
+}
+
+static bool take_delay(const char **words, struct netem *e)
+{
+	if (!take_ms(words, &e->delay_ns))
+		return false;
+	take_ms(words, &e->jitter_ns);
+	return true;
+}
+
+static bool take_reorder(const char **words, struct netem *e)
+{
+	if (!take_share(words, &e->reorder.probability))
+		return false;
+	take_share(words, &e->reorder.correlation);
+	e->options.gap = 1;
+	return true;
+}
+
+static bool understand(const char *words, struct netem *e)
+{
+	bool known = true;
+
+	*e = (struct netem){ .options.limit = 1000 };
+	while (known && *words)
+		known = take_word(&words, "delay") ? take_delay(&words, e) :
+			take_word(&words, "reorder") ? take_reorder(&words, e) :
+			take_word(&words, "loss") ? take_share(&words, &e->options.loss) :
+			take_word(&words, "duplicate") ? take_share(&words, &e->options.duplicate) :
+			take_word(&words, "corrupt") ? take_share(&words, &e->corrupt.probability) :
+			false;
+	return known;
+}
+
+static struct nl_msg *root_of(const char *card, int type, int flags)
+{
+	const struct tcmsg header = {
+		.tcm_parent = TC_H_ROOT, .tcm_ifindex = (int)if_nametoindex(card),
+	};
+	struct nl_msg *m = request(type, flags);
+
+	CHECK(header.tcm_ifindex);
+	CHECK_EQ(nlmsg_append(m, (void *)&header, sizeof(header), NLMSG_ALIGNTO), 0);
+	return m;
+}
+
+bool links_netem(struct nl_sock *s, const char *card, const char *words)
+{
+	struct nlattr *options;
+	struct nl_msg *m;
+	struct netem e;
+
+	if (!understand(words, &e))
+		return false;
+	if (!*words) {
+		ask(s, root_of(card, RTM_DELQDISC, 0), card);
+		return true;
+	}
+	m = root_of(card, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE);
+	put_text(m, TCA_KIND, "netem");
+	options = nest(m, TCA_OPTIONS);
+	CHECK_EQ(nlmsg_append(m, &e.options, sizeof(e.options), NLMSG_ALIGNTO), 0);
+	put(m, TCA_NETEM_LATENCY64, &e.delay_ns, sizeof(e.delay_ns));
+	put(m, TCA_NETEM_JITTER64, &e.jitter_ns, sizeof(e.jitter_ns));
+	put(m, TCA_NETEM_REORDER, &e.reorder, sizeof(e.reorder));
+	put(m, TCA_NETEM_CORRUPT, &e.corrupt, sizeof(e.corrupt));
+	nla_nest_end(m, options);
+	ask(s, m, card);
+	return true;
+}
