@@ -52,7 +52,7 @@ static bool must_ring(const struct rank *rank)
 	return __atomic_load_n(&rank->cq->flags, __ATOMIC_RELAXED) & ACP_CQ_NEED_WAKEUP;
 }
 
-/* Ring for copies within own memory until that is not needed any more; how many it were. */
+/* Ring for copies within own memory until that is not needed any more; returns how many. */
 static unsigned int begin_hold(struct rank *rank)
 {
 	unsigned int i;

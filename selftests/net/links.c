@@ -2,7 +2,9 @@
 /* Links for tests: see links.h. */
 #include "../dev/isolated.h"
 
+#include <arpa/inet.h>
 #include <linux/if_link.h>
+#include <linux/neighbour.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
@@ -12,20 +14,6 @@
 #include <netlink/netlink.h>
 
 #include "links.h"
-
-struct nl_sock *links_open(void)
-{
-	struct nl_sock *s = nl_socket_alloc();
-
-	CHECK(s);
-	CHECK_EQ(nl_connect(s, NETLINK_ROUTE), 0);
-	return s;
-}
-
-void links_close(struct nl_sock *s)
-{
-	nl_socket_free(s);
-}
 
 static struct nl_msg *request(int type, int flags)
 {
@@ -53,13 +41,31 @@ static struct nlattr *nest(struct nl_msg *m, int type)
 	return a;
 }
 
-/* Send it and wait for the answer. */
-static void ask(struct nl_sock *s, struct nl_msg *m, const char *what)
+static void append(struct nl_msg *m, const void *header, size_t size)
 {
-	int error = nl_send_sync(s, m);
+	CHECK_EQ(nlmsg_append(m, (void *)header, size, NLMSG_ALIGNTO), 0);
+}
 
+static unsigned int index_of(const char *card)
+{
+	unsigned int index = if_nametoindex(card);
+
+	CHECK(index);
+	return index;
+}
+
+/* Send it and wait for the answer: whom it asks depends on where the socket is made. */
+static void ask(struct nl_msg *m, const char *what)
+{
+	struct nl_sock *s = nl_socket_alloc();
+	int error;
+
+	CHECK(s);
+	CHECK_EQ(nl_connect(s, NETLINK_ROUTE), 0);
+	error = nl_send_sync(s, m);
 	if (error)
 		FAIL("%s: %s", what, nl_geterror(error));
+	nl_socket_free(s);
 }
 
 /* ---- Links ---- */
@@ -68,7 +74,7 @@ static void put_header(struct nl_msg *m, unsigned int flags)
 {
 	const struct ifinfomsg header = { .ifi_flags = flags, .ifi_change = flags };
 
-	CHECK_EQ(nlmsg_append(m, (void *)&header, sizeof(header), NLMSG_ALIGNTO), 0);
+	append(m, &header, sizeof(header));
 }
 
 static struct nl_msg *new_link(const char *name)
@@ -80,24 +86,23 @@ static struct nl_msg *new_link(const char *name)
 	return m;
 }
 
-void links_bridge(struct nl_sock *s, const char *name)
+void links_bridge(const char *name)
 {
 	struct nl_msg *m = new_link(name);
 	struct nlattr *info = nest(m, IFLA_LINKINFO);
 
 	put_text(m, IFLA_INFO_KIND, "bridge");
 	nla_nest_end(m, info);
-	ask(s, m, name);
+	ask(m, name);
 }
 
-void links_veth(struct nl_sock *s, const char *name, const char *bridge, const char *peer,
-		const unsigned char mac[6], int namespace)
+void links_veth(const char *name, const char *bridge, const char *peer,
+		const unsigned char mac[LINKS_MAC], int namespace)
 {
-	const unsigned int master = if_nametoindex(bridge);
+	const unsigned int master = index_of(bridge);
 	struct nlattr *info, *data, *other;
 	struct nl_msg *m = new_link(name);
 
-	CHECK(master);
 	put(m, IFLA_MASTER, &master, sizeof(master));
 	info = nest(m, IFLA_LINKINFO);
 	put_text(m, IFLA_INFO_KIND, "veth");
@@ -105,12 +110,31 @@ void links_veth(struct nl_sock *s, const char *name, const char *bridge, const c
 	other = nest(m, VETH_INFO_PEER);
 	put_header(m, 0);
 	put_text(m, IFLA_IFNAME, peer);
-	put(m, IFLA_ADDRESS, mac, 6);
+	put(m, IFLA_ADDRESS, mac, LINKS_MAC);
 	put(m, IFLA_NET_NS_FD, &namespace, sizeof(namespace));
 	nla_nest_end(m, other);
 	nla_nest_end(m, data);
 	nla_nest_end(m, info);
-	ask(s, m, name);
+	ask(m, name);
+}
+
+/* ---- Neighbours ---- */
+
+void links_neighbour(const char *card, const char *address, const unsigned char mac[LINKS_MAC])
+{
+	const bool ipv6 = strchr(address, ':');
+	const struct ndmsg header = {
+		.ndm_family = ipv6 ? AF_INET6 : AF_INET, .ndm_ifindex = (int)index_of(card),
+		.ndm_state = NUD_PERMANENT,
+	};
+	struct nl_msg *m = request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
+	struct in6_addr to;		/* or in its first bytes an IPv4 address */
+
+	CHECK_EQ(inet_pton(header.ndm_family, address, &to), 1);
+	append(m, &header, sizeof(header));
+	put(m, NDA_DST, &to, ipv6 ? sizeof(struct in6_addr) : sizeof(struct in_addr));
+	put(m, NDA_LLADDR, mac, LINKS_MAC);
+	ask(m, address);
 }
 
 /* ---- Impairments ---- */
@@ -171,7 +195,7 @@ static bool take_reorder(const char **words, struct netem *e)
 	if (!take_share(words, &e->reorder.probability))
 		return false;
 	take_share(words, &e->reorder.correlation);
-	e->options.gap = 1;
+	e->options.gap = 1;		/* without one, nothing is reordered */
 	return true;
 }
 
@@ -193,16 +217,15 @@ static bool understand(const char *words, struct netem *e)
 static struct nl_msg *root_of(const char *card, int type, int flags)
 {
 	const struct tcmsg header = {
-		.tcm_parent = TC_H_ROOT, .tcm_ifindex = (int)if_nametoindex(card),
+		.tcm_parent = TC_H_ROOT, .tcm_ifindex = (int)index_of(card),
 	};
 	struct nl_msg *m = request(type, flags);
 
-	CHECK(header.tcm_ifindex);
-	CHECK_EQ(nlmsg_append(m, (void *)&header, sizeof(header), NLMSG_ALIGNTO), 0);
+	append(m, &header, sizeof(header));
 	return m;
 }
 
-bool links_netem(struct nl_sock *s, const char *card, const char *words)
+bool links_netem(const char *card, const char *words)
 {
 	struct nlattr *options;
 	struct nl_msg *m;
@@ -211,18 +234,18 @@ bool links_netem(struct nl_sock *s, const char *card, const char *words)
 	if (!understand(words, &e))
 		return false;
 	if (!*words) {
-		ask(s, root_of(card, RTM_DELQDISC, 0), card);
+		ask(root_of(card, RTM_DELQDISC, 0), card);
 		return true;
 	}
 	m = root_of(card, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE);
 	put_text(m, TCA_KIND, "netem");
 	options = nest(m, TCA_OPTIONS);
-	CHECK_EQ(nlmsg_append(m, &e.options, sizeof(e.options), NLMSG_ALIGNTO), 0);
+	append(m, &e.options, sizeof(e.options));
 	put(m, TCA_NETEM_LATENCY64, &e.delay_ns, sizeof(e.delay_ns));
 	put(m, TCA_NETEM_JITTER64, &e.jitter_ns, sizeof(e.jitter_ns));
 	put(m, TCA_NETEM_REORDER, &e.reorder, sizeof(e.reorder));
 	put(m, TCA_NETEM_CORRUPT, &e.corrupt, sizeof(e.corrupt));
 	nla_nest_end(m, options);
-	ask(s, m, card);
+	ask(m, card);
 	return true;
 }

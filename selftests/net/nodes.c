@@ -6,12 +6,10 @@
 #include <fcntl.h>
 #include <linux/ipv6.h>
 #include <net/if.h>
-#include <net/if_arp.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "links.h"
@@ -55,8 +53,8 @@ void nodes_leave(const struct nodes *n)
 
 /* ---- Commands ---- */
 
-/* Start a command with its standard input at a file: a shell only where it takes one. */
-static pid_t spawn(const char *command, int input)
+/* Start a command that gets no input: a shell only where it takes one. */
+static pid_t spawn(const char *command)
 {
 	const bool shell = strpbrk(command, "'\"|&;<>$*");
 	char words[500], *argv[60] = { "sh", "-c", words }, *at;
@@ -70,7 +68,7 @@ static pid_t spawn(const char *command, int input)
 		argv[argc++] = at;
 	}
 	CHECK(!posix_spawn_file_actions_init(&files));
-	CHECK(!posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO));
+	CHECK(!posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
 	error = posix_spawnp(&child, argv[0], &files, NULL, argv, environ);
 	if (error)
 		FAIL("%s: %s", argv[0], strerror(error));
@@ -78,51 +76,44 @@ static pid_t spawn(const char *command, int input)
 	return child;
 }
 
-/* Run a command in a namespace; it gets "input" on its standard input. */
-static void feed(const struct nodes *n, int namespace, const char *command, const char *input)
-{
-	int file = memfd_create("input", MFD_CLOEXEC), status;
-	pid_t child;
-
-	CHECK(file >= 0);
-	CHECK_EQ(write(file, input, strlen(input)), (ssize_t)strlen(input));
-	CHECK_EQ(lseek(file, 0, SEEK_SET), 0);
-	enter(namespace);
-	child = spawn(command, file);
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	if (status)
-		FAIL("%s: failed with\n%s", command, input);
-	enter(n->home);
-	close(file);
-}
-
 void nodes_run(const struct nodes *n, uint32_t node, const char *format, ...)
 {
 	char command[500];
 	va_list args;
+	pid_t child;
+	int status;
 
 	va_start(args, format);
 	vsnprintf(command, sizeof(command), format, args);
 	va_end(args);
-	feed(n, namespace_of(n, node), command, "");
+	nodes_enter(n, node);
+	child = spawn(command);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	if (status)
+		FAIL("%s: failed", command);
+	nodes_leave(n);
+}
+
+/* The card of a color, as a node calls it. */
+static const char *card_name(char name[IFNAMSIZ], uint32_t color)
+{
+	snprintf(name, IFNAMSIZ, "eth%u", color);
+	return name;
 }
 
 void nodes_impair(const struct nodes *n, uint32_t node, const char *netem)
 {
 	char card[IFNAMSIZ];
-	struct nl_sock *s;
+	bool done;
 	uint32_t c;
 
-	nodes_enter(n, node);
-	s = links_open();
 	for (c = 0; c < n->colors; c++) {
-		snprintf(card, sizeof(card), "eth%u", c);
-		if (!links_netem(s, card, netem))
-			nodes_run(n, node, "tc qdisc replace dev %s root netem %s", card, netem);
 		nodes_enter(n, node);
+		done = links_netem(card_name(card, c), netem);
+		nodes_leave(n);
+		if (!done)
+			nodes_run(n, node, "tc qdisc replace dev %s root netem %s", card, netem);
 	}
-	links_close(s);
-	nodes_leave(n);
 }
 
 void nodes_impair_all(const struct nodes *n, const char *netem)
@@ -143,91 +134,58 @@ static int request_socket(const struct nodes *n)
 	return s;
 }
 
-#define CARD	"02:00:00:00:%02x:%02x"		/* color, node */
+struct mac {
+	unsigned char byte[LINKS_MAC];
+};
 
-static size_t neighbours(const struct nodes *n, char *p, size_t room)
+static struct mac mac_of(uint32_t color, uint32_t node)
 {
-	size_t at = 0;
-	uint32_t i, c;
-
-	for (c = 0; c < n->colors; c++)
-		for (i = 0; i < n->count; i++)
-			at += (size_t)snprintf(p + at, room - at,
-				"neigh replace %s lladdr " CARD " dev eth%u nud permanent\n",
-				n->address[c * n->count + i], c, i, c);
-	return at;
+	return (struct mac){ { 2, 0, 0, 0, (unsigned char)color, (unsigned char)node } };
 }
 
-/* The card of another node, for good: without a program, which is for IPv6. */
-static void acquaint4(const struct nodes *n, int s, uint32_t other, uint32_t color)
+static void acquaint(const struct nodes *n, uint32_t node)
 {
-	const unsigned char card[] = { 2, 0, 0, 0, (unsigned char)color, (unsigned char)other };
-	struct sockaddr_in in = { .sin_family = AF_INET };
-	struct arpreq r = { .arp_flags = ATF_PERM | ATF_COM };
-
-	CHECK_EQ(inet_pton(AF_INET, n->address[color * n->count + other], &in.sin_addr), 1);
-	memcpy(&r.arp_pa, &in, sizeof(in));
-	r.arp_ha.sa_family = ARPHRD_ETHER;
-	memcpy(r.arp_ha.sa_data, card, sizeof(card));
-	snprintf(r.arp_dev, sizeof(r.arp_dev), "eth%u", color);
-	CHECK(!ioctl(s, SIOCSARP, &r));
-}
-
-static void acquaint_all4(const struct nodes *n, uint32_t node)
-{
+	char card[IFNAMSIZ];
 	uint32_t i, c;
-	int s;
 
 	nodes_enter(n, node);
-	s = request_socket(n);
 	for (c = 0; c < n->colors; c++)
 		for (i = 0; i < n->count; i++)
 			if (i != node)
-				acquaint4(n, s, i, c);
-	close(s);
+				links_neighbour(card_name(card, c), n->address[c * n->count + i],
+						mac_of(c, i).byte);
 	nodes_leave(n);
 }
 
 void nodes_acquaint(const struct nodes *n)
 {
-	char batch[8000];
 	uint32_t i;
 
-	CHECK(neighbours(n, batch, sizeof(batch)) < sizeof(batch));
 	for (i = 0; i < n->count; i++)
-		if (n->ipv6)
-			feed(n, n->node[i], "ip -batch -", batch);
-		else
-			acquaint_all4(n, i);
+		acquaint(n, i);
 }
 
-static void cable(const struct nodes *n, struct nl_sock *s, uint32_t color, uint32_t node)
+static void cable(const struct nodes *n, const char *bridge, uint32_t color, uint32_t node)
 {
-	const unsigned char mac[] = { 2, 0, 0, 0, (unsigned char)color, (unsigned char)node };
-	char port[32], bridge[IFNAMSIZ], card[IFNAMSIZ];
+	char port[32], card[IFNAMSIZ];
 
 	snprintf(port, sizeof(port), "port%u.%u", color, node);
-	snprintf(bridge, sizeof(bridge), "br%u", color);
-	snprintf(card, sizeof(card), "eth%u", color);
-	links_veth(s, port, bridge, card, mac, n->node[node]);
+	links_veth(port, bridge, card_name(card, color), mac_of(color, node).byte, n->node[node]);
 }
 
 /* The hub's bridges, and from each of them a cable to each node. */
 static void cables(const struct nodes *n)
 {
-	struct nl_sock *s;
-	char name[IFNAMSIZ];
+	char bridge[IFNAMSIZ];
 	uint32_t i, c;
 
 	nodes_enter(n, NODES_HUB);
-	s = links_open();
 	for (c = 0; c < n->colors; c++) {
-		snprintf(name, sizeof(name), "br%u", c);
-		links_bridge(s, name);
+		snprintf(bridge, sizeof(bridge), "br%u", c);
+		links_bridge(bridge);
 		for (i = 0; i < n->count; i++)
-			cable(n, s, c, i);
+			cable(n, bridge, c, i);
 	}
-	links_close(s);
 	nodes_leave(n);
 }
 
@@ -298,7 +256,7 @@ static void cards(const struct nodes *n, uint32_t node)
 	up(s, "lo");
 	for (c = 0; c < n->colors; c++) {
 		address = n->address[c * n->count + node];
-		snprintf(name, sizeof(name), "eth%u", c);
+		card_name(name, c);
 		if (n->ipv6)
 			address6(s, name, address);
 		else
