@@ -3,12 +3,13 @@
 #include "../dev/isolated.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
+#include <linux/if.h>	/* not before its namesake */
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
-#include <net/if.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
@@ -54,18 +55,28 @@ static unsigned int index_of(const char *card)
 	return index;
 }
 
-/* Send it and wait for the answer: whom it asks depends on where the socket is made. */
-static void ask(struct nl_msg *m, const char *what)
+/*
+ * Send it and wait until it is done; "take" (or NULL) gets the answer.  Whom it asks depends on
+ * where the socket is made.
+ */
+static void ask_for(struct nl_msg *m, const char *what, nl_recvmsg_msg_cb_t take, void *arg)
 {
 	struct nl_sock *s = nl_socket_alloc();
 	int error;
 
 	CHECK(s);
+	CHECK_EQ(nl_socket_modify_cb(s, NL_CB_VALID, take ? NL_CB_CUSTOM : NL_CB_DEFAULT,
+				     take, arg), 0);
 	CHECK_EQ(nl_connect(s, NETLINK_ROUTE), 0);
 	error = nl_send_sync(s, m);
 	if (error)
 		FAIL("%s: %s", what, nl_geterror(error));
 	nl_socket_free(s);
+}
+
+static void ask(struct nl_msg *m, const char *what)
+{
+	ask_for(m, what, NULL, NULL);
 }
 
 /* ---- Links ---- */
@@ -116,6 +127,36 @@ void links_veth(const char *name, const char *bridge, const char *peer,
 	nla_nest_end(m, data);
 	nla_nest_end(m, info);
 	ask(m, name);
+}
+
+static int take_state(struct nl_msg *m, void *arg)
+{
+	struct nlattr *state = nlmsg_find_attr(nlmsg_hdr(m), sizeof(struct ifinfomsg),
+					       IFLA_OPERSTATE);
+
+	*(int *)arg = state ? nla_get_u8(state) : -1;
+	return NL_OK;
+}
+
+static int state_of(const char *name)
+{
+	struct nl_msg *m = request(RTM_GETLINK, 0);
+	int state = -1;
+
+	put_header(m, 0);
+	put_text(m, IFLA_IFNAME, name);
+	ask_for(m, name, take_state, &state);
+	return state;
+}
+
+void links_await(const char *name)
+{
+	int tries = 10000;
+
+	while (state_of(name) != IF_OPER_UP) {
+		CHECK(tries--);
+		usleep(1000);
+	}
 }
 
 /* ---- Neighbours ---- */

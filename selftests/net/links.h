@@ -17,6 +17,12 @@ void links_bridge(const char *name);
 void links_veth(const char *name, const char *bridge, const char *peer,
 		const unsigned char mac[LINKS_MAC], int namespace);
 
+/*
+ * Until a card passes on what it is given.  One that was up before the other end of its cable
+ * drops everything for a moment: the kernel sees to that in the background.
+ */
+void links_await(const char *name);
+
 /* Who has an address, IPv4 or IPv6, in the network of a card: for good. */
 void links_neighbour(const char *card, const char *address, const unsigned char mac[LINKS_MAC]);
 

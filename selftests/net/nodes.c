@@ -165,12 +165,19 @@ void nodes_acquaint(const struct nodes *n)
 		acquaint(n, i);
 }
 
+/* The hub's end of a cable. */
+static const char *port_name(char name[IFNAMSIZ], uint32_t color, uint32_t node)
+{
+	CHECK(snprintf(name, IFNAMSIZ, "port%u.%u", color, node) < IFNAMSIZ);
+	return name;
+}
+
 static void cable(const struct nodes *n, const char *bridge, uint32_t color, uint32_t node)
 {
-	char port[32], card[IFNAMSIZ];
+	char port[IFNAMSIZ], card[IFNAMSIZ];
 
-	snprintf(port, sizeof(port), "port%u.%u", color, node);
-	links_veth(port, bridge, card_name(card, color), mac_of(color, node).byte, n->node[node]);
+	links_veth(port_name(port, color, node), bridge, card_name(card, color),
+		   mac_of(color, node).byte, n->node[node]);
 }
 
 /* The hub's bridges, and from each of them a cable to each node. */
@@ -272,6 +279,19 @@ static void cards(const struct nodes *n, uint32_t node)
 	nodes_leave(n);
 }
 
+/* A frame that is lost here is a second of waiting, for one that asks who has an address. */
+static void await_cables(const struct nodes *n)
+{
+	char port[IFNAMSIZ];
+	uint32_t i, c;
+
+	nodes_enter(n, NODES_HUB);
+	for (c = 0; c < n->colors; c++)
+		for (i = 0; i < n->count; i++)
+			links_await(port_name(port, c, i));
+	nodes_leave(n);
+}
+
 static void name_addresses(struct nodes *n)
 {
 	uint32_t i;
@@ -299,6 +319,7 @@ void nodes_open(struct nodes *n, uint32_t count, uint32_t colors, bool ipv6)
 	cables(n);
 	for (i = 0; i < count; i++)
 		cards(n, i);
+	await_cables(n);
 }
 
 /* ---- Ranks ---- */
