@@ -34,6 +34,8 @@
 #define SPIN_ALONE_NS	300000		/* ... on a completion, on the only processor */
 #define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU */
 #define LOOKS		64		/* looks between two looks at the clock */
+#define REST_MOST	15		/* waits without a look, after some that were in vain */
+#define REST_CROWDED	4095		/* ... when others need the only processor */
 
 /*
  * Failures that nobody was told of end the job, unless the library deals with
@@ -95,12 +97,17 @@ static uint64_t handle_ticket(const struct libacp_lane *lane, acp_handle_t handl
 
 /* ---- Issuing ---- */
 
-uint64_t libacp_now(void)
+static uint64_t time_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uint64_t libacp_now(void)
+{
+	return time_of(CLOCK_MONOTONIC);
 }
 
 /* Sleep until a ticket is complete: 0 or -errno. */
@@ -555,34 +562,89 @@ static bool reached_lately(const struct libacp_lane *lane, uint64_t ticket)
 }
 
 /*
- * Is it worth while to look before sleeping?  On the only processor while it is on its way, for as
- * long as that takes to another machine and back; what the kernel has not taken from the ring yet
- * it does when we sleep, and sooner.
+ * Where a thread has one processor, it looks only as long as that is of use and costs nobody time.
+ * After a look that took too long come 1, 3, 7, and then always 15 waits without.  After one that
+ * others had the processor during come thousands: who yields to a program that computes gets it
+ * back when that program's time slice ends, milliseconds later; who sleeps is woken in its midst.
  */
-static bool worth_a_look(const struct libacp_lane *lane)
-{
-	return libacp.spin || libacp_queue_asleep(&lane->queue);
-}
+static _Thread_local struct {
+	uint32_t rest;		/* so many waits do not look */
+	uint32_t vain;		/* the rest after the last look, if that took too long */
+} alone LIBACP_QUICK;
 
-/* Look for the completion of a ticket; false after some time.  Others may go first. */
-static bool spin_for(const struct libacp_lane *lane, uint64_t ticket)
+static bool look(const struct libacp_lane *lane, uint64_t ticket)
 {
-	uint64_t end = libacp_now() + (libacp.spin ? SPIN_NS : SPIN_ALONE_NS);
-	unsigned int looks = 0;
+	unsigned int looks;
 
-	do {
+	for (looks = 0; looks < LOOKS; looks++) {
 		libacp_pause();
 		if (reached(lane, ticket))
 			return true;
-		if (++looks % LOOKS == 0 && !libacp.spin)
-			sched_yield();
-	} while (looks % LOOKS || libacp_now() < end);
+	}
 	return false;
+}
+
+/* Look for the completion of a ticket; false after some time. */
+static bool look_for(const struct libacp_lane *lane, uint64_t ticket)
+{
+	uint64_t end = libacp_now() + SPIN_NS;
+	bool found;
+
+	do
+		found = look(lane, ticket);
+	while (!found && libacp_now() < end);
+	return found;
+}
+
+/* A look took too long; others had the processor for others_ns, about: clocks are read in turn. */
+static void rest(int64_t others_ns)
+{
+	alone.vain = alone.vain < REST_MOST ? 2 * alone.vain + 1 : REST_MOST;
+	alone.rest = others_ns > SPIN_ALONE_NS ? REST_CROWDED : alone.vain;
+}
+
+/* Look on the only processor, for as long as it takes to another machine and back. */
+static bool look_alone(const struct libacp_lane *lane, uint64_t ticket)
+{
+	const uint64_t begin = libacp_now(), ran = time_of(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t took;
+	bool found;
+
+	do {
+		found = look(lane, ticket);
+		if (!found)
+			sched_yield();
+		took = libacp_now() - begin;
+	} while (!found && took < SPIN_ALONE_NS);
+	if (took < SPIN_ALONE_NS)
+		alone.vain = 0;
+	else
+		rest((int64_t)(took - (time_of(CLOCK_THREAD_CPUTIME_ID) - ran)));
+	return found || reached(lane, ticket);
+}
+
+/*
+ * Look before sleeping, if that is worth while.  On the only processor it is while the command is
+ * on its way: what the kernel has not taken from the ring yet it takes when we sleep, and sooner.
+ */
+static bool look_first(const struct libacp_lane *lane, uint64_t ticket)
+{
+	if (libacp_queue_aborted(&lane->queue))
+		return false;
+	if (libacp.spin)
+		return look_for(lane, ticket);
+	if (!libacp_queue_asleep(&lane->queue))
+		return false;
+	if (alone.rest) {
+		alone.rest--;
+		return false;
+	}
+	return look_alone(lane, ticket);
 }
 
 static int wait_for(const struct libacp_lane *lane, uint64_t ticket)
 {
-	if (reached(lane, ticket) || (worth_a_look(lane) && spin_for(lane, ticket)))
+	if (reached(lane, ticket) || look_first(lane, ticket))
 		return 0;
 	return sleep_for(lane, ticket);
 }
