@@ -87,6 +87,7 @@ bool set_processor(bool on)
 static void start(const struct test *t)
 {
 	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	t->run();
 	fflush(stdout);
 	_exit(0);
@@ -210,7 +211,7 @@ static bool run(int number, const struct test *t)
 	if (!child)
 		start(t);
 	setpgid(child, child);
-	alarm(test_short() ? 5 * t->seconds : t->seconds);
+	alarm(test_short() ? 2 * t->seconds : t->seconds);
 	late = waitpid(child, &status, 0) < 0;
 	alarm(0);
 	if (late)
