@@ -35,7 +35,8 @@
 #define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU */
 #define LOOKS		64		/* looks between two looks at the clock */
 #define REST_MOST	15		/* waits without a look, after some that were in vain */
-#define REST_CROWDED	4095		/* ... when others need the only processor */
+#define REST_CROWDED	1023		/* ... when others need the only processor */
+#define CROWDED_NS	3000000		/* what only a program that computes takes it for */
 
 /*
  * Failures that nobody was told of end the job, unless the library deals with
@@ -564,7 +565,7 @@ static bool reached_lately(const struct libacp_lane *lane, uint64_t ticket)
 /*
  * Where a thread has one processor, it looks only as long as that is of use and costs nobody time.
  * After a look that took too long come 1, 3, 7, and then always 15 waits without.  After one that
- * others had the processor during come thousands: who yields to a program that computes gets it
+ * others had the processor during come a thousand: who yields to a program that computes gets it
  * back when that program's time slice ends, milliseconds later; who sleeps is woken in its midst.
  */
 static _Thread_local struct {
@@ -600,7 +601,7 @@ static bool look_for(const struct libacp_lane *lane, uint64_t ticket)
 static void rest(int64_t others_ns)
 {
 	alone.vain = alone.vain < REST_MOST ? 2 * alone.vain + 1 : REST_MOST;
-	alone.rest = others_ns > SPIN_ALONE_NS ? REST_CROWDED : alone.vain;
+	alone.rest = others_ns > CROWDED_NS ? REST_CROWDED : alone.vain;
 }
 
 /* Look on the only processor, for as long as it takes to another machine and back. */
