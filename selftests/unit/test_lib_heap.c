@@ -292,12 +292,13 @@ TEST(A1_free_of_what_looks_like_a_block)
 /* Who writes beyond a block is found out, and nothing gets worse. */
 static void overrun(void *arg)
 {
-	acp_ga_t a = acp_malloc(64, 1), b = acp_malloc(64, 1), zero;
-	acp_ga_t c = acp_malloc(64, 1);
+	acp_ga_t a, b, c, zero = acp_query_starter_ga(0);
 
 	(void)arg;
-	zero = acp_query_starter_ga(0);
-	if (acp_rank() == 0) {
+	if (acp_rank() == 0) {		/* alone, so that b is behind a */
+		a = acp_malloc(64, 1);
+		b = acp_malloc(64, 1);
+		c = acp_malloc(64, 1);
 		CHECK(a && b && c);
 		acp_complete(acp_copy(a + 64, zero, 8, ACP_HANDLE_NULL));
 		CHECK_EQ(acpx_heap_check(1), ACPX_ECORRUPT);
