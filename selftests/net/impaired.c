@@ -138,7 +138,8 @@ TEST(N1_only_acknowledgements_are_lost)
 	begin(ACP_INTEGRITY_UDP);
 	traffic(0);
 	nodes_impair(&n, 1, "loss 50%");
-	for (value = 0; value < 8; value++) {
+	for (value = 0; value < 8 || !nodes_counter(&n, 1, "drop_duplicate"); value++) {
+		CHECK(value < 100);
 		fill(t.memory[0].addr, 20000, value);
 		ticket = rank_copy(&r[0], memory_ga(&t.memory[1], t.half),
 				   memory_ga(&t.memory[0], 0), 20000, 0);
@@ -146,7 +147,6 @@ TEST(N1_only_acknowledgements_are_lost)
 		CHECK(filled(t.memory[1].addr + t.half, 20000, value));
 	}
 	CHECK(nodes_counter(&n, 0, "tx_again") > 0);
-	CHECK(nodes_counter(&n, 1, "drop_duplicate") > 0);
 	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
 }
 

@@ -903,6 +903,7 @@ static int ping_address(const char *address)
 	ask_begin(&q, ACP_NL_CMD_PING, 0);
 	ask_u32(&q, ACP_NL_A_JOB, job());
 	ask_put(&q, ACP_NL_A_ADDRESS, addr, 4);
+	ask_u32(&q, ACP_NL_A_TIMEOUT, 10000);
 	return ask_do(&q, &got);
 }
 

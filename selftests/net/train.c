@@ -98,10 +98,19 @@ static long long frames_per_datagram(void)
 	return 100 * frames / (datagrams(1) - before);
 }
 
+/* Do they share datagrams?  Less where the machine pauses and frames are repeated alone. */
+static void share_datagrams(void)
+{
+	int tries = 5;
+
+	while (frames_per_datagram() <= 300)
+		CHECK(--tries);
+}
+
 static void together(bool ipv6, uint32_t integrity)
 {
 	begin(ipv6, integrity);
-	CHECK(frames_per_datagram() > 300);
+	share_datagrams();
 }
 
 TEST(train__long_copies)
@@ -130,7 +139,7 @@ TEST(train__through_a_firewall)
 		  "meta l4proto icmp accept; }; }'");
 	nodes_run(&n, 0, "nft 'table inet t { chain out { type filter hook output priority 0; "
 		  "policy drop; udp dport 16707 accept; }; }'");
-	CHECK(frames_per_datagram() > 300);
+	share_datagrams();
 }
 
 /* A card that takes no trains is given frames, and so is a path that would corrupt them. */
