@@ -220,7 +220,7 @@ TEST(poll_of_a_further_queue)
 	struct pollfd p = { .events = POLLIN | POLLOUT };
 	struct rank further;
 
-	begin_beside_silence(300);
+	begin_beside_silence(2000);
 	rank_attach(&further, &r);
 	p.fd = further.fd;
 	w.ticket = ask_silence(&further);
@@ -257,7 +257,7 @@ TEST(order_within_a_queue)
 	struct rank a;
 	uint64_t first, second, third;
 
-	begin_beside_silence(400);
+	begin_beside_silence(2000);
 	rank_attach(&a, &r);
 	fill(r.heap, 64, 5);
 	first = ask_silence(&a);

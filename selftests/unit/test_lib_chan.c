@@ -370,9 +370,9 @@ static void count_accesses(void *arg)
 		}
 	}
 	if (acp_rank() == 0)
-		CHECK(fake_remote_accesses() - begin < 1050);	/* with questions who is there */
+		CHECK(fake_remote_accesses() - begin < 1200);	/* with questions who is there, */
 	else
-		CHECK(fake_remote_accesses() - begin < 50);
+		CHECK(fake_remote_accesses() - begin < 200);	/* now and then: it may last */
 	CHECK_EQ(acp_free_ch(ch), 0);
 	play_leave();
 }
