@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netlink.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include <netlink/genl/ctrl.h>
 
+#include "ctl_signal.h"
 #include "ctl_words.h"
 
 #define REPEATS_MOST	10	/* of a dump that changes all the time */
@@ -412,7 +412,7 @@ int ctl_nl_listen(struct ctl_nl *nl, int wait_ms, ctl_take *take, void *arg)
 	struct pollfd p = { .fd = nl_socket_get_fd(nl->sock), .events = POLLIN };
 	struct talk t = { .nl = nl, .take = take, .arg = arg };
 	struct nl_cb *cb;
-	int err = poll(&p, 1, wait_ms);
+	int err = ctl_signal_poll(&p, 1, wait_ms < 0 ? -1 : (int64_t)wait_ms * 1000000);
 
 	if (err < 0)
 		return -errno;

@@ -3,8 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +12,7 @@
 #include "ctl_change.h"
 #include "ctl_field.h"
 #include "ctl_job.h"
+#include "ctl_signal.h"
 
 #define MS		1000000ULL
 #define S		1000000000ULL
@@ -37,14 +36,6 @@ struct ping {
 	int error;
 	struct json_object *replies;
 };
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop = 1;
-}
 
 static uint64_t now(void)
 {
@@ -175,12 +166,12 @@ static int ask(struct ctl_nl *nl, struct ping *p)
 		return err;
 	}
 	p->sequence = nl->sequence;
-	while (!p->come && !stop && now() < end) {
+	while (!p->come && !ctl_signal_end() && now() < end) {
 		err = ctl_nl_listen(nl, (int)((end - now()) / MS) + 1, take_result, p);
 		if (err && err != -EINTR && err != -ETIMEDOUT)
 			return err;
 	}
-	if (!p->come && stop)
+	if (!p->come && ctl_signal_end())
 		p->sent--;		/* nobody waits for it any more */
 	else if (!p->come)
 		note(p, NULL, ETIMEDOUT);
@@ -190,15 +181,10 @@ static int ask(struct ctl_nl *nl, struct ping *p)
 /* Until it is time for the next one, or a signal. */
 static void rest(uint64_t until)
 {
-	while (!stop) {
-		uint64_t t = now();
-		struct timespec left;
+	uint64_t t;
 
-		if (t >= until)
-			return;
-		left = (struct timespec){ (time_t)((until - t) / S), (long)((until - t) % S) };
-		nanosleep(&left, NULL);
-	}
+	while (!ctl_signal_end() && (t = now()) < until)
+		ctl_signal_poll(NULL, 0, (int64_t)(until - t));
 }
 
 static int ask_all(struct ctl_nl *nl, struct ping *p)
@@ -211,13 +197,13 @@ static int ask_all(struct ctl_nl *nl, struct ping *p)
 		/* Probes of others are under way: they end. */
 		if (err && err != -EBUSY)
 			return err;
-		if (stop || (p->a[COUNT].number > 0 && p->sent >= p->a[COUNT].number))
+		if (ctl_signal_end() || (p->a[COUNT].number > 0 && p->sent >= p->a[COUNT].number))
 			return 0;
 		next += p->a[INTERVAL].number;
 		if (next < now())
 			next = now();
 		rest(next);
-		if (stop)
+		if (ctl_signal_end())
 			return 0;
 	}
 }
@@ -274,11 +260,10 @@ static void sum_up_json(struct ping *p)
 
 static int run(struct ctl_nl *nl, struct ping *p)
 {
-	struct sigaction action = { .sa_handler = on_signal };
 	int err, status;
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	ctl_signal_catch(SIGINT);
+	ctl_signal_catch(SIGTERM);
 	err = ask_all(nl, p);
 	if (err)
 		ctl_nl_complain(nl, p->target, err);

@@ -4,8 +4,6 @@
  * or Ctrl-C; else a table per interval, one after the other.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -17,6 +15,7 @@
 #include "ctl_field.h"
 #include "ctl_job.h"
 #include "ctl_sample.h"
+#include "ctl_signal.h"
 
 #define S		1000000000ULL
 #define MS		1000000ULL
@@ -29,16 +28,6 @@ struct top {
 	struct termios before;
 	size_t room;			/* lines that are left */
 };
-
-static volatile sig_atomic_t stop, suspend;
-
-static void on_signal(int number)
-{
-	if (number == SIGTSTP)
-		suspend = 1;
-	else
-		stop = 1;
-}
 
 /* ---- The terminal ---- */
 
@@ -57,6 +46,7 @@ static void open_terminal(struct top *t)
 	}
 	/* All of the screen, no cursor; long lines are cut, since one that wraps is two. */
 	fputs("\033[H\033[2J\033[?25l\033[?7l", stdout);
+	fflush(stdout);
 }
 
 static void close_terminal(const struct top *t)
@@ -72,14 +62,8 @@ static void close_terminal(const struct top *t)
 /* Ctrl-Z: whoever has the terminal meanwhile finds it as it was. */
 static void pause_here(struct top *t)
 {
-	struct sigaction usual = { .sa_handler = SIG_DFL }, ours;
-
-	suspend = 0;
 	close_terminal(t);
-	/* Not SIGSTOP, which would stop it where no shell can make it go on. */
-	sigaction(SIGTSTP, &usual, &ours);
-	raise(SIGTSTP);
-	sigaction(SIGTSTP, &ours, NULL);
+	ctl_signal_stop_here();
 	open_terminal(t);
 }
 
@@ -264,24 +248,24 @@ static bool rest(struct top *t, uint64_t ns)
 {
 	struct pollfd p = { .events = POLLIN };
 	struct timespec start, now;
-	int64_t left = (int64_t)(ns / MS);
+	int64_t left = (int64_t)ns;
 	char key;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	while (!stop && left > 0) {
+	while (!ctl_signal_end() && left > 0) {
 		int n;
 
-		if (suspend)
+		if (ctl_signal_pause())
 			pause_here(t);
 		p.fd = t->keys ? STDIN_FILENO : -1;
-		n = poll(&p, 1, (int)left);
+		n = ctl_signal_poll(&p, 1, left);
 		if (n > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
 			return false;
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		left = (int64_t)(ns / MS) - (now.tv_sec - start.tv_sec) * 1000 -
-		       (now.tv_nsec - start.tv_nsec) / 1000000;
+		left = (int64_t)ns - (now.tv_sec - start.tv_sec) * (int64_t)S -
+		       (now.tv_nsec - start.tv_nsec);
 	}
-	return !stop && !ferror(stdout);
+	return !ctl_signal_end() && !ferror(stdout);
 }
 
 static int loop(struct ctl_nl *nl, struct top *t, const char *job, uint64_t interval,
@@ -317,14 +301,12 @@ static int loop(struct ctl_nl *nl, struct top *t, const char *job, uint64_t inte
 static void catch_signals(const struct top *t)
 {
 	static const int on_terminal[] = { SIGHUP, SIGQUIT, SIGTSTP };
-	struct sigaction action = { .sa_handler = on_signal }, before;
 	size_t i;
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	ctl_signal_catch(SIGINT);
+	ctl_signal_catch(SIGTERM);
 	for (i = 0; t->live && i < sizeof(on_terminal) / sizeof(on_terminal[0]); i++)
-		if (sigaction(on_terminal[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-			sigaction(on_terminal[i], &action, NULL);
+		ctl_signal_catch(on_terminal[i]);
 }
 
 int ctl_top(struct ctl *c)
