@@ -446,7 +446,7 @@ TEST(rank_closed_before_its_queues)
 		ask_silence(&q);
 	/* Some started, some wait for others, some were not taken. */
 	CHECK_EQ(pthread_create(&thread, NULL, wait_for_the_end, &q), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 1);
 	a = good();
 	rank_close(&r);
 	pthread_join(thread, NULL);

@@ -8,6 +8,7 @@
 #include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -77,6 +78,50 @@ bool write_file(const char *path, const char *text)
 	if (fd >= 0)
 		close(fd);
 	return done;
+}
+
+static bool sleeps_waiting(pid_t pid, int thread)
+{
+	char path[100];
+	long call = -1;			/* who runs has none, says the file */
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, thread);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	if (fscanf(f, "%ld", &call) != 1)
+		call = -1;
+	fclose(f);
+	return call == SYS_ioctl || call == SYS_futex;
+}
+
+static int count_asleep(pid_t pid)
+{
+	struct dirent *e;
+	char path[100];
+	int count = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir)))
+		count += atoi(e->d_name) > 0 && sleeps_waiting(pid, atoi(e->d_name));
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+void wait_asleep(pid_t pid, int threads)
+{
+	int looks = 0, tries;
+
+	/* Twice, with a while between: it is not a lock that they wait for. */
+	for (tries = 0; looks < 2 && tries < 3000; tries++) {
+		looks = count_asleep(pid) >= threads ? looks + 1 : 0;
+		usleep(20000);
+	}
+	CHECK(looks == 2);
 }
 
 bool set_processor(bool on)

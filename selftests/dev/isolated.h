@@ -71,6 +71,9 @@ int child_status(void (*run)(void));
 /* Write a file of the kernel's; false: it cannot be. */
 bool write_file(const char *path, const char *text);
 
+/* Wait until so many threads of a process sleep in an ioctl or on a futex. */
+void wait_asleep(pid_t pid, int threads);
+
 /* Processor 1 on or off; false if this machine cannot. */
 bool set_processor(bool on);
 

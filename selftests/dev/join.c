@@ -618,7 +618,7 @@ TEST(K1_join_a_million_ranks)
 	start = now_ns();
 	fd = setup_join(&s);
 	CHECK(fd >= 0);
-	CHECK(now_ns() - start < 1000 * MS);
+	CHECK(now_ns() - start < 10000 * MS);
 	CHECK_EQ(s.join.node, 0);
 	CHECK_EQ(s.join.local_ranks, 64);
 	close(fd);

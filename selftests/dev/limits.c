@@ -248,6 +248,10 @@ static unsigned long rank_kib(struct setup *s)
 		middle = (low + high) / 2;
 		limit_set("user_memory", middle);
 		fd = setup_join(s);
+		if (fd == -EDQUOT) {	/* or the try before has not given back all yet */
+			sleep_ms(50);
+			fd = setup_join(s);
+		}
 		if (fd < 0) {
 			CHECK_EQ(fd, -EDQUOT);
 			CHECK_EQ(s->join.node, ACP_LIMIT_USER_MEMORY);

@@ -8,7 +8,7 @@
 
 #include "rank.h"
 
-#define SILENT_MS	1500	/* until a command to the silent node fails */
+#define SILENT_MS	4000	/* until a command to the silent node fails */
 
 static struct rank r;
 

@@ -357,7 +357,7 @@ TEST(M1_file_truncated)
 	CHECK_EQ(rank_register(&r, &m, p, 4 * PAGE, ACP_ACCESS_ALL), 0);
 	CHECK_EQ(ftruncate(fd, PAGE), 0);
 	/* The program sees no memory there any more; then nobody else does for long. */
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 500; i++) {
 		status = rank_do_copy(&r, memory_ga(&m, 2 * PAGE), heap_ga(&r, 0), 8);
 		if (status == ACP_ST_STAG)
 			break;

@@ -97,8 +97,8 @@ static void nothing(int signal)
 	(void)signal;
 }
 
-/* A signal in ms, from a child. */
-static void signal_in(unsigned int ms)
+/* A signal, from a child, when the test sleeps. */
+static void signal_asleep(void)
 {
 	struct sigaction a = { .sa_handler = nothing };
 	pid_t parent = getpid();
@@ -106,16 +106,16 @@ static void signal_in(unsigned int ms)
 	CHECK_EQ(sigaction(SIGUSR1, &a, NULL), 0);
 	if (fork())
 		return;
-	sleep_ms(ms);
+	wait_asleep(parent, 1);
 	kill(parent, SIGUSR1);
 	_exit(0);
 }
 
 TEST(P8_wait_is_interrupted)
 {
-	begin(3000);
+	begin(5000);
 	pending();
-	signal_in(200);
+	signal_asleep();
 	CHECK_ERRNO(wait_for(2, FOREVER), EINTR);
 	CHECK_EQ(wait_for(2, FOREVER), 0);
 	CHECK_EQ(r.cq->status[2], ACP_ST_TIMEOUT);
@@ -147,10 +147,10 @@ TEST(P8_descriptor_closed_while_waiting)
 	struct setup s;
 	pthread_t thread;
 
-	begin(1000);
+	begin(3000);
 	pending();
 	CHECK_EQ(pthread_create(&thread, NULL, wait_in_thread, NULL), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 1);
 	CHECK_EQ(close(r.fd), 0);
 	pthread_join(thread, NULL);
 	munmap(r.sq, r.join.sq_bytes);
@@ -342,7 +342,7 @@ TEST(P8_barrier_is_interrupted)
 	struct rank rank[2];
 
 	rank_open_local(rank, 2);
-	signal_in(200);
+	signal_asleep();
 	CHECK_ERRNO(sync_rank(&rank[0], 0, FOREVER), EINTR);
 	CHECK_EQ(sync_rank(&rank[1], 0, FOREVER), 0);
 	CHECK_EQ(sync_rank(&rank[0], 0, FOREVER), 0);
@@ -361,7 +361,7 @@ TEST(barrier_is_busy)
 
 	rank_open_local(rank, 2);
 	CHECK_EQ(pthread_create(&thread, NULL, sync_in_thread, &rank[0]), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 1);
 	CHECK_ERRNO(sync_rank(&rank[0], 0, FOREVER), EBUSY);
 	CHECK_EQ(sync_rank(&rank[1], 0, FOREVER), 0);
 	pthread_join(thread, NULL);
@@ -380,7 +380,7 @@ TEST(P1_barrier_breaks_when_a_rank_leaves)
 
 	rank_open_local(rank, 2);
 	CHECK_EQ(pthread_create(&thread, NULL, sync_broken, &rank[0]), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 1);
 	rank_close(&rank[1]);
 	pthread_join(thread, NULL);
 	CHECK_ERRNO(sync_rank(&rank[0], 0, FOREVER), EPIPE);
@@ -503,7 +503,7 @@ TEST(abort_wakes_who_waits)
 	begin(60000);
 	pending();
 	CHECK_EQ(pthread_create(&thread, NULL, wait_canceled, NULL), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 1);
 	CHECK_EQ(ioctl(r.fd, ACP_IOC_ABORT), 0);
 	pthread_join(thread, NULL);
 }

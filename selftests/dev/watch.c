@@ -231,7 +231,7 @@ TEST(P8_watch_is_interrupted)
 	begin();
 	CHECK_EQ(sigaction(SIGUSR1, &a, NULL), 0);
 	if (!fork()) {
-		sleep_ms(200);
+		wait_asleep(parent, 1);
 		kill(parent, SIGUSR1);
 		_exit(0);
 	}
@@ -256,7 +256,7 @@ TEST(abort_wakes_who_watches)
 
 	begin();
 	CHECK_EQ(pthread_create(&thread, NULL, watch_canceled, &r[0]), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 1);
 	CHECK_EQ(ioctl(r[1].fd, ACP_IOC_ABORT), 0);
 	pthread_join(thread, NULL);
 	CHECK_ERRNO(watch_for(&r[0], 0, 0), ECANCELED);
@@ -270,7 +270,7 @@ TEST(P8_many_threads_watch)
 	begin();
 	for (i = 0; i < 32; i++)
 		CHECK_EQ(pthread_create(&thread[i], NULL, watch_in_thread, &r[0]), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 32);
 	CHECK_EQ(wake(&r[1], 0), 0);
 	for (i = 0; i < 32; i++)
 		pthread_join(thread[i], NULL);
@@ -283,7 +283,7 @@ TEST(P1_a_rank_that_leaves_wakes_its_neighbours)
 
 	begin();
 	CHECK_EQ(pthread_create(&thread, NULL, watch_in_thread, &r[0]), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 1);
 	munmap((char *)watch[1] - ACP_WATCH_OFFSET, PAGE);	/* it holds the file */
 	rank_close(&r[1]);
 	pthread_join(thread, NULL);
@@ -296,7 +296,7 @@ TEST(P8_descriptor_closed_while_watching)
 
 	begin();
 	CHECK_EQ(pthread_create(&thread, NULL, watch_in_thread, &r[0]), 0);
-	sleep_ms(200);
+	wait_asleep(getpid(), 1);
 	CHECK_EQ(close(r[0].fd), 0);
 	CHECK_EQ(wake(&r[1], 0), 0);
 	pthread_join(thread, NULL);

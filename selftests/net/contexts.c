@@ -280,11 +280,33 @@ static void *put_until_it_fails(void *arg)
 	return NULL;
 }
 
+static int ready[2];
+
+static void begin_and_tell(void)
+{
+	begin();
+	if (acp_rank() != 1)
+		CHECK_EQ(write(ready[1], "", 1), 1);
+}
+
+/* Start all, until they are in the midst of their work. */
+static void start_work(void (*body)(void))
+{
+	int others = m.count - 1;
+	char c;
+
+	CHECK_EQ(pipe(ready), 0);
+	members_start_all(&m, body);
+	while (others--)
+		CHECK_EQ(read(ready[0], &c, 1), 1);
+	sleep_ms(500);
+}
+
 static void outlive(void)
 {
 	acpx_context_t c;
 
-	begin();
+	begin_and_tell();
 	if (acp_rank() == 1)
 		for (;;)
 			pause();
@@ -304,8 +326,7 @@ static void outlive(void)
 TEST(P1_peer_killed_under_all_contexts)
 {
 	members_open(&m, 3, 1);
-	members_start_all(&m, outlive);
-	sleep_ms(2000);
+	start_work(outlive);
 	CHECK_EQ(kill(m.pid[1], SIGKILL), 0);
 	CHECK_EQ(members_wait(&m, 0), 0);
 	CHECK_EQ(members_wait(&m, 1), DIED - SIGKILL);
@@ -316,7 +337,7 @@ TEST(P1_peer_killed_under_all_contexts)
 static void outlive_silence(void)
 {
 	setenv("ACP_TIMEOUT", "2000", 1);
-	begin();
+	begin_and_tell();
 	if (acp_rank() == 1)
 		for (;;)
 			pause();
@@ -327,8 +348,7 @@ static void outlive_silence(void)
 TEST(P1_peer_silent_under_all_contexts)
 {
 	members_open(&m, 2, 1);
-	members_start_all(&m, outlive_silence);
-	sleep_ms(2000);
+	start_work(outlive_silence);
 	nodes_run(&m.nodes, 1, "ip link set eth0 down");
 	CHECK_EQ(members_wait(&m, 0), 0);
 	CHECK_EQ(kill(m.pid[1], SIGKILL), 0);

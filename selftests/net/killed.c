@@ -15,8 +15,8 @@
 #include "nodes.h"
 
 #define MB		(1UL << 20)
-#define SIZE		MB		/* of a rank's memory: takes a second at RATE */
-#define RATE		"rate 10mbit"
+#define SIZE		MB		/* of a rank's memory: takes three seconds at RATE */
+#define RATE		"rate 3mbit"
 #define FRESH		(16 * MB)
 #define NODES		4
 #define DEADLINE	(10000 * MS)	/* the job's limit for silence is twice that */

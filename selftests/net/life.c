@@ -233,7 +233,7 @@ static void one_aborts_all(void)
 	CHECK_EQ(acp_init(NULL, NULL), 0);
 	switch (acp_rank()) {
 	case 0:
-		sleep_ms(300);
+		sleep_ms(1000);
 		acp_abort(NULL);
 		break;
 	case 1:
@@ -585,7 +585,7 @@ TEST(P7_disagreement_is_told_to_all)
 /* Two that share a node disagree: the second one hears of it. */
 TEST(P7_wrong_number_of_ranks_on_the_same_node)
 {
-	setenv("ACP_INIT_TIMEOUT", "2000", 1);
+	setenv("ACP_INIT_TIMEOUT", "6000", 1);
 	members_open(&m, RANKS, PER_NODE);
 	members_start(&m, 0, init_fails);
 	sleep_ms(500);

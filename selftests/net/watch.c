@@ -339,7 +339,7 @@ static void left_waiting(void)
 	for (round = 0; round < 3; round++) {
 		for (i = 0; i < THREADS; i++)
 			CHECK_EQ(pthread_create(&thread[i], NULL, wait_to_the_end, NULL), 0);
-		sleep_ms(100);
+		wait_asleep(getpid(), THREADS);
 		CHECK_EQ(round < 2 ? acp_reset((acp_rank() + 1) % RANKS) : acp_finalize(), 0);
 		for (i = 0; i < THREADS; i++)
 			pthread_join(thread[i], NULL);

@@ -304,7 +304,7 @@ static void be_stopped(void *arg)
 	uint64_t unknown = 0, done = 0;
 
 	begin();
-	libacp_section_times.forsaken = 8000000000;
+	libacp_section_times.forsaken = 20000000000;
 	libacp_section_times.patience = 30000000000 * 40;
 	if (acp_rank() == 1)
 		stop_at = *(const uint64_t *)arg;
@@ -383,13 +383,15 @@ static void enter_after_owner(void *arg)
 	begin();
 	if (acp_rank() != 2)
 		return;
+	libacp_section_times.forsaken = 1000000000000;
+	libacp_section_times.patience = 2000000000000;
 	words = acp_query_address(section_ga());
 	CHECK(words);
 	words[0] = 1ull << STAMP_SHIFT | FAR | 2;
 	fake_kill(0);
 	begun = libacp_now();
 	CHECK_EQ(look_inside(), 0);
-	CHECK(libacp_now() - begun < 10000000000);
+	CHECK(libacp_now() - begun < libacp_section_times.forsaken / 2);
 }
 
 TEST(section__owner_of_the_memory_dies)

@@ -220,7 +220,7 @@ def others_run_while_one_waits(me, right):
     thread = threading.Thread(target=tick)
     acp.sync()
     if me == 0:
-        time.sleep(1)               # the others are in the barrier
+        time.sleep(3)               # the others are in the barrier
     else:
         thread.start()
     acp.sync()
