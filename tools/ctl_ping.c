@@ -155,6 +155,7 @@ static struct nl_msg *probe(const struct ctl_nl *nl, const struct ping *p)
 static int ask(struct ctl_nl *nl, struct ping *p)
 {
 	uint64_t end = now() + p->a[TIMEOUT].number + MARGIN_MS * MS;
+	uint64_t t;
 	int err;
 
 	p->sequence = 0;
@@ -166,8 +167,8 @@ static int ask(struct ctl_nl *nl, struct ping *p)
 		return err;
 	}
 	p->sequence = nl->sequence;
-	while (!p->come && !ctl_signal_end() && now() < end) {
-		err = ctl_nl_listen(nl, (int)((end - now()) / MS) + 1, take_result, p);
+	while (!p->come && !ctl_signal_end() && (t = now()) < end) {
+		err = ctl_nl_listen(nl, (int)((end - t) / MS) + 1, take_result, p);
 		if (err && err != -EINTR && err != -ETIMEDOUT)
 			return err;
 	}

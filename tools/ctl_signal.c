@@ -8,32 +8,32 @@
 #include <time.h>
 #include <unistd.h>
 
-#define S	1000000000
+#define S		1000000000
+#define PATIENCE	5	/* seconds to end in */
 
 static volatile sig_atomic_t end, pause_wanted;
 static sigset_t caught;		/* all zero is the empty set */
 
 static void note(int number)
 {
-	if (number == SIGTSTP)
+	if (number == SIGTSTP) {
 		pause_wanted = 1;
-	else
-		end = 1;
+		return;
+	}
+	end = 1;
+	/* Nobody may take what it writes, and it would wait for ever. */
+	alarm(PATIENCE);
 }
 
 void ctl_signal_catch(int number)
 {
-	/* A write goes on where it was, else a table or a summary were cut short and called an error. */
+	/* A write goes on, else a table or a summary were cut short and called an error. */
 	struct sigaction action = { .sa_handler = note, .sa_flags = SA_RESTART }, before;
 
-	if (sigaction(number, NULL, &before) || before.sa_handler == SIG_IGN)
+	/* Shells let commands in the background ignore SIGINT: who sends it there means it. */
+	if (number != SIGINT && number != SIGTERM &&
+	    (sigaction(number, NULL, &before) || before.sa_handler == SIG_IGN))
 		return;
-	/*
-	 * Into a pipe that nobody reads it would wait for ever: the second signal ends it. On a terminal
-	 * the key itself makes output go on, and ending at once would not put the terminal right.
-	 */
-	if (number != SIGTSTP && !isatty(STDOUT_FILENO))
-		action.sa_flags |= (int)SA_RESETHAND;
 	sigaction(number, &action, NULL);
 	sigaddset(&caught, number);
 }
@@ -52,9 +52,9 @@ void ctl_signal_stop_here(void)
 {
 	struct sigaction usual = { .sa_handler = SIG_DFL }, ours;
 
-	pause_wanted = 0;
 	/* Not SIGSTOP, which would stop it where no shell can make it go on. */
 	sigaction(SIGTSTP, &usual, &ours);
+	pause_wanted = 0;
 	raise(SIGTSTP);
 	sigaction(SIGTSTP, &ours, NULL);
 }

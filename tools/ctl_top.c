@@ -42,6 +42,9 @@ static void open_terminal(struct top *t)
 	if (t->keys) {
 		raw = t->before;
 		raw.c_lflag &= (tcflag_t)~(ICANON | ECHO);
+		/* A key that poll saw may be gone: those of signals clear what was typed. */
+		raw.c_cc[VMIN] = 0;
+		raw.c_cc[VTIME] = 0;
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
 	/* All of the screen, no cursor; long lines are cut, since one that wraps is two. */
@@ -243,13 +246,21 @@ static void put_json(struct ctl_out *o, const struct ctl_sample *s, double secon
 
 /* ---- The loop ---- */
 
+/* After poll; true: there is no terminal any more, or somebody typed what ends the command. */
+static bool key_ends(const struct pollfd *p)
+{
+	char key = '\0';
+	ssize_t got = read(p->fd, &key, 1);
+
+	return got < 0 || (got == 0 && (p->revents & ~POLLIN)) || key == 'q' || key == 'Q';
+}
+
 /* Wait; false: that was the end. */
 static bool rest(struct top *t, uint64_t ns)
 {
 	struct pollfd p = { .events = POLLIN };
 	struct timespec start, now;
 	int64_t left = (int64_t)ns;
-	char key;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	while (!ctl_signal_end() && left > 0) {
@@ -259,7 +270,7 @@ static bool rest(struct top *t, uint64_t ns)
 			pause_here(t);
 		p.fd = t->keys ? STDIN_FILENO : -1;
 		n = ctl_signal_poll(&p, 1, left);
-		if (n > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
+		if (n > 0 && key_ends(&p))
 			return false;
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		left = (int64_t)ns - (now.tv_sec - start.tv_sec) * (int64_t)S -

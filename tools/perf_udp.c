@@ -31,17 +31,16 @@ static void on_tick(int signal)
 	(void)signal;
 }
 
+/* Who waits for a datagram looks up so often. 0: never; a tick would end a write, too. */
 static void tick_every(time_t seconds)
 {
 	const struct itimerval timer = { { seconds, 0 }, { seconds, 0 } };
-	struct sigaction action = { .sa_handler = seconds ? on_tick : SIG_DFL };
+	struct sigaction action = { .sa_handler = on_tick };
 
-	if (seconds != 0 && sigaction(SIGALRM, &action, NULL) != 0)
+	if (sigaction(SIGALRM, &action, NULL) != 0)
 		perf_fatal("sigaction: %s", strerror(errno));
 	if (setitimer(ITIMER_REAL, &timer, NULL) != 0)
 		perf_fatal("setitimer: %s", strerror(errno));
-	if (seconds == 0 && sigaction(SIGALRM, &action, NULL) != 0)
-		perf_fatal("sigaction: %s", strerror(errno));
 }
 
 /* The target: a socket on the node's own address, which my board tells. Returns it, or -1. */
@@ -133,33 +132,46 @@ static int ask(int fd, uint64_t value, size_t size)
 	return TRIES;
 }
 
+/* Questions of a size, and how long the answers took that came at once. False: there are none. */
+static bool ask_many(struct perf_run *run, int fd, struct perf_row *row,
+		     struct perf_samples *samples, uint64_t *question)
+{
+	struct perf_pace pace;
+	uint64_t begin, end;
+	int i, tries;
+
+	for (i = 0; i < WARM_UP; i++) {
+		if (ask(fd, (*question)++, row->size) == TRIES)
+			return false;
+	}
+	pace = perf_pace_start(run->options, SAMPLES);
+	while (perf_pace_more(&pace, row->checks)) {
+		begin = perf_now();
+		tries = ask(fd, (*question)++, row->size);
+		end = perf_now();
+		if (tries == TRIES)
+			break;
+		row->checks++;	/* ask compared the answer */
+		if (tries == 0)
+			perf_samples_add(samples, (double)(end - begin));
+	}
+	return true;
+}
+
 /* Rank 0: a row of round trips. Returns NULL, or why there is none. */
 static const char *ping(struct perf_run *run, int fd, uint64_t size, uint64_t *question)
 {
 	struct perf_row row = { .mode = "udp", .op = "ping-pong", .size = size };
 	struct perf_samples samples = { 0 };
-	struct perf_pace pace;
-	uint64_t begin, end, value = *question;
-	int i, tries;
+	bool answered;
 
 	if (size < LEAST || size > MOST)
 		return "no datagram of that size";
-	for (i = 0; i < WARM_UP; i++) {
-		if (ask(fd, value++, size) == TRIES)
-			return "no answer";
-	}
-	pace = perf_pace_start(run->options, SAMPLES);
-	while (perf_pace_more(&pace, row.checks)) {
-		begin = perf_now();
-		tries = ask(fd, value++, size);
-		end = perf_now();
-		if (tries == TRIES)
-			break;
-		row.checks++;	/* ask compared the answer */
-		if (tries == 0)
-			perf_samples_add(&samples, (double)(end - begin));
-	}
-	*question = value;
+	tick_every(1);
+	answered = ask_many(run, fd, &row, &samples, question);
+	tick_every(0);
+	if (!answered)
+		return "no answer";
 	row.time = perf_samples_close(&samples);
 	if (row.time.n == 0)
 		return "answers were lost";
@@ -235,16 +247,16 @@ void perf_udp(struct perf_run *run)
 			skip(run, LEAST, "needs 2 ranks");
 		return;
 	}
-	tick_every(1);
 	if (job->rank == job->target)
 		fd = open_echo(job->board);
 	perf_sync();
 	if (job->rank == 0) {
 		skip(run, LEAST, drive(run));
 	} else if (fd >= 0) {
+		tick_every(1);
 		echo(fd);
+		tick_every(0);
 		close(fd);
 	}
-	tick_every(0);
 	perf_sync();
 }
