@@ -2,7 +2,9 @@
 # What wordcount-check and kmer-check have in common; they read this file.
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+started=
+# Ranks that are left, when another one has failed or when told to end, end as well.
+trap '[ -z "$started" ] || kill $started 2>/dev/null; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 export LC_ALL=C
@@ -21,6 +23,7 @@ run_ranks() {
 	for process in $started; do
 		wait "$process" || { echo "$check: a rank failed" >&2; exit 1; }
 	done
+	started=
 }
 
 # Take what the ranks of a run elsewhere have printed, "-" being standard input.

@@ -132,8 +132,11 @@ class Machine:
             s.connect(guest.monitor_path(self.machines.work, self.me))
             for line in ("", command):
                 s.sendall(line.encode() + b"\n" if line else b"")
-                while not s.recv(4096).endswith(prompt):
-                    pass
+                seen = b""
+                while not seen.endswith(prompt):
+                    more = s.recv(4096)
+                    ktap.check(more, f"machine {self.me}: QEMU is gone")
+                    seen += more
 
     def link(self, up, card=0):
         """Plug a network card's cable in or out."""

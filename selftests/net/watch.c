@@ -276,9 +276,13 @@ TEST(an_idle_wait_sleeps)
 	members_run(RANKS, PER_NODE, idle);
 }
 
+static int ready[2];
+
 /* The peer is killed: the wait goes on to its end; the rank that is left can tell why. */
 static void killed(void)
 {
+	uint64_t begin;
+
 	member_init();
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank()) {
@@ -287,16 +291,25 @@ static void killed(void)
 		return;
 	}
 	wait_promptly(TURN, 1);
+	CHECK_EQ(write(ready[1], "", 1), 1);
+	begin = now_ns();
 	CHECK_EQ(wait_ge(FLAG, 1, 2000 * MS), -ETIMEDOUT);
+	CHECK(now_ns() - begin >= 2000 * MS);
+	while (acpx_peer_state(1) != ACPX_PEER_DOWN && now_ns() - begin < 30000 * MS)
+		sleep_ms(10);
 	CHECK_EQ(acpx_peer_state(1), ACPX_PEER_DOWN);
 	CHECK_EQ(acp_finalize(), -1);
 }
 
 TEST(P1_timeout_when_the_peer_is_killed)
 {
+	char c;
+
 	members_open(&m, 2, 2);
+	CHECK_EQ(pipe(ready), 0);
 	members_start_all(&m, killed);
-	sleep_ms(1000);
+	CHECK_EQ(read(ready[0], &c, 1), 1);
+	sleep_ms(300);
 	CHECK_EQ(kill(m.pid[1], SIGKILL), 0);
 	CHECK_EQ(members_wait(&m, 0), 0);
 	CHECK_EQ(members_wait(&m, 1), DIED - SIGKILL);

@@ -220,7 +220,8 @@ def others_run_while_one_waits(me, right):
     thread = threading.Thread(target=tick)
     acp.sync()
     if me == 0:
-        time.sleep(3)               # the others are in the barrier
+        for _ in range(30):         # the others are in the barrier; a pause of the machine is one of these
+            time.sleep(0.1)
     else:
         thread.start()
     acp.sync()

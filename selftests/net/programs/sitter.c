@@ -32,22 +32,27 @@ static void tell_ready(const char *directory)
 		abort();
 }
 
-int main(int argc, char **argv)
+static void write_to_all(void)
 {
 	int rank;
 
+	for (rank = 0; rank < acp_procs(); rank++)
+		acp_complete(acp_copy(acp_query_starter_ga(rank) + 64,
+				      acp_query_starter_ga(acp_rank()), 8, ACP_HANDLE_NULL));
+}
+
+int main(int argc, char **argv)
+{
 	acpx_set_error_mode(ACPX_ERRORS_RETURN);
 	if (argc < 2 || acp_init(&argc, &argv) != 0)
 		return 1;
 	if (acp_register_memory(block, sizeof(block), 0) == ACP_ATKEY_NULL)
 		return 1;
 	acp_sync();
+	write_to_all();
 	tell_ready(argv[1]);
 	while (!there(argv[1], "stop")) {
-		for (rank = 0; rank < acp_procs(); rank++)
-			acp_complete(acp_copy(acp_query_starter_ga(rank) + 64,
-					      acp_query_starter_ga(acp_rank()), 8,
-					      ACP_HANDLE_NULL));
+		write_to_all();
 		usleep(20000);
 	}
 	acp_sync();
