@@ -31,7 +31,6 @@
 #include "middle.h"
 
 #define SPIN_NS		1000000		/* time before sleeping on a completion or a full ring */
-#define SPIN_ALONE_NS	300000		/* ... on a completion, on the only processor */
 #define ROOM_ALONE_NS	50000		/* ... on a ring, when the kernel has only our CPU */
 #define LOOKS		64		/* looks between two looks at the clock */
 #define REST_MOST	15		/* waits without a look, after some that were in vain */
@@ -616,8 +615,8 @@ static bool look_alone(const struct libacp_lane *lane, uint64_t ticket)
 		if (!found)
 			sched_yield();
 		took = libacp_now() - begin;
-	} while (!found && took < SPIN_ALONE_NS);
-	if (took < SPIN_ALONE_NS)
+	} while (!found && took < SPIN_NS);
+	if (took < SPIN_NS)
 		alone.vain = 0;
 	else
 		rest((int64_t)(took - (time_of(CLOCK_THREAD_CPUTIME_ID) - ran)));
