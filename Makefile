@@ -69,7 +69,7 @@ fuzz:
 	selftests/fuzz/core --minutes $(MINUTES)
 	scripts/fuzz-syscalls debug $(MINUTES) $(SEED)
 
-# A quarter of an hour: scripts/bench --help names the parts.
+# Twenty minutes: scripts/bench --help names the parts.
 bench:
 	scripts/packages build guest bench
 	$(MAKE) $(JOBS) lib tools
