@@ -725,6 +725,7 @@ static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
 {
 	struct acp_flow_ack ack acp_uncleared;
 	struct acp_sent *s;
+	u32 news;
 
 	/* Nothing is under way, and the peer agrees. */
 	if (peer->flow.una == peer->flow.next && f->ack == peer->flow.next)
@@ -739,8 +740,11 @@ static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
 		acked(s, done);
 		WRITE_ONCE(peer->confirmed, true);
 	}
-	if (acp_flow_ack_end(&peer->flow, &ack, now))
+	news = acp_flow_ack_end(&peer->flow, &ack, now);
+	if (news & ACP_FLOW_REDUCED)
 		acp_stat_inc(peer->job->node, window_marks);
+	if (news & ACP_FLOW_TAKEN_BACK)
+		acp_stat_inc(peer->job->node, timeouts_wrong);
 }
 
 /*

@@ -30,6 +30,7 @@
 	X(rx_held, "fenced frames that had to wait")			\
 	X(rx_marked, "frames that the network has marked (ECN)")	\
 	X(timeouts, "retransmission time-outs")				\
+	X(timeouts_wrong, "rows of them that proved wrong: the peer or the path stood still") \
 	X(window_marks, "times marks made a window smaller")		\
 	X(flows_opened, "flows opened")					\
 	X(flows_failed, "flows whose peer was silent too long")		\

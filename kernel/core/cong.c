@@ -7,6 +7,7 @@
 #define DRAINED		2	/* frames that make no queue */
 #define QUEUE_START	8	/* frames of our own that end slow start ... */
 #define QUEUE_MOST	8	/* ... and that shrink the window */
+#define JITTER_MOST	64	/* frames besides, for jitter */
 #define SLACK		10000	/* ns, of round trips that differ by chance */
 #define FEW		4	/* frames in flight: enough to see losses by later frames */
 #define SLOW		4	/* rounds per step while there is a queue */
@@ -30,6 +31,7 @@ void acp_cong_init(struct acp_cong *c, u32 max)
 	c->excess = 0;
 	c->age = 0;
 	c->rtt_min = 0;
+	c->jitter = 0;
 }
 
 /* The shortest round trip, after some more were measured. */
@@ -50,11 +52,13 @@ static bool queued(const struct acp_cong *c, u64 rtt)
 	return rtt > c->rtt_min + max_t(u64, c->rtt_min / 4, SLACK);
 }
 
-/* Are more than so many of the frames in flight in a queue? */
+/* Are more than so many of the frames in flight in a queue, and more than jitter explains? */
 static bool queues(const struct acp_cong *c, u32 flight, u32 frames, u64 rtt)
 {
-	return flight > frames && rtt > c->rtt_min &&
-	       flight * (rtt - c->rtt_min) > frames * rtt;
+	if (flight <= frames || rtt <= c->rtt_min)
+		return false;
+	frames += min_t(u64, flight * c->jitter / rtt, JITTER_MOST);
+	return flight * (rtt - c->rtt_min) > frames * rtt;
 }
 
 static void shrink(struct acp_cong *c, u32 frames)
@@ -166,11 +170,25 @@ void acp_cong_lost(struct acp_cong *c, u32 frames, u64 rtt)
 							      c->window / 16));
 }
 
-void acp_cong_timeout(struct acp_cong *c)
+void acp_cong_timeout(struct acp_cong *c, bool again)
 {
 	u32 half = c->window / 2;
 
+	if (!again) {
+		c->before.window = c->window;
+		c->before.threshold = c->threshold;
+		c->before.lost = c->lost;
+		c->before.losses = c->losses;
+	}
 	c->lost++;
 	shrink(c, c->window);
 	c->threshold = max_t(u32, half, FEW);
+}
+
+void acp_cong_take_back(struct acp_cong *c)
+{
+	c->window = max_t(u32, c->window, c->before.window);
+	c->threshold = max_t(u32, c->threshold, c->before.threshold);
+	c->lost = c->before.lost;
+	c->losses = c->before.losses;
 }

@@ -9,14 +9,19 @@
  * - Delay: of the frames in flight, a share of 1 - shortest / present round
  *   trip is in a queue, as in TCP Vegas (Brakmo and Peterson, 1995).  With a few
  *   of them, slow start ends; with some more, the window shrinks.  So many that
- *   neither jitter nor a wrong idea of the shortest round trip makes a flow
- *   starve.  If that was not seen again for long, the flow lets its part of the
- *   queue run dry, as BBR does (Cardwell and others, 2016), but takes what it
- *   sees then for the way's length by and by only: others may fill the queue.
+ *   a wrong idea of the shortest round trip makes no flow starve, and besides as
+ *   many as jitter accounts for: cards that interrupt seldom and machines that
+ *   stand still now and then are no queue, and so many more under way keep the
+ *   rest of the way busy meanwhile.  If the shortest was not seen again for long,
+ *   the flow lets its part of the queue run dry, as BBR does (Cardwell and
+ *   others, 2016), but takes what it sees then for the way's length by and by
+ *   only: others may fill the queue.
  * - Loss: with a queue on the way, or if losses are many, the window is halved
  *   (RFC 5681), and grows slowly afterwards, as CUBIC does near the last loss
  *   (RFC 9438).  Else it is damage, not congestion, and the window shrinks by
  *   little more than what was lost.
+ * - Time-out: the window is 1.  If the time-out proves wrong, it is again what
+ *   it was, as with Eifel (RFC 4015).
  *
  * It grows with what is acknowledged only if it was the limit.
  */
@@ -37,13 +42,18 @@ struct acp_cong {
 	u32 excess;		/* by so much the window is too big, in 1/32,768 of a frame */
 	u32 age;		/* rounds since a round trip like the shortest */
 	u64 rtt_min;		/* ns, 0: none yet */
+	u64 jitter;		/* ns by which round trips are longer than on average, at most */
+	struct {
+		u32 window, threshold, lost, losses;
+	} before;		/* a time-out that may be taken back */
 };
 
 void acp_cong_init(struct acp_cong *c, u32 max);
 
-/* The round trip of a frame was so long. */
-static inline void acp_cong_sample(struct acp_cong *c, u64 rtt)
+/* The round trip of a frame was so long; jitter: as in struct acp_cong, by now. */
+static inline void acp_cong_sample(struct acp_cong *c, u64 rtt, u64 jitter)
 {
+	c->jitter = jitter;
 	if (rtt < c->least)
 		c->least = rtt;
 }
@@ -67,7 +77,10 @@ static inline bool acp_cong_acked(struct acp_cong *c, u32 frames, u32 flight, bo
 /* So many were lost, which repetition mends; at most once per round trip. */
 void acp_cong_lost(struct acp_cong *c, u32 frames, u64 rtt);
 
-/* Nothing came back for a whole time-out. */
-void acp_cong_timeout(struct acp_cong *c);
+/* Nothing came back for a whole time-out.  again: one before it is still in doubt. */
+void acp_cong_timeout(struct acp_cong *c, bool again);
+
+/* They were wrong. */
+void acp_cong_take_back(struct acp_cong *c);
 
 #endif /* ACP_CONG_H */

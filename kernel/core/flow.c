@@ -29,9 +29,12 @@ static void begin(struct acp_flow *f)
 	f->lost = 0;
 	f->expect = 0;
 	f->recover = 0;
+	f->doubt = 0;
 	f->rack = 0;
 	f->srtt = 0;
 	f->rttvar = 0;
+	f->shortest = 0;
+	f->probe = 0;
 	f->rto = ACP_FLOW_RTO_INIT;
 	f->rcv = 1;
 	f->beyond = 0;
@@ -184,6 +187,28 @@ static bool in_ack(const struct acp_flow_ack *a, u64 seq)
 	return a->map[i / 64] >> (i % 64) & 1;
 }
 
+/*
+ * Is what is acknowledged of a frame that a time-out took for lost the first one that was sent?
+ * Who holds a fenced one acknowledges it when what was before it arrives, so that tells nothing.
+ */
+static bool had_arrived(const struct acp_flow *f, const struct acp_flow_slot *s, u64 now)
+{
+	if (s->fenced)
+		return false;
+	if (s->state == ACP_SLOT_LOST)
+		return s->tries == 1;
+	return s->tries == 2 && acp_flow_since(s->sent, now) < f->shortest / 2;
+}
+
+/*
+ * How long after it was sent again a frame must be acknowledged to show that earlier ones are
+ * lost.  After a take-back srtt holds the standstill.
+ */
+static u64 least(const struct acp_flow *f, u64 seq)
+{
+	return (seq == f->probe ? f->shortest : f->srtt) / 2;
+}
+
 void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 {
 	for (; a->pos < a->end; a->pos++) {
@@ -192,6 +217,8 @@ void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 
 		if (s->state == ACP_SLOT_ACKED || !in_ack(a, a->pos))
 			continue;
+		if (a->pos < f->doubt)
+			a->arrived |= had_arrived(f, s, now);
 		if (s->state == ACP_SLOT_LOST)
 			f->lost--;
 		else
@@ -202,7 +229,7 @@ void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 			a->sample = acp_flow_since(s->sent, now);
 			a->late = a->pos > f->prompt;
 			f->rack = max_t(u64, f->rack, s->sent);
-		} else if (acp_flow_since(s->sent, now) >= f->srtt / 2) {
+		} else if (acp_flow_since(s->sent, now) >= least(f, a->pos)) {
 			f->rack = max_t(u64, f->rack, s->sent);
 		}
 		a->count++;
@@ -237,6 +264,7 @@ static void measure(struct acp_flow *f, u64 rtt)
 static void sampled(struct acp_flow *f, u64 rtt, bool late)
 {
 	f->backoff = 0;
+	f->shortest = f->shortest ? min_t(u64, f->shortest, rtt) : rtt;
 	if (late && f->srtt && rtt > f->srtt) {
 		if (rtt - f->srtt <= ACP_FLOW_ACK_DELAY)
 			return;
@@ -281,14 +309,56 @@ static bool marks(struct acp_flow *f, const struct acp_flow_ack *a)
 	return true;
 }
 
-bool acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
+/*
+ * Frames that the time-out took for lost arrive: those that are missing will be found as if there
+ * had been none.  The oldest one goes again all the same: perhaps nothing else is sent that could
+ * show what is missing.  What the repetition seemed to say of frames before it was wrong, too.
+ */
+static void take_back(struct acp_flow *f, const struct acp_flow_ack *a, u64 now)
 {
-	u64 una, slack;
-	bool reduced;
+	u64 seq;
+
+	for (seq = f->una + 1; seq < f->doubt; seq++) {
+		struct acp_flow_slot *s = acp_flow_slot_of(f, seq);
+
+		if (s->state != ACP_SLOT_LOST)
+			continue;
+		s->state = ACP_SLOT_FLIGHT;
+		f->lost--;
+		f->flight++;
+	}
+	f->probe = f->una;
+	f->recover = f->before.recover;
+	f->rack = f->before.rack;
+	if (a->sample)
+		f->rack = max_t(u64, f->rack, now - min_t(u64, a->sample, now));
+	f->doubt = 0;
+	acp_cong_take_back(&f->cong);
+}
+
+/* Losses that an acknowledgement shows. */
+static void overtaken(struct acp_flow *f)
+{
+	u64 slack = max_t(u64, f->srtt / 4, 10000);
 	u32 lost;
 
+	if (!f->flight || f->rack <= slack)
+		return;
+	lost = mark_lost(f, f->rack - slack);
+	if (!lost)
+		return;
+	acp_cong_lost(&f->cong, lost, f->srtt);
+	f->recover = f->next;
+	f->doubt = 0;
+}
+
+u32 acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
+{
+	u32 news = 0;
+	u64 una;
+
 	if (!a->count)
-		return false;
+		return 0;
 	for (una = f->una; una < f->next; una++) {
 		struct acp_flow_slot *s = acp_flow_slot_of(f, una);
 
@@ -298,23 +368,21 @@ bool acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 	}
 	f->una = una;
 	if (a->sample) {
-		acp_cong_sample(&f->cong, a->sample);
 		sampled(f, a->sample, a->late);
+		acp_cong_sample(&f->cong, a->sample, 4 * f->rttvar);
 	}
 	f->rearm = now;
 	f->progress = now;
-	reduced = acp_cong_acked(&f->cong, a->count, f->flight, marks(f, a), f->srtt);
-	if (!f->flight)
-		return reduced;
-	slack = max_t(u64, f->srtt / 4, 10000);
-	if (f->rack <= slack)
-		return reduced;
-	lost = mark_lost(f, f->rack - slack);
-	if (lost) {
-		acp_cong_lost(&f->cong, lost, f->srtt);
-		f->recover = f->next;
+	if (a->arrived) {
+		take_back(f, a, now);
+		news |= ACP_FLOW_TAKEN_BACK;
+	} else if (f->una >= f->doubt) {
+		f->doubt = 0;
 	}
-	return reduced;
+	if (acp_cong_acked(&f->cong, a->count, f->flight, marks(f, a), f->srtt))
+		news |= ACP_FLOW_REDUCED;
+	overtaken(f);
+	return news;
 }
 
 /* ---- receiving ---- */
@@ -462,6 +530,17 @@ static void overslept(struct acp_flow *f, u64 late, u64 now)
 	f->progress = min_t(u64, now, f->progress + late);
 }
 
+static void timed_out(struct acp_flow *f)
+{
+	acp_cong_timeout(&f->cong, f->doubt);
+	if (!f->doubt) {
+		f->doubt = f->next;
+		f->before.recover = f->recover;
+		f->before.rack = f->rack;
+	}
+	f->recover = f->next;
+}
+
 enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 {
 	u64 oldest = min_t(u64, f->rto + leeway(f), ACP_FLOW_RTO_MAX), due = repeat_at(f);
@@ -489,10 +568,8 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 	f->rearm = now;
 	if (f->backoff < BACKOFF_MOST)
 		f->backoff++;
-	if (mark_lost(f, now - min_t(u64, oldest, now) + 1) || f->lost) {
-		acp_cong_timeout(&f->cong);
-		f->recover = f->next;
-	}
+	if (mark_lost(f, now - min_t(u64, oldest, now) + 1) || f->lost)
+		timed_out(f);
 	return ACP_FLOW_RESEND;
 }
 

@@ -8,7 +8,10 @@
  *
  * Sending: every DATA frame gets a number and a slot, which keeps the
  * caller's token until the frame is acknowledged.  A frame is taken for lost
- * when one sent later was acknowledged, or after a time-out.
+ * when one sent later was acknowledged, or after a time-out.  If one of those is
+ * acknowledged before it went again, or so soon afterwards that it is no answer
+ * to that, it had arrived: the way or the peer stood still, and the time-out is
+ * taken back.  (A cross of F-RTO, RFC 5682, and Eifel, RFC 3522.)
  *
  * Receiving takes two steps.  acp_flow_accept() reserves the number, so that
  * a duplicate is dropped; acp_flow_applied() says that its effect is in
@@ -55,6 +58,7 @@ struct acp_flow_slot {
 	u8 state;		/* enum acp_slot_state */
 	u8 tries;
 	bool answer;
+	bool fenced;		/* the peer may hold it until earlier ones arrive */
 };
 
 struct acp_flow {
@@ -80,8 +84,14 @@ struct acp_flow {
 	u32 lost;		/* slots to be sent again */
 	u32 expect;		/* answers the caller waits for from this peer */
 	u64 recover;		/* losses before this number were reacted to */
+	u64 doubt;		/* ... under way at a time-out that may prove wrong, 0: none */
+	struct {
+		u64 recover, rack;
+	} before;		/* that time-out */
+	u64 probe;		/* sent again though the last one proved wrong */
 	u64 rack;		/* latest sending time of an acknowledged frame */
 	u64 srtt, rttvar, rto;	/* ns */
+	u64 shortest;		/* ns, the shortest round trip ever, 0: none yet */
 	u64 rearm;		/* the time-out counts from here */
 	u64 heard;		/* last sign of life, or start of waiting for one */
 	u64 progress;		/* last acknowledgement of something new */
@@ -180,6 +190,7 @@ struct acp_flow_ack {
 	u64 pos, end;		/* numbers still to look at */
 	u64 sample;		/* round trip, ns */
 	bool late;		/* ... and perhaps a delay */
+	bool arrived;		/* of what a time-out took for lost, before it went again */
 	u8 marks;		/* ACP_FRAME_MARKS of the frame */
 	u32 count;
 };
@@ -187,8 +198,7 @@ struct acp_flow_ack {
 /*
  * Take the acknowledgement of a frame ("map": body of an ACK, or NULL).
  * False: it is impossible (acknowledges what was never sent).
- * Then take tokens until NULL, then end.  True at the end: the network has
- * marked frames (ECN), and therefore the window is smaller now.
+ * Then take tokens until NULL, then end, which tells what it meant.
  */
 static inline bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a,
 				      const struct acp_frame *fr,
@@ -199,7 +209,10 @@ static inline void *acp_flow_ack_next(struct acp_flow *f, struct acp_flow_ack *a
 	return a->pos < a->end ? acp_flow_ack_take(f, a, now) : NULL;
 }
 
-bool acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
+#define ACP_FLOW_REDUCED	1	/* marks of the network (ECN) made the window smaller */
+#define ACP_FLOW_TAKEN_BACK	2	/* what the last time-out took for lost was not */
+
+u32 acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now);
 
 /* ---- receiving ---- */
 

@@ -84,6 +84,7 @@ static inline u64 acp_flow_send(struct acp_flow *f, void *token, u64 now)
 	s->state = ACP_SLOT_FLIGHT;
 	s->tries = 1;
 	s->answer = false;
+	s->fenced = false;
 	f->flight++;
 	return seq;
 }
@@ -116,6 +117,7 @@ static inline bool acp_flow_ack_begin(struct acp_flow *f, struct acp_flow_ack *a
 	}
 	a->sample = 0;
 	a->late = false;
+	a->arrived = false;
 	a->marks = fr->flags & ACP_FRAME_MARKS;
 	a->count = 0;
 	return true;
@@ -180,6 +182,8 @@ static inline void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
 		f->marks += ACP_FRAME_MARK;	/* modulo 4, since it has 8 bits */
 	}
 	fr->flags |= f->marks;
+	if (fr->flags & ACP_FRAME_FENCE && fr->type == ACP_FRAME_DATA)
+		acp_flow_slot_of(f, fr->seq)->fenced = true;
 	if (fr->type == ACP_FRAME_DATA && acp_flow_map_needed(f))
 		return;
 	f->ack_due = false;

@@ -26,6 +26,7 @@
 #define RUN		400000	/* frames that the link carries in a run */
 #define SHARE		100000u	/* chances are out of this */
 #define ROUNDS		100	/* and it is at least so many round trips with a full queue */
+#define HELD_MOST	64
 #define NUMBERS		(ACP_FRAME_WINDOW - ACP_FLOW_ANSWERS)	/* a flow's, for data */
 #define SEED		1
 
@@ -38,6 +39,9 @@ struct path {
 	u32 loss;		/* by chance, on both ways, out of SHARE */
 	u32 fixed;		/* a window of so many frames; 0: congestion control */
 	u64 base_later;		/* ns, from a tenth of the run on; 0: the same */
+	u64 pause, every;	/* ns that the link stands still, and how often; 0: never */
+	bool back;		/* it is the way back that does, or the receiver */
+	u32 fence;		/* every so manieth frame waits for those before it; 0: none does */
 	bool lazy;		/* nobody waits for the acknowledgements: they may be late */
 	bool in_turn;		/* flows begin one after the other, all within a tenth of the run */
 };
@@ -51,11 +55,14 @@ struct figures {
 	double jain;		/* fairness: 1: all have the same, 1 / flows: one has all */
 	u32 longest;		/* queue */
 	u64 overflows, marked;
+	u64 timeouts, wrong;	/* and those that were taken back */
 };
 
 struct end {
 	struct acp_flow flow;
 	struct acp_flow_slot slots[ACP_FRAME_WINDOW];
+	bool held[ACP_FRAME_WINDOW];
+	u32 holds;
 };
 
 struct pair {
@@ -153,6 +160,14 @@ static u64 frame_time(void)
 	return FRAME_BITS / path.gbits;
 }
 
+/* How long the link, or the way back, goes on standing still. */
+static u64 standstill(bool back)
+{
+	u64 since = path.every && path.back == back ? now % path.every : path.pause;
+
+	return since < path.pause ? path.pause - since : 0;
+}
+
 static void queue_changes(u32 to)
 {
 	if (measuring)
@@ -176,7 +191,7 @@ static void enqueue(struct packet *p)
 	waiting[(head + length) % QUEUE] = *p;
 	queue_changes(length + 1);
 	if (length == 1)
-		after(frame_time(), LEAVES, 0, NULL);
+		after(standstill(false) + frame_time(), LEAVES, 0, NULL);
 }
 
 static void leaves(void)
@@ -188,7 +203,7 @@ static void leaves(void)
 	head = (head + 1) % QUEUE;
 	queue_changes(length - 1);
 	if (length)
-		after(frame_time(), LEAVES, 0, NULL);
+		after(standstill(false) + frame_time(), LEAVES, 0, NULL);
 }
 
 /* ---- the ends ---- */
@@ -199,6 +214,8 @@ static void transmit(u32 i, u64 seq)
 
 	if (acp_flow_lazy(&pairs[i].sender.flow, seq, path.lazy))
 		p.frame.flags = ACP_FRAME_LAZY;
+	if (path.fence && seq % path.fence == 0)
+		p.frame.flags |= ACP_FRAME_FENCE;
 	acp_flow_fill(&pairs[i].sender.flow, &p.frame);
 	sent += measuring;
 	enqueue(&p);
@@ -236,7 +253,13 @@ static void tick(u32 i, u64 when)
 	if (when != pairs[i].armed)
 		return;
 	pairs[i].armed = ~0ULL;
-	CHECK(acp_flow_tick(&pairs[i].sender.flow, now) != ACP_FLOW_FAILED);
+	switch (acp_flow_tick(&pairs[i].sender.flow, now)) {
+	case ACP_FLOW_RESEND:
+		figures.timeouts += measuring;
+		break;
+	default:
+		CHECK(pairs[i].sender.flow.state == ACP_FLOW_OPEN);
+	}
 	pass(i);
 }
 
@@ -251,24 +274,56 @@ static void acknowledge(u32 i)
 		acp_flow_fill_map(f, &p.map);
 	acp_flow_fill(f, &p.frame);
 	if (!chance(path.loss))
-		after(path.base - path.base / 2 + draw() % frame_time(), RETURNS, i, &p);
+		after(standstill(true) + path.base - path.base / 2 + draw() % frame_time(),
+		      RETURNS, i, &p);
+}
+
+/* A fenced frame that is too early; of many that are, one is dropped. */
+static void hold(struct end *e, u64 seq)
+{
+	if (e->holds == HELD_MOST || e->held[seq % ACP_FRAME_WINDOW])
+		return;
+	e->held[seq % ACP_FRAME_WINDOW] = true;
+	e->holds++;
+}
+
+static void release(u32 i)
+{
+	struct end *e = &pairs[i].receiver;
+	bool *held;
+
+	while (*(held = &e->held[e->flow.rcv % ACP_FRAME_WINDOW])) {
+		*held = false;
+		e->holds--;
+		if (acp_flow_accept(&e->flow, e->flow.rcv, true) != ACP_FLOW_NEW)
+			break;
+		acp_flow_applied(&e->flow, e->flow.rcv);
+		pairs[i].delivered += measuring;
+	}
 }
 
 static void arrives(u32 i, const struct packet *p)
 {
 	struct acp_flow *f = &pairs[i].receiver.flow;
-
 	bool due;
 
 	CHECK(acp_flow_admit(f, &p->frame, now) & ACP_FLOW_PASS);
 	due = f->ack_due;
-	if (acp_flow_accept(f, p->frame.seq, false) == ACP_FLOW_NEW) {
+	switch (acp_flow_accept(f, p->frame.seq, p->frame.flags & ACP_FRAME_FENCE)) {
+	case ACP_FLOW_HOLD:
+		hold(&pairs[i].receiver, p->frame.seq);
+		return;
+	case ACP_FLOW_NEW:
 		if (p->ce)
 			acp_flow_marked(f);
 		acp_flow_applied(f, p->frame.seq);
 		if (p->frame.flags & ACP_FRAME_LAZY && !due)
 			acp_flow_ack_later(f, 1, now);
 		pairs[i].delivered += measuring;
+		release(i);
+		break;
+	default:
+		break;
 	}
 	if (f->ack_due)
 		acknowledge(i);
@@ -295,7 +350,8 @@ static void returns(u32 i, const struct packet *p)
 	CHECK(acp_flow_ack_begin(f, &a, &p->frame, p->has_map ? &p->map : NULL));
 	while (acp_flow_ack_next(f, &a, now))
 		;
-	acp_flow_ack_end(f, &a, now);
+	if (acp_flow_ack_end(f, &a, now) & ACP_FLOW_TAKEN_BACK)
+		figures.wrong += measuring;
 	pass(i);
 }
 
@@ -360,7 +416,9 @@ static void evaluate_fairness(double mean)
 
 static void evaluate(void)
 {
-	double time = now - measured_from, delivered = 0, link = time / frame_time();
+	double time = now - measured_from, delivered = 0;
+	double paused = path.every && !path.back ? (double)path.pause / path.every : 0;
+	double link = time / frame_time() * (1 - paused);
 	double windows = (double)path.flows * NUMBERS * time / (path.base + frame_time());
 	u32 i;
 
@@ -383,6 +441,14 @@ static void report(void)
 		printf(" loss %.1f%%", 100. * path.loss / SHARE);
 	if (path.fixed)
 		printf(" fixed %u", path.fixed);
+	if (path.pause)
+		printf(" pause %llu us%s", (unsigned long long)(path.pause / US),
+		       path.back ? " back" : "");
+	if (path.fence)
+		printf(" fence %u", path.fence);
+	if (figures.timeouts)
+		printf(" time-outs %llu wrong %llu", (unsigned long long)figures.timeouts,
+		       (unsigned long long)figures.wrong);
 	if (path.lazy)
 		printf(" late");
 	printf(": goodput %5.1f%% queue %5.1f (most %3u) again %5.2f%% fair %.3f (%.2f-%.2f)\n",
@@ -648,6 +714,73 @@ TEST(delay__way_becomes_longer)
 	CHECK(run(&p).goodput >= 0.9);
 	p.flows = 8;
 	CHECK(run(&p).goodput >= 0.95);
+}
+
+/*
+ * Nothing is lost, but now and then the way or the peer stands still for longer than a time-out:
+ * a machine whose processor does something else.  That is no congestion.
+ */
+TEST(pause__longer_than_a_time_out)
+{
+	static const u64 pauses[] = { 300 * US, 1 * MS, 4 * MS, 20 * MS };
+	u32 i, k;
+
+	for (i = 0; i < ALL(pauses); i++) {
+		for (k = 0; k < 3; k++) {
+			struct path p = { .flows = 1 << 2 * k, .gbits = 10, .base = 100 * US,
+					  .queue = 1024, .pause = pauses[i],
+					  .every = 5 * pauses[i] + 4 * MS };
+			struct figures f = run(&p);
+
+			CHECK(f.goodput >= 0.9);
+			CHECK(f.again <= 0.02);
+		}
+	}
+}
+
+/*
+ * Acknowledgements come in bunches: held up now and then, or by a card that interrupts only 20,000
+ * times a second.  That is no queue, and the link is to have something to do meanwhile.
+ */
+TEST(pause__of_acknowledgements)
+{
+	u32 i;
+
+	for (i = 0; i < 4; i++) {
+		struct path p = { .flows = 1 << i, .gbits = 10, .base = 30 * US, .queue = 256,
+				  .pause = 48 * US, .every = 50 * US, .back = true };
+		struct figures f = run(&p);
+
+		CHECK(f.goodput >= 0.95);
+		CHECK(f.queue <= 64 + 16 * p.flows);
+		CHECK(f.again <= 0.01);
+		p.base = 100 * US;
+		p.every = 300 * US;
+		f = run(&p);
+		CHECK(f.goodput >= 0.8);
+		CHECK(f.queue <= 64 + 16 * p.flows);
+		CHECK(f.again <= 0.01);
+	}
+}
+
+/*
+ * Fenced frames behind one that was lost are acknowledged late, and all at once.  So are those
+ * that had to wait for a time-out, which was right all the same.
+ */
+TEST(fence__held_frames_do_not_make_a_time_out_wrong)
+{
+	u32 i;
+
+	for (i = 0; i < 6; i++) {
+		struct path p = { .flows = i < 3 ? 1 : 4, .gbits = 10, .base = 100 * US,
+				  .queue = 256, .loss = SHARE / 1000, .fence = 1 + i % 3 };
+		struct figures f = run(&p);
+
+		CHECK(p.fence > 1 || f.timeouts > 20);
+		CHECK_EQ(f.wrong, 0);
+		CHECK(f.goodput >= 0.3);
+		CHECK(f.again <= 0.05);
+	}
 }
 
 TEST_MAIN

@@ -489,6 +489,260 @@ TEST(rto__no_sample_from_a_repeated_frame)
 	CHECK_EQ(a.f.srtt, srtt);
 }
 
+/* Frames under way, so many, all of which a time-out takes for lost; the first goes again. */
+static void time_out(struct end *a, u32 frames)
+{
+	u32 i;
+
+	for (i = 0; i < frames; i++)
+		send_one(a);
+	now = acp_flow_deadline(&a->f);
+	CHECK_EQ(acp_flow_tick(&a->f, now), ACP_FLOW_RESEND);
+	CHECK_EQ(a->f.lost, frames);
+	CHECK_EQ(a->f.cong.window, 1);
+	acp_flow_resend(&a->f, a->f.una, now);
+	CHECK(!acp_flow_lost(&a->f));
+}
+
+/* What an acknowledgement by the peer, as it is, meant. */
+static u32 news_of_ack(struct end *from, struct end *to)
+{
+	struct acp_frame fr = ack_of(from);
+	struct acp_flow_ack work;
+
+	CHECK(acp_flow_ack_begin(&to->f, &work, &fr, NULL));
+	while (acp_flow_ack_next(&to->f, &work, now))
+		;
+	return acp_flow_ack_end(&to->f, &work, now);
+}
+
+/* A pair that knows its round trip, and has a window that lets 20 frames go. */
+static void pair_with_window(struct end *a, struct end *b, u64 rtt)
+{
+	int i;
+
+	pair_init(a, b);
+	for (i = 0; i < 20; i++)
+		round_trip(a, b, rtt);
+	a->f.cong.window = 20;
+	a->f.cong.threshold = 20;
+}
+
+/* It was the original that was acknowledged late, and with it the first repetition leaves. */
+static void first_comes_late(struct end *a, struct end *b, u32 frames)
+{
+	u32 i;
+
+	time_out(a, frames);
+	now += 500 * US;
+	take(b, a->f.una, false);
+	CHECK_EQ(news_of_ack(b, a), 0);
+	for (i = 0; i < 2; i++)
+		acp_flow_resend(&a->f, acp_flow_lost(&a->f), now);
+	CHECK(!acp_flow_lost(&a->f));
+}
+
+/* The peer stood still.  What it acknowledges now came before it was sent again. */
+TEST(rto__N1_taken_back_when_answers_come_before_they_can)
+{
+	struct end a, b;
+	u64 seq;
+
+	pair_with_window(&a, &b, 200 * US);
+	first_comes_late(&a, &b, 20);
+	now += 10 * US;
+	take(&b, a.f.una, false);
+	CHECK_EQ(news_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
+	CHECK_EQ(a.f.lost, 0);
+	CHECK_EQ(a.f.flight, 18);
+	CHECK(a.f.cong.window >= 20 && a.f.cong.threshold >= 20);
+	for (seq = a.f.una; seq < a.f.next; seq++)
+		take(&b, seq, false);
+	now += 10 * US;
+	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK_EQ(a.f.flight + a.f.lost, 0);
+	CHECK(a.f.rto > 700 * US);
+	CHECK(a.f.cong.window >= 20);
+}
+
+/* A fenced frame may have waited at the peer for the one that was lost. */
+TEST(rto__N1_not_taken_back_for_fenced_frames)
+{
+	struct acp_frame fr;
+	struct end a, b;
+
+	pair_with_window(&a, &b, 200 * US);
+	first_comes_late(&a, &b, 20);
+	fr = (struct acp_frame){ .type = ACP_FRAME_DATA, .flags = ACP_FRAME_FENCE, .seq = a.f.una };
+	acp_flow_fill(&a.f, &fr);
+	now += 10 * US;
+	take(&b, a.f.una, false);
+	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK(a.f.cong.window <= 4);
+	CHECK(a.f.lost > 0);
+}
+
+/* Nor were those lost that it acknowledges together with the first. */
+TEST(rto__N1_taken_back_when_several_are_acknowledged_at_once)
+{
+	struct acp_frame fr;
+	struct end a, b;
+	u64 seq;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		pair_with_window(&a, &b, 200 * US);
+		time_out(&a, 20);
+		now += 500 * US;
+		for (seq = a.f.una; seq < a.f.una + 5; seq++) {
+			fr = (struct acp_frame){ .type = ACP_FRAME_DATA, .seq = seq };
+			fr.flags = i ? ACP_FRAME_FENCE : 0;
+			acp_flow_fill(&a.f, &fr);
+			take(&b, seq, false);
+		}
+		CHECK_EQ(news_of_ack(&b, &a), i ? 0 : ACP_FLOW_TAKEN_BACK);
+		CHECK_EQ(a.f.lost, i ? 15 : 1);
+		CHECK_EQ(acp_flow_lost(&a.f), a.f.una);
+		CHECK_EQ(a.f.cong.window >= 20, !i);
+	}
+}
+
+/* However often the first was repeated, the window is that before the first time-out. */
+TEST(rto__N1_several_in_a_row_are_taken_back)
+{
+	struct end a, b;
+	int i;
+
+	pair_with_window(&a, &b, 200 * US);
+	time_out(&a, 20);
+	for (i = 0; i < 3; i++) {
+		now = acp_flow_deadline(&a.f);
+		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+		acp_flow_resend(&a.f, a.f.una, now);
+	}
+	now += 300 * US;
+	take(&b, a.f.una, false);
+	CHECK_EQ(news_of_ack(&b, &a), 0);
+	acp_flow_resend(&a.f, acp_flow_lost(&a.f), now);
+	now += 10 * US;
+	take(&b, a.f.una, false);
+	CHECK_EQ(news_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
+	CHECK_EQ(a.f.lost, 1);
+	CHECK(a.f.cong.window >= 20);
+}
+
+/* It is the first repetition that is acknowledged, soon after the second one. */
+TEST(rto__N1_not_taken_back_when_only_the_second_was_wrong)
+{
+	struct end a, b;
+
+	pair_with_window(&a, &b, 200 * US);
+	time_out(&a, 20);
+	now = acp_flow_deadline(&a.f);
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+	acp_flow_resend(&a.f, a.f.una, now);
+	now += 20 * US;
+	take(&b, a.f.una, false);
+	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK(a.f.cong.window <= 4);
+	CHECK_EQ(a.f.lost, 19);
+}
+
+/* All that the sender has sent arrives, but for what it took for lost and did not send again. */
+static void take_flight(struct end *a, struct end *b)
+{
+	u64 seq;
+
+	for (seq = a->f.una; seq < a->f.next; seq++)
+		if (a->slots[seq % ACP_FRAME_WINDOW].state == ACP_SLOT_FLIGHT)
+			take(b, seq, false);
+}
+
+/* Frames were lost: what goes again is answered a round trip later, and the window stays small. */
+TEST(rto__N1_not_taken_back_after_losses)
+{
+	struct end a, b;
+	u64 seq;
+	int i;
+
+	pair_with_window(&a, &b, 200 * US);
+	time_out(&a, 20);
+	for (i = 0; a.f.una < a.f.next; i++) {
+		now += 200 * US;
+		take_flight(&a, &b);
+		CHECK_EQ(news_of_ack(&b, &a), 0);
+		while ((seq = acp_flow_lost(&a.f)))
+			acp_flow_resend(&a.f, seq, now);
+	}
+	CHECK(i > 3);
+	CHECK(a.f.cong.window < 20);
+	CHECK_EQ(a.f.doubt, 0);
+}
+
+/* Some arrived and some did not: what is missing is found by what was sent later. */
+TEST(rto__N1_losses_beside_frames_that_arrived_are_found)
+{
+	struct end a, b;
+	u64 seq, first;
+	int i;
+
+	pair_with_window(&a, &b, 200 * US);
+	first = a.f.una;
+	for (i = 0; i < 10; i++, now += 20 * US)
+		send_one(&a);
+	for (i = 0; i < 2; i++) {
+		now = acp_flow_deadline(&a.f);
+		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+		acp_flow_resend(&a.f, first, now);
+	}
+	CHECK_EQ(a.f.lost, 9);
+	now += 500 * US;
+	take(&b, first, false);
+	CHECK_EQ(ack_from(&b, &a), 1);
+	acp_flow_resend(&a.f, first + 1, now);
+	now += 10 * US;
+	for (seq = first; seq < first + 10; seq++)
+		if (seq != first + 3)
+			take(&b, seq, false);
+	CHECK_EQ(ack_from(&b, &a), 8);
+	CHECK_EQ(a.f.una, first + 3);
+	CHECK_EQ(a.f.flight + a.f.lost, 1);
+	CHECK_EQ(acp_flow_lost(&a.f), first + 3);
+	acp_flow_resend(&a.f, first + 3, now);
+	take(&b, first + 3, false);
+	now += 200 * US;
+	ack_from(&b, &a);
+	CHECK_EQ(a.f.flight + a.f.lost, 0);
+}
+
+/* The first arrived, their acknowledgements did not, nor did the last, and no more comes. */
+TEST(rto__N1_lost_end_after_an_outage_is_found_within_a_round_trip)
+{
+	struct end a, b;
+	u64 seq, first;
+	int i;
+
+	pair_with_window(&a, &b, 200 * US);
+	first = a.f.una;
+	time_out(&a, 20);
+	for (i = 0; i < 5; i++) {
+		now = acp_flow_deadline(&a.f);
+		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+		acp_flow_resend(&a.f, first, now);
+	}
+	for (seq = first; seq < first + 12; seq++)
+		take(&b, seq, false);
+	now += 200 * US;
+	CHECK_EQ(news_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
+	CHECK_EQ(acp_flow_lost(&a.f), first + 12);
+	acp_flow_resend(&a.f, first + 12, now);
+	CHECK(!acp_flow_lost(&a.f));
+	take(&b, first + 12, false);
+	now += 200 * US;
+	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK_EQ(a.f.lost, 7);
+}
+
 /* Frames whose acknowledgement may be late have more time, but only if there are no others. */
 TEST(rto__longer_while_only_late_acknowledgements_are_due)
 {
@@ -514,6 +768,7 @@ TEST(rto__longer_while_only_late_acknowledgements_are_due)
 		CHECK(!acp_flow_lazy(&a.f, seq, true));
 		acp_flow_resend(&a.f, seq, now);
 		take(&b, seq, false);
+		now += 200 * US;
 		CHECK_EQ(ack_from(&b, &a), 1);
 	}
 	CHECK(!acp_flow_lost(&a.f));
