@@ -134,6 +134,7 @@ struct acp_peer {
 	u64 narrow_until;		/* ns, when to try again */
 	u64 doubted;			/* number of the frame that may be too long for the path */
 	u64 doubted_at;			/* when it was last sent and that counted */
+	u64 answered;			/* when the peer last answered a HELLO of ours */
 	u8 doubts;
 	bool blameless;			/* ... though it is not its length */
 	bool retry;			/* memory was short: try again soon */

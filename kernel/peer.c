@@ -313,7 +313,7 @@ static bool doubted_again(struct acp_peer *peer, const struct acp_flow_slot *slo
 		peer->doubted_at = slot->sent;
 		peer->doubts = 0;
 		peer->blameless = false;
-	} else if (peer->flow.heard > slot->sent && peer->doubted_at != slot->sent) {
+	} else if (peer->answered > slot->sent && peer->doubted_at != slot->sent) {
 		peer->doubted_at = slot->sent;
 		peer->doubts++;
 	}
@@ -322,8 +322,9 @@ static bool doubted_again(struct acp_peer *peer, const struct acp_flow_slot *slo
 
 /*
  * Does the path swallow what is long?  The oldest frame was sent several times, and since it was
- * last sent the peer was heard of: it is asked by a short frame, so that it is.  If the shortest
- * do not get through either, their length was not the reason.
+ * last sent the peer has answered a short one.  (To be heard of is not enough: it may repeat what
+ * it has to say because nothing gets through.)  If the shortest do not get through either, their
+ * length was not the reason.
  */
 static void doubt(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 {
@@ -352,7 +353,7 @@ static void doubt(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 
 /*
  * A short time-out ends the flow before there are so many doubts: some will do, if the peer
- * was heard of since the frame was last sent.  The next flow begins with shorter ones.
+ * has answered since the frame was last sent.  The next flow begins with shorter ones.
  */
 static void doubt_at_the_end(struct acp_peer *peer, u64 now)
 {
@@ -365,7 +366,7 @@ static void doubt_at_the_end(struct acp_peer *peer, u64 now)
 		return;
 	slot = &peer->slots[flow->una % ACP_FRAME_WINDOW];
 	width = acp_udp_narrower(peer, acp_build_size(peer, slot->token));
-	if (width && flow->heard > slot->sent)
+	if (width && peer->answered > slot->sent)
 		acp_udp_narrow(peer, width, now);
 }
 
@@ -812,6 +813,8 @@ static noinline void hello(struct acp_peer *peer, const struct acp_frame *f,
 		flow_restarted(peer, f->epoch_src, now);
 	if (verdict & ACP_FLOW_OPENED)
 		flow_opened(peer);
+	if (!(f->flags & ACP_FRAME_ASK) && f->epoch_dst == peer->flow.epoch)
+		peer->answered = now;
 	if (verdict & ACP_FLOW_REPLY)
 		acp_build_hello(peer, &reply, out);
 }

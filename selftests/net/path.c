@@ -370,6 +370,29 @@ TEST(N16_jumbo_frames_at_a_plain_switch)
 	swallowed(false, 9000, 1500);
 }
 
+/* The peer is heard of, again and again, since nothing reaches it: it is not the length. */
+TEST(N16_path_that_swallows_all_is_not_narrow)
+{
+	uint64_t ticket, back;
+	long long before;
+
+	begin(false, 20000);
+	nodes_impair(&n, 0, "loss 100%");
+	before = nodes_counter(&n, 0, "timeouts");
+	ticket = long_copy();
+	back = rank_copy(&r[1], memory_ga(&t.memory[0], t.half), memory_ga(&t.memory[1], 0),
+			 HALF, 0);
+	while (nodes_counter(&n, 0, "timeouts") < before + 25)
+		CHECK_EQ(rank_wait(&r[0], ticket, 10 * MS), -1);
+	CHECK(nodes_counter(&n, 1, "timeouts") > 10);
+	nodes_impair(&n, 0, "");
+	long_copy_ends(ticket);
+	CHECK_EQ(rank_wait(&r[1], back, 60000 * MS), ACP_ST_OK);
+	memcpy(t.model[0] + t.half, t.memory[1].addr, HALF);
+	CHECK_EQ(nodes_counters(&n, "narrowed"), 0);
+	sound();
+}
+
 /*
  * A flow that ends before it knows: what was learnt helps the next one.  The card cuts trains up,
  * as a card of wire does, for a bridge lets those pass whose frames are too long for it.
