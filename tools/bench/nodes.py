@@ -13,14 +13,19 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 TRIES = 300             # until the other end of a measurement listens
-# A machine that counts instructions lets its clock jump whenever it waits, also for its files: there seconds are no
-# measure of patience. Whoever runs the machine looks whether it gets on.
+# A machine that counts instructions lets its clock jump whenever it waits, also for its files: there seconds are hardly
+# a measure of patience (100 that it sleeps through take one). Whoever runs the machine looks whether it gets on.
 FOREVER = 100000
+LONG = 3000             # for a command that may sleep for ever
 PUSHED = "/tmp/acp-bench"
 
 
 class Unable(Exception):
     """Something cannot be measured; the text says why, in a line."""
+
+
+class Late(Unable):
+    """A command took too long."""
 
 
 def excuse(text):
@@ -63,7 +68,7 @@ class Node:
             done = subprocess.run(self.command(words, env), cwd=TOP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, errors="replace", timeout=patience, check=False)
         except subprocess.TimeoutExpired as e:
-            raise Unable(f"{words[0]}: out of time ({patience} s)") from e
+            raise Late(f"{words[0]}: out of time ({patience} s)") from e
         except OSError as e:
             raise Unable(f"{words[0]}: {e.strerror}") from e
         if done.returncode:
@@ -162,9 +167,9 @@ class Namespaces:
     kind = "icount"
 
     def __init__(self):
-        self.here = Node("here", "127.0.0.1", "lo", least=FOREVER)
+        self.here = Node("here", "127.0.0.1", "lo", least=LONG)
         self.names = [f"bench-{os.getpid()}-{i}" for i in (1, 2)]
-        self.nodes = [Node(name, f"10.9.0.{i}", "eth0", ["ip", "netns", "exec", name], FOREVER)
+        self.nodes = [Node(name, f"10.9.0.{i}", "eth0", ["ip", "netns", "exec", name], LONG)
                       for i, name in enumerate(self.names, 1)]
         for name in self.names:
             self.here.run(["ip", "netns", "add", name])
@@ -241,6 +246,8 @@ def ask(node, words, env=None, patience=120):
     for _ in range(TRIES):
         try:
             return node.run(words, env, max(1, int(end - time.monotonic())))
+        except Late:
+            raise
         except Unable as e:
             why = e
             if time.monotonic() > end:
