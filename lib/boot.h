@@ -111,11 +111,12 @@ bool libacp_pmix_there(void);
 
 /*
  * Meet the engine: rank and number of ranks.  0, or -1 after a line on
- * standard error.  What was opened is closed again by the process's last
- * libacp_pmix_close().
+ * standard error.  After libacp_pmix_close() it is not left before the process
+ * ends by exit(), which calls libacp_pmix_leave(): another job may follow.
  */
 int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs);
 void libacp_pmix_close(void);
+void libacp_pmix_leave(void);
 
 /* Rank 0: names of the nodes, and the node of each rank; free both (and names[0]). */
 int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **nodes);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "boot.h"
 #include "libacp.h"
@@ -72,6 +73,16 @@ static const struct {
 
 static pmix_proc_t self;
 static uint32_t openings;	/* so far: names what is shared by the latest */
+
+/*
+ * Who met the engine, which happens once.  A process that leaves it and comes
+ * again may meet others in a fence before one of its node has left: the engine
+ * then ends the fence without that one, whose text nobody gets.
+ */
+static struct {
+	pid_t process;		/* 0: not yet */
+	bool needed;		/* between open and close */
+} session;
 
 /* ---- Loading ---- */
 
@@ -143,15 +154,53 @@ static int get_size(uint32_t *nprocs)
 	return -1;
 }
 
-int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
+void libacp_pmix_leave(void)
 {
+	if (!session.process)
+		return;
+	pmix.finalize(NULL, 0);
+	session.process = 0;
+}
+
+/* Not in the midst of a job: that is for the engine to see.  Not in a child, which is no rank. */
+static void at_exit(void)
+{
+	if (session.process == getpid() && !session.needed)
+		libacp_pmix_leave();
+}
+
+static int meet_engine(void)
+{
+	static bool registered;
 	pmix_status_t status;
 
+	if (session.process == getpid())
+		return 0;
+	if (session.process) {
+		libacp_error("PMIx: the engine has started process %d, of which this is only a child",
+			     (int)session.process);
+		return -1;
+	}
 	if (load() < 0)
 		return -1;
+	/* After libpmix was loaded, so that it is called before what that has registered. */
+	if (!registered && atexit(at_exit) != 0) {
+		libacp_error("no memory to leave the engine at the end");
+		return -1;
+	}
+	registered = true;
 	status = pmix.init(&self, NULL, 0);
 	if (status != PMIX_SUCCESS)
 		return failed_to("meet the engine that started this process", status);
+	session.process = getpid();
+	return 0;
+}
+
+int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
+{
+	if (meet_engine() < 0)
+		return -1;
+	session.needed = true;
 	openings++;
 	if (get_size(nprocs) < 0) {
 		libacp_pmix_close();
@@ -163,7 +212,7 @@ int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
 
 void libacp_pmix_close(void)
 {
-	pmix.finalize(NULL, 0);
+	session.needed = false;
 }
 
 /* ---- The map ---- */
@@ -493,6 +542,10 @@ int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
 }
 
 void libacp_pmix_close(void)
+{
+}
+
+void libacp_pmix_leave(void)
 {
 }
 

@@ -9,6 +9,7 @@
 #include <pmix.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,6 +37,7 @@ static struct {
 } engine;
 
 static unsigned int failures;
+static int *finalized;			/* shared with children */
 
 /* In place of that in gma.c. */
 uint64_t libacp_now(void)
@@ -68,6 +70,8 @@ static pmix_status_t play_finalize(const pmix_info_t info[], size_t ninfo)
 	(void)info;
 	(void)ninfo;
 	engine.inits--;
+	if (finalized)
+		++*finalized;
 	return PMIX_SUCCESS;
 }
 
@@ -232,6 +236,7 @@ static void start_engine(uint32_t rank)
 	for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		unsetenv(variables[i]);
 	setenv("PMIX_NAMESPACE", NSPACE, 1);
+	libacp_pmix_leave();
 	free(engine.plan);
 	memset(&engine, 0, sizeof(engine));
 	engine.rank = rank;
@@ -251,6 +256,7 @@ static bool refused(const char *word)
 	int result = libacp_boot_load(&boot, NULL, NULL);
 
 	libacp_boot_free(&boot);
+	libacp_pmix_leave();
 	return result == -1 && errors == 1 && strstr(last_error, word) && engine.inits == 0;
 }
 
@@ -286,9 +292,83 @@ TEST(engine__first_rank_finds_all_and_tells_the_others)
 	CHECK(has_address(&other, 1, "10.7.0.2") && libacp_boot_node_of(&other, 3) == 1);
 	CHECK(other.job == first.job && memcmp(other.key, first.key, 16) == 0);
 	libacp_boot_free(&first);
-	engine.inits++;
 	libacp_boot_free(&other);
+	CHECK(engine.inits == 1);
+	libacp_pmix_leave();
 	CHECK(engine.inits == 0);
+}
+
+/* Who left and came again would disturb a fence in which others are already. */
+TEST(engine__is_met_once_by_a_process_of_two_jobs)
+{
+	struct libacp_boot boot;
+	int i;
+
+	start_engine(0);
+	for (i = 0; i < 3; i++) {
+		CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && boot.rank == 0);
+		CHECK(engine.inits == 1 && engine.fences == (unsigned int)i + 1);
+		libacp_boot_free(&boot);
+		CHECK(engine.inits == 1);
+	}
+}
+
+/* How often a process has left the engine that does this and ends by exit(). */
+static int left_by(void (*live)(struct libacp_boot *boot))
+{
+	struct libacp_boot boot;
+	int status;
+	pid_t pid;
+
+	start_engine(0);
+	*finalized = 0;
+	pid = fork();
+	if (pid == 0) {
+		live(&boot);
+		exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return *finalized;
+}
+
+static void live_and_finalize(struct libacp_boot *boot)
+{
+	if (libacp_boot_load(boot, NULL, NULL) != 0)
+		_exit(1);
+	libacp_boot_free(boot);
+}
+
+static void live_in_the_midst(struct libacp_boot *boot)
+{
+	if (libacp_boot_load(boot, NULL, NULL) != 0)
+		_exit(1);
+}
+
+/* Its child is no rank: it neither leaves the engine nor can it begin a job. */
+static void live_with_a_child(struct libacp_boot *boot)
+{
+	int status;
+	pid_t pid;
+
+	live_and_finalize(boot);
+	pid = fork();
+	if (pid == 0) {
+		if (libacp_boot_load(boot, NULL, NULL) != -1 || !strstr(last_error, "child"))
+			_exit(2);
+		exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status != 0 || *finalized != 0)
+		_exit(3);
+}
+
+TEST(engine__is_left_when_the_process_ends)
+{
+	finalized = mmap(NULL, sizeof(*finalized), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(finalized != MAP_FAILED);
+	CHECK_EQ(left_by(live_and_finalize), 1);
+	CHECK_EQ(left_by(live_in_the_midst), 0);
+	CHECK_EQ(left_by(live_with_a_child), 1);
 }
 
 TEST(engine__each_job_has_a_key_and_number_of_its_own)
