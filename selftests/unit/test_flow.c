@@ -489,6 +489,14 @@ TEST(rto__no_sample_from_a_repeated_frame)
 	CHECK_EQ(a.f.srtt, srtt);
 }
 
+/* A time-out, and one frame goes again. */
+static void go_again(struct end *a, u64 seq)
+{
+	now = acp_flow_deadline(&a->f);
+	CHECK_EQ(acp_flow_tick(&a->f, now), ACP_FLOW_RESEND);
+	acp_flow_resend(&a->f, seq, now);
+}
+
 /* Frames under way, so many, all of which a time-out takes for lost; the first goes again. */
 static void time_out(struct end *a, u32 frames)
 {
@@ -615,11 +623,8 @@ TEST(rto__N1_several_in_a_row_are_taken_back)
 
 	pair_with_window(&a, &b, 200 * US);
 	time_out(&a, 20);
-	for (i = 0; i < 3; i++) {
-		now = acp_flow_deadline(&a.f);
-		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
-		acp_flow_resend(&a.f, a.f.una, now);
-	}
+	for (i = 0; i < 3; i++)
+		go_again(&a, a.f.una);
 	now += 300 * US;
 	take(&b, a.f.una, false);
 	CHECK_EQ(news_of_ack(&b, &a), 0);
@@ -638,9 +643,7 @@ TEST(rto__N1_not_taken_back_when_only_the_second_was_wrong)
 
 	pair_with_window(&a, &b, 200 * US);
 	time_out(&a, 20);
-	now = acp_flow_deadline(&a.f);
-	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
-	acp_flow_resend(&a.f, a.f.una, now);
+	go_again(&a, a.f.una);
 	now += 20 * US;
 	take(&b, a.f.una, false);
 	CHECK_EQ(news_of_ack(&b, &a), 0);
@@ -690,11 +693,8 @@ TEST(rto__N1_losses_beside_frames_that_arrived_are_found)
 	first = a.f.una;
 	for (i = 0; i < 10; i++, now += 20 * US)
 		send_one(&a);
-	for (i = 0; i < 2; i++) {
-		now = acp_flow_deadline(&a.f);
-		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
-		acp_flow_resend(&a.f, first, now);
-	}
+	for (i = 0; i < 2; i++)
+		go_again(&a, first);
 	CHECK_EQ(a.f.lost, 9);
 	now += 500 * US;
 	take(&b, first, false);
@@ -725,11 +725,8 @@ TEST(rto__N1_lost_end_after_an_outage_is_found_within_a_round_trip)
 	pair_with_window(&a, &b, 200 * US);
 	first = a.f.una;
 	time_out(&a, 20);
-	for (i = 0; i < 5; i++) {
-		now = acp_flow_deadline(&a.f);
-		CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
-		acp_flow_resend(&a.f, first, now);
-	}
+	for (i = 0; i < 5; i++)
+		go_again(&a, first);
 	for (seq = first; seq < first + 12; seq++)
 		take(&b, seq, false);
 	now += 200 * US;

@@ -331,17 +331,16 @@ static int left_by(void (*live)(struct libacp_boot *boot))
 	return *finalized;
 }
 
-static void live_and_finalize(struct libacp_boot *boot)
-{
-	if (libacp_boot_load(boot, NULL, NULL) != 0)
-		_exit(1);
-	libacp_boot_free(boot);
-}
-
 static void live_in_the_midst(struct libacp_boot *boot)
 {
 	if (libacp_boot_load(boot, NULL, NULL) != 0)
 		_exit(1);
+}
+
+static void live_and_finalize(struct libacp_boot *boot)
+{
+	live_in_the_midst(boot);
+	libacp_boot_free(boot);
 }
 
 /* Its child is no rank: it neither leaves the engine nor can it begin a job. */
