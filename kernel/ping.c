@@ -11,15 +11,23 @@
 /*
  * One holds its job.  It is held by the transport until its message was
  * delivered or dropped, and by its timer until that was stopped or has run.
+ *
+ * It is told of when it was answered and the transport has done with it: the
+ * answer may be here before the acknowledgement is, and who hears of a ping
+ * may ask for another one at once.  Only if time runs out before the answer
+ * comes is it told of while it may still wait to be sent, and still counts.
  */
 struct ping {
 	struct acp_item item;
-	struct list_head link;	/* in the job's list; empty: somebody has been told, or will be */
+	struct list_head link;	/* in the job's list; empty: somebody has been told */
 	struct acp_job *job;
 	struct timer_list timer;
 	refcount_t refs;
 	u64 begun;		/* ns */
-	bool forgotten;		/* who asked has gone; under the job's lock of pings */
+	/* Under the job's lock of pings: */
+	bool sent;		/* delivered, or dropped */
+	bool answered;
+	bool forgotten;		/* who asked has gone */
 	struct acp_ping_result result;
 };
 
@@ -35,51 +43,36 @@ static void put(struct ping *ping)
 
 	if (!refcount_dec_and_test(&ping->refs))
 		return;
-	spin_lock_bh(&job->pings.lock);
-	job->pings.count--;
-	spin_unlock_bh(&job->pings.lock);
 	atomic_dec(&job->node->pings);
 	kfree(ping);
 	acp_job_put(job);
 }
 
-/* Out of the list?  Then it is the caller who tells.  Under the lock. */
-static bool take(struct ping *ping)
+/*
+ * Say what came of one that is open.  Under the lock.  It goes with its timer,
+ * unless the caller or the transport holds it.
+ */
+static void tell(struct ping *ping, int error)
 {
-	if (list_empty(&ping->link))
-		return false;
 	list_del_init(&ping->link);
-	return true;
-}
-
-/* Whoever took it says what came of it, with a reference of its own. */
-static void finish(struct ping *ping, int error)
-{
+	if (ping->sent)
+		ping->job->pings.count--;
 	ping->result.error = error;
-	if (!error)
-		ping->result.rtt = max_t(u64, acp_now() - ping->begun, 1);
 	if (!ping->forgotten)
 		acp_nl_tell_ping(ping->job, &ping->result);
 	if (del_timer(&ping->timer))
 		put(ping);
 }
 
-static void end(struct ping *ping, int error)
-{
-	bool mine;
-
-	spin_lock_bh(&ping->job->pings.lock);
-	mine = take(ping);
-	spin_unlock_bh(&ping->job->pings.lock);
-	if (mine)
-		finish(ping, error);
-}
-
 static void timed_out(struct timer_list *t)
 {
 	struct ping *ping = from_timer(ping, t, timer);
+	struct acp_pings *p = &ping->job->pings;
 
-	end(ping, -ETIMEDOUT);
+	spin_lock_bh(&p->lock);
+	if (!list_empty(&ping->link) && !ping->answered)
+		tell(ping, -ETIMEDOUT);
+	spin_unlock_bh(&p->lock);
 	put(ping);
 }
 
@@ -158,35 +151,33 @@ int acp_ping_start(struct acp_job *job, const struct acp_ping_ask *ask)
 	return err;
 }
 
-/* The open one with that number, which was sent to that peer; the caller is to tell. */
+/* The open one with that number, which was sent to that peer.  Under the lock. */
 static struct ping *find(struct acp_peer *peer, u64 number)
 {
-	struct acp_pings *p = &peer->job->pings;
-	struct ping *ping, *found = NULL;
+	struct ping *ping;
 
-	spin_lock_bh(&p->lock);
-	list_for_each_entry(ping, &p->open, link) {
+	list_for_each_entry(ping, &peer->job->pings.open, link)
 		if (ping->item.out.m.ticket == number && ping->result.ask.node == peer->node &&
-		    ping->result.ask.color == peer->color) {
-			found = ping;
-			refcount_inc(&ping->refs);
-			take(ping);
-			break;
-		}
-	}
-	spin_unlock_bh(&p->lock);
-	return found;
+		    ping->result.ask.color == peer->color)
+			return ping;
+	return NULL;
 }
 
 void acp_ping_answered(struct acp_peer *peer, const struct acp_msg *m)
 {
-	struct ping *ping = find(peer, m->ticket);
+	struct acp_pings *p = &peer->job->pings;
+	struct ping *ping;
 
-	/* Nobody waits for it any more, or ever did. */
-	if (!ping)
-		return;
-	finish(ping, 0);
-	put(ping);
+	spin_lock_bh(&p->lock);
+	ping = find(peer, m->ticket);
+	/* If not: nobody waits for it any more, or ever did. */
+	if (ping && !ping->answered) {
+		ping->answered = true;
+		ping->result.rtt = max_t(u64, acp_now() - ping->begun, 1);
+		if (ping->sent)
+			tell(ping, 0);
+	}
+	spin_unlock_bh(&p->lock);
 }
 
 static int error_of(u8 status)
@@ -206,27 +197,27 @@ static int error_of(u8 status)
 void acp_ping_sent(struct acp_item *item)
 {
 	struct ping *ping = container_of(item, struct ping, item);
+	struct acp_pings *p = &ping->job->pings;
 
-	if (item->status)
-		end(ping, error_of(item->status));
+	spin_lock_bh(&p->lock);
+	ping->sent = true;
+	if (list_empty(&ping->link))
+		p->count--;
+	else if (ping->answered || item->status)
+		tell(ping, ping->answered ? 0 : error_of(item->status));
+	spin_unlock_bh(&p->lock);
 	put(ping);
 }
 
 void acp_pings_end(struct acp_job *job)
 {
 	struct acp_pings *p = &job->pings;
-	struct ping *ping;
+	struct ping *ping, *next;
 
 	spin_lock_bh(&p->lock);
 	p->over = true;
-	while ((ping = list_first_entry_or_null(&p->open, struct ping, link))) {
-		refcount_inc(&ping->refs);
-		take(ping);
-		spin_unlock_bh(&p->lock);
-		finish(ping, -ECANCELED);
-		put(ping);
-		spin_lock_bh(&p->lock);
-	}
+	list_for_each_entry_safe(ping, next, &p->open, link)
+		tell(ping, ping->answered ? 0 : -ECANCELED);
 	spin_unlock_bh(&p->lock);
 }
 

@@ -20,8 +20,8 @@ struct net;
 /* Of a job. */
 struct acp_pings {
 	spinlock_t lock;	/* bh; guards all */
-	struct list_head open;	/* those not answered */
-	u32 count;		/* those that exist: some may only wait to be sent */
+	struct list_head open;	/* those nobody was told of */
+	u32 count;		/* of these, and those that only wait to be sent */
 	u64 last;		/* number of the latest */
 	bool over;		/* no more: the job has ended here */
 };
@@ -53,7 +53,7 @@ int acp_ping_start(struct acp_job *job, const struct acp_ping_ask *ask);
 void acp_ping_answered(struct acp_peer *peer, const struct acp_msg *m);
 void acp_ping_sent(struct acp_item *item);
 
-/* The job ends: whoever waits is told.  May sleep. */
+/* The job ends: whoever waits is told. */
 void acp_pings_end(struct acp_job *job);
 
 /* The socket is gone: nobody is to be told. */

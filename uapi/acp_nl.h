@@ -91,7 +91,8 @@
 #define ACP_NL_PING_SIZE_MAX	128	/* bytes of payload, there and back */
 #define ACP_NL_PING_TIMEOUT	1000	/* ms, unless TIMEOUT says otherwise */
 #define ACP_NL_PING_TIMEOUT_MAX	60000
-#define ACP_NL_PINGS_MAX	64	/* of a job under way; one more: -EBUSY */
+/* Pings of a job under way; one more: -EBUSY.  One that timed out may still wait to be sent. */
+#define ACP_NL_PINGS_MAX	64
 #define ACP_NL_TIMEOUT_LEAST	10	/* ms, of TIMEOUT_MIN and TIMEOUT_MAX */
 #define ACP_NL_TIMEOUT_MOST	3600000
 

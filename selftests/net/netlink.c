@@ -854,15 +854,20 @@ TEST(netlink_events_are_for_the_owner)
 /* ---- pings ---- */
 
 /* The result may come before the acknowledgement, and then is in "got". */
-static int ping(uint32_t rank, uint32_t size, uint32_t timeout_ms)
+static int ping_by(struct ask *asker, uint32_t rank, uint32_t size, uint32_t timeout_ms)
 {
 	got.cmd = 0;
-	ask_begin(&q, ACP_NL_CMD_PING, 0);
-	ask_u32(&q, ACP_NL_A_JOB, job());
-	ask_u32(&q, ACP_NL_A_RANK, rank);
-	ask_u32(&q, ACP_NL_A_SIZE, size);
-	ask_u32(&q, ACP_NL_A_TIMEOUT, timeout_ms);
-	return ask_do(&q, &got);
+	ask_begin(asker, ACP_NL_CMD_PING, 0);
+	ask_u32(asker, ACP_NL_A_JOB, job());
+	ask_u32(asker, ACP_NL_A_RANK, rank);
+	ask_u32(asker, ACP_NL_A_SIZE, size);
+	ask_u32(asker, ACP_NL_A_TIMEOUT, timeout_ms);
+	return ask_do(asker, &got);
+}
+
+static int ping(uint32_t rank, uint32_t size, uint32_t timeout_ms)
+{
+	return ping_by(&q, rank, size, timeout_ms);
 }
 
 static void ping_result(void)
@@ -979,6 +984,31 @@ TEST(netlink_ping_to_a_dead_node)
 	CHECK_EQ(ping(1, 0, 30000), 0);
 	ping_result();
 	CHECK(answer_u64(&got, ACP_NL_A_RTT) > 0);
+}
+
+/*
+ * As many as there may be, again and again, at first of a node that answers:
+ * who has heard of one may ask at once for another.
+ */
+TEST(netlink_ping_told_of_makes_room)
+{
+	static struct ask each[ACP_NL_PINGS_MAX];
+	static bool heard[ACP_NL_PINGS_MAX];
+	int i, round;
+
+	begin(1000);
+	for (i = 0; i < ACP_NL_PINGS_MAX; i++)
+		ask_open(&each[i]);
+	for (round = 0; round < 50; round++) {
+		if (round == 47)
+			nodes_impair(&net, 1, "loss 100%");
+		for (i = 0; i < ACP_NL_PINGS_MAX; i++) {
+			if (round > 0)
+				CHECK(heard[i] || ask_hear(&each[i], &got, 30000));
+			CHECK_EQ(ping_by(&each[i], 1, 0, 60000), 0);
+			heard[i] = got.cmd;
+		}
+	}
 }
 
 /* Who asks goes, or the job does: nothing hangs, nothing is left. */
