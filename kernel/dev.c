@@ -135,11 +135,8 @@ static int context_fill(struct acp_context *ctx, struct acp_job *job, const stru
 	return err;
 }
 
-/*
- * The rank leaves: nobody finds it any more, nothing of it changes any more.
- * "Again": it may come once more, since nobody has seen it.
- */
-static void context_leave(struct acp_context *ctx, bool again)
+/* The rank leaves: nobody finds it any more, nothing of it changes any more. */
+static void context_leave(struct acp_context *ctx, enum acp_leave how)
 {
 	struct acp_job *job = ctx->job;
 	u32 rank = ctx->rank;
@@ -152,13 +149,10 @@ static void context_leave(struct acp_context *ctx, bool again)
 	wake_up_all(&ctx->wait);
 	/* It may have been killed between what it wrote and ACP_IOC_WAKE. */
 	acp_watch_wake_all(job);
-	/* Who hears of it finds the rank gone. */
 	acp_barrier_leave(ctx);
 	acp_changed(job->node);
-	if (!again)
-		acp_nl_tell_rank(ctx, ACP_NL_EVENT_RANK_LEFT);
 	context_drop(ctx);
-	acp_node_leave(job, rank, again);
+	acp_node_leave(job, rank, how);
 }
 
 /* ---- join ---- */
@@ -191,13 +185,13 @@ static struct acp_context *join_job(struct acp_file *file, struct acp_join *j)
 	}
 	err = context_fill(ctx, job, j);
 	if (err) {
-		acp_node_leave(job, j->rank, true);
+		acp_node_leave(job, j->rank, ACP_LEAVE_UNSEEN);
 		return ERR_PTR(err);
 	}
 	err = xa_insert_bh(&job->ranks, j->rank, ctx, GFP_KERNEL_ACCOUNT);
 	if (err) {
 		context_drop(ctx);
-		acp_node_leave(job, j->rank, true);
+		acp_node_leave(job, j->rank, ACP_LEAVE_UNSEEN);
 		return ERR_PTR(err);
 	}
 	acp_near_set(&job->near_ranks, j->rank, ctx);
@@ -235,11 +229,11 @@ static int ioctl_join(struct acp_file *file, void __user *arg)
 		if (!err && copy_to_user(arg, &j, sizeof(j))) {
 			/* Its user does not know of it: barriers need not, either. */
 			ctx->finished = true;
-			context_leave(ctx, true);
+			context_leave(ctx, ACP_LEAVE_UNSEEN);
 			err = -EFAULT;
 		}
 		if (!err) {
-			acp_nl_tell_rank(ctx, ACP_NL_EVENT_RANK_JOINED);
+			acp_nl_tell_rank(ctx->job, ctx->rank, false, ACP_NL_EVENT_RANK_JOINED);
 			/*
 			 * Only now: another thread may use the file at once.  The whole
 			 * context, before it is found: pairs with own_context().
@@ -745,11 +739,12 @@ static int dev_open(struct inode *inode, struct file *filp)
 static int dev_release(struct inode *inode, struct file *filp)
 {
 	struct acp_file *file = filp->private_data;
+	struct acp_context *ctx = file->ctx;
 
-	if (file->ctx && is_further(file->ctx))
-		acp_attach_leave(file->ctx);
-	else if (file->ctx)
-		context_leave(file->ctx, false);
+	if (ctx && is_further(ctx))
+		acp_attach_leave(ctx);
+	else if (ctx)
+		context_leave(ctx, ctx->finished ? ACP_LEAVE_FINISHED : ACP_LEAVE_EARLY);
 	put_net(file->net);
 	kfree(file);
 	return 0;

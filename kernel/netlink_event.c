@@ -118,16 +118,15 @@ void acp_nl_tell_job(struct acp_job *job, u32 event)
 	rcu_read_unlock();
 }
 
-void acp_nl_tell_rank(struct acp_context *ctx, u32 event)
+void acp_nl_tell_rank(struct acp_job *job, u32 rank, bool finished, u32 event)
 {
-	struct acp_job *job = ctx->job;
 	struct note n;
 
 	rcu_read_lock();
 	if (begin(&n, job->node, job->owner, event)) {
 		n.err = n.err ?: acp_nl_put_job(n.skb, job) ?:
-			nla_put_u32(n.skb, ACP_NL_A_RANK, ctx->rank) ?:
-			acp_nl_put_flag(n.skb, ACP_NL_A_FINISHED, ctx->finished);
+			nla_put_u32(n.skb, ACP_NL_A_RANK, rank) ?:
+			acp_nl_put_flag(n.skb, ACP_NL_A_FINISHED, finished);
 		end(&n);
 	}
 	rcu_read_unlock();

@@ -259,9 +259,10 @@ static void tend(struct work_struct *work)
 		again = queue_delayed_work(tenders, &job->tend,
 					   job->members ? TEND_EVERY : LINGER_POLL);
 	}
-	mutex_unlock(&node->lock);
+	/* Under the lock: who begins the job anew finds that this one counts no longer. */
 	if (!again)
 		acp_job_put(job);
+	mutex_unlock(&node->lock);
 }
 
 /* Into the table, which then holds a reference, as does the tending work.  Under node->lock. */
@@ -411,18 +412,22 @@ void acp_node_arrived(struct acp_job *job, u32 rank)
 	xa_cmpxchg_bh(&job->seats, rank, ACP_SEAT_TAKEN, ACP_SEAT_HERE, GFP_KERNEL);
 }
 
-void acp_node_leave(struct acp_job *job, u32 rank, bool again)
+void acp_node_leave(struct acp_job *job, u32 rank, enum acp_leave how)
 {
 	struct acp_node *node = job->node;
+	void *seat = how == ACP_LEAVE_UNSEEN ? NULL : ACP_SEAT_LEFT;
 
 	mutex_lock(&node->lock);
 	if (!job->dead)
-		xa_store_bh(&job->seats, rank, again ? NULL : ACP_SEAT_LEFT, GFP_KERNEL);
+		xa_store_bh(&job->seats, rank, seat, GFP_KERNEL);
 	if (!--job->members && !job->dead) {
 		job->left_at = acp_now();
 		if (!mod_delayed_work(tenders, &job->tend, LINGER_POLL))
 			refcount_inc(&job->refs);
 	}
+	/* Under the lock: before the job ends, and before the rank comes again. */
+	if (how != ACP_LEAVE_UNSEEN)
+		acp_nl_tell_rank(job, rank, how == ACP_LEAVE_FINISHED, ACP_NL_EVENT_RANK_LEFT);
 	mutex_unlock(&node->lock);
 	acp_job_put(job);
 }

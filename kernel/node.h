@@ -52,14 +52,22 @@ int acp_node_init(void);
 void acp_node_exit(void);
 struct acp_node *acp_node_of(struct net *net);
 
+/* How a rank leaves.  Unseen: nobody has heard of it, and it may come again. */
+enum acp_leave {
+	ACP_LEAVE_UNSEEN,
+	ACP_LEAVE_EARLY,
+	ACP_LEAVE_FINISHED,	/* past a final barrier */
+};
+
 /*
  * Join or leave: the job is found or made, and the rank counted, with the memory
  * that it will need (ctx->paid): who is refused has made nothing.  Who leaves
- * may come "again" if it was never seen.  May sleep.  Errors as of ACP_IOC_JOIN.
+ * has given back all else, so that those who are told find nothing of it.
+ * May sleep.  Errors as of ACP_IOC_JOIN.
  */
 struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join,
 			      struct acp_context *ctx);
-void acp_node_leave(struct acp_job *job, u32 rank, bool again);
+void acp_node_leave(struct acp_job *job, u32 rank, enum acp_leave how);
 
 /* The rank, which has joined, is in job->ranks now. */
 void acp_node_arrived(struct acp_job *job, u32 rank);

@@ -10,7 +10,6 @@
 #include <linux/uidgid.h>
 #include "acp_nl.h"
 
-struct acp_context;
 struct acp_job;
 struct acp_node;
 struct acp_peer;
@@ -21,7 +20,7 @@ void acp_nl_tell_init(struct acp_node *node);
 
 /* Events, ACP_NL_EVENT_. */
 void acp_nl_tell_job(struct acp_job *job, u32 event);
-void acp_nl_tell_rank(struct acp_context *ctx, u32 event);
+void acp_nl_tell_rank(struct acp_job *job, u32 rank, bool finished, u32 event);
 void acp_nl_tell_node(struct acp_peer *peer, u32 event);
 void acp_nl_tell_limit(struct acp_node *node, kuid_t uid, u32 limit);
 

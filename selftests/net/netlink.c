@@ -777,6 +777,67 @@ TEST(netlink_events_of_a_job)
 	CHECK(!ask_hear(&e, &got, 50));
 }
 
+/* A rank with much memory, that another process may kill. */
+static void join_and_stay(struct setup *s, int told)
+{
+	struct memory m;
+
+	rank_open(&r[0], s);
+	memory_open(&r[0], &m, 32 << 20);
+	CHECK_EQ(write(told, "", 1), 1);
+	for (;;)
+		pause();
+}
+
+static pid_t rank_of_another_process(struct setup *s)
+{
+	int pipes[2];
+	pid_t pid;
+	char c;
+
+	CHECK_EQ(pipe(pipes), 0);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		join_and_stay(s, pipes[1]);
+	}
+	CHECK(pid > 0);
+	close(pipes[1]);
+	CHECK_EQ(read(pipes[0], &c, 1), 1);
+	close(pipes[0]);
+	return pid;
+}
+
+/* Its place, its memory and what it counted are free before anybody hears that it left. */
+TEST(netlink_nothing_is_left_of_a_rank_that_is_said_to_have_left)
+{
+	static struct ask e;
+	struct setup s;
+	int i, status, fd;
+	pid_t pid;
+
+	nodes_open(&net, 1, 2, false);
+	nodes_enter(&net, 0);
+	ask_open(&q);
+	ask_open(&e);
+	CHECK_EQ(limit_to("user_ranks", 1), 0);
+	CHECK_EQ(ask_join(&e), 0);
+	for (i = 0; i < 5; i++) {
+		nodes_setup(&net, &s, 0, 2);
+		s.join.job += (uint32_t)i;
+		pid = rank_of_another_process(&s);
+		CHECK_EQ(kill(pid, SIGKILL), 0);
+		heard_at_last(&e, ACP_NL_EVENT_RANK_LEFT);
+		s.join.rank = 1;
+		fd = setup_join(&s);
+		CHECK(fd >= 0);
+		close(fd);
+		heard_at_last(&e, ACP_NL_EVENT_RANK_LEFT);
+		CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	}
+}
+
 TEST(netlink_events_of_a_node_that_is_lost)
 {
 	static struct ask e;
