@@ -292,6 +292,8 @@ static void add_work(struct work *w, const struct acp_context *ctx)
 	u64 completed = READ_ONCE(ctx->completed) - ctx->first;
 	u64 taken = READ_ONCE(ctx->taken) - ctx->first;
 
+	if (ctx->counted)
+		return;
 	/* Read one after the other: it may have taken and completed some between. */
 	w->taken += max(taken, completed);
 	w->completed += completed;
@@ -309,9 +311,8 @@ static struct work work_of(struct acp_context *ctx)
 	spin_lock_bh(&ctx->job->node->poll_lock);
 	add_work(&w, ctx);
 	xa_for_each(&ctx->queues, i, further)
-		if (!further->counted)
-			add_work(&w, further);
-	/* Those that were closed have nothing under way. */
+		add_work(&w, further);
+	/* Those that were counted when they were closed have nothing under way. */
 	w.taken += ctx->gone.completed;
 	w.completed += ctx->gone.completed;
 	w.failed += ctx->gone.failed;
