@@ -259,7 +259,7 @@ static void tend(struct work_struct *work)
 		again = queue_delayed_work(tenders, &job->tend,
 					   job->members ? TEND_EVERY : LINGER_POLL);
 	}
-	/* Under the lock: who begins the job anew finds that this one counts no longer. */
+	/* Under the lock: who waits for it finds this memory free, if nobody else holds the job. */
 	if (!again)
 		acp_job_put(job);
 	mutex_unlock(&node->lock);

@@ -62,7 +62,7 @@ enum acp_leave {
 /*
  * Join or leave: the job is found or made, and the rank counted, with the memory
  * that it will need (ctx->paid): who is refused has made nothing.  Who leaves
- * has given back all else, so that those who are told find nothing of it.
+ * has given back its memory before, so that those who are told find it free.
  * May sleep.  Errors as of ACP_IOC_JOIN.
  */
 struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join,

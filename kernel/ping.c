@@ -14,8 +14,8 @@
  *
  * It is told of when it was answered and the transport has done with it: the
  * answer may be here before the acknowledgement is, and who hears of a ping
- * may ask for another one at once.  Only if time runs out before the answer
- * comes is it told of while it may still wait to be sent, and still counts.
+ * may ask for another one at once.  Only if time runs out first is it told of,
+ * answered or not, while the transport may still have it, and it still counts.
  */
 struct ping {
 	struct acp_item item;
@@ -70,8 +70,8 @@ static void timed_out(struct timer_list *t)
 	struct acp_pings *p = &ping->job->pings;
 
 	spin_lock_bh(&p->lock);
-	if (!list_empty(&ping->link) && !ping->answered)
-		tell(ping, -ETIMEDOUT);
+	if (!list_empty(&ping->link))
+		tell(ping, ping->answered ? 0 : -ETIMEDOUT);
 	spin_unlock_bh(&p->lock);
 	put(ping);
 }

@@ -274,7 +274,7 @@ enum acp_nl_event {
 	ACP_NL_EVENT_JOB_ENDED	= 2,	/* nothing is left of it here */
 	ACP_NL_EVENT_JOB_ABORTED = 3,
 	ACP_NL_EVENT_RANK_JOINED = 4,
-	ACP_NL_EVENT_RANK_LEFT	= 5,	/* FINISHED: as it should; it holds nothing any more */
+	ACP_NL_EVENT_RANK_LEFT	= 5,	/* FINISHED: as it should; what it registered is free */
 	ACP_NL_EVENT_NODE_LOST	= 6,
 	ACP_NL_EVENT_NODE_BACK	= 7,
 	ACP_NL_EVENT_LIMIT_REACHED = 8,	/* a call was refused, or no flow made */
