@@ -588,6 +588,8 @@ TEST(P7_wrong_number_of_ranks_on_the_same_node)
 	setenv("ACP_INIT_TIMEOUT", "6000", 1);
 	members_open(&m, RANKS, PER_NODE);
 	members_start(&m, 0, init_fails);
+	/* It has joined, however long that took, and waits for others: its placement counts. */
+	wait_asleep(m.pid[0], 1);
 	sleep_ms(500);
 	setenv("ACP_NPROCS", "5", 1);
 	setenv("ACP_PLACEMENT", "0+2@0,2+3@1", 1);

@@ -1023,7 +1023,7 @@ TEST(netlink_ping_to_a_dead_node)
 	uint64_t since;
 	uint32_t i;
 
-	begin(2000);
+	begin(5000);
 	nodes_impair(&net, 1, "loss 100%");
 	since = now_ns();
 	CHECK_EQ(ping(1, 0, 300), 0);

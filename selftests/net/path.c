@@ -92,11 +92,11 @@ TEST(N17_link_down_for_most_of_the_time_out)
 {
 	uint64_t ticket;
 
-	begin(false, 10000);
+	begin(false, 14000);
 	ticket = begin_long_copy();
 	nodes_run(&n, NODES_HUB, "ip link set port0.1 down");
 	nodes_impair(&n, 0, "");
-	CHECK_EQ(rank_wait(&r[0], ticket, 5500 * MS), -1);
+	CHECK_EQ(rank_wait(&r[0], ticket, 7500 * MS), -1);
 	nodes_run(&n, NODES_HUB, "ip link set port0.1 up");
 	long_copy_ends(ticket);
 	sound();

@@ -232,7 +232,7 @@ static void hear(uint32_t integrity, const char *netem, struct heard *h)
 		fd[i] = listen_at((uint32_t)i);
 	}
 	nodes_impair(&n, 1, netem);	/* acknowledgements are lost: all is heard again */
-	send_marks(&from, &to, test_short() ? 10 : 30);
+	send_marks(&from, &to, test_short() ? 20 : 30);
 	for (i = 0; i < 2; i++)
 		take_heard(fd[i], &h[i], memory_ga(&to, 0));
 }

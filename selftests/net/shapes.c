@@ -361,24 +361,33 @@ TEST(N3_flag_after_its_data)
 	pthread_join(looker, NULL);
 }
 
-/* One datagram there, one acknowledgement back: as a put alone. */
+/*
+ * One datagram there, one acknowledgement back: as a put alone.  Once more, if
+ * the machine paused for so long that something was sent again.
+ */
 TEST(a_short_copy_and_its_flag_are_one_frame)
 {
 	struct acp_sqe e = { .op = ACP_OP_COPY_ADD, .b = 1, .size = 64 };
-	struct count there, back;
+	struct count there, back, again;
+	uint64_t tries = 0;
 
 	begin(ACP_INTEGRITY_UDP, "");
 	e.dst = heap_ga(&r[3], AT_SLOTS);
 	e.src = heap_ga(&r[0], 0);
 	e.a = heap_ga(&r[3], AT_COUNTER);
 	CHECK_EQ(ends(&r[0], &e), ACP_ST_OK);
-	sleep_ms(50);
-	there = nodes_count(&n, 0, "tx_frames");
-	back = nodes_count(&n, 1, "tx_frames");
-	CHECK_EQ(ends(&r[0], &e), ACP_ST_OK);
+	do {
+		CHECK(tries++ < 5);
+		sleep_ms(50);
+		again = nodes_count(&n, 0, "tx_again");
+		there = nodes_count(&n, 0, "tx_frames");
+		back = nodes_count(&n, 1, "tx_frames");
+		CHECK_EQ(ends(&r[0], &e), ACP_ST_OK);
+		sleep_ms(50);
+	} while (nodes_counter(&n, 0, again.name) != again.before);
 	nodes_counted(&there, 1);
 	nodes_counted(&back, 1);
-	CHECK_EQ(*(uint64_t *)(r[3].heap + AT_COUNTER), 2);
+	CHECK_EQ(*(uint64_t *)(r[3].heap + AT_COUNTER), 1 + tries);
 }
 
 /* ---- commands that end together ---- */
