@@ -21,6 +21,7 @@ import zlib
 
 TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 BOOT_MODULES = ["virtio_pci", "9p", "9pnet_virtio", "overlay", "virtio_net"]
+CARD = "virtio-net-pci"
 MSIZE = 524288
 SPLAT_LINES = 60
 
@@ -239,8 +240,8 @@ def write_initrd(work, base, me, opts):
 
 
 def _nics(work, me, opts):
-    """One virtio card per network; dgram joins two guests, mcast any number."""
-    args = []
+    """One card per network; dgram joins two guests, mcast any number."""
+    args, card = [], getattr(opts, "card", CARD)
     for j in range(opts.nics):
         if opts.net == "dgram":
             net = (f"dgram,id=n{j},local.type=unix,local.path={work}/n{j}.{me},"
@@ -249,7 +250,7 @@ def _nics(work, me, opts):
             net = f"socket,id=n{j},mcast={opts.mcast}:{opts.port + j},localaddr=127.0.0.1"
         else:
             net = f"hubport,id=n{j},hubid={j}"
-        args += ["-netdev", net, "-device", f"virtio-net-pci,netdev=n{j},mac=52:54:00:07:{j:02x}:{me:02x}"]
+        args += ["-netdev", net, "-device", f"{card},netdev=n{j},mac=52:54:00:07:{j:02x}:{me:02x}"]
     return args
 
 
