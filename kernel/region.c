@@ -10,8 +10,10 @@
 #include "limits.h"
 #include "region.h"
 #include "watch.h"
+#include "wide.h"
 
 #define LOOK_BATCH 1024	/* pages looked at under one hold of mmap_lock */
+#define WIDE_LEAST SZ_32K	/* bytes that are worth saving registers for */
 
 /* ---- access, any context ---- */
 
@@ -136,7 +138,7 @@ void acp_region_write(struct acp_region *r, u64 offset, const void *from, size_t
  * Memory to memory, as memmove(), but a word at once.  Whole pages by what the kernel copies its
  * own by: eight bytes at a time, where memmove() may go by single ones.
  */
-static void move(void *to, const void *from, size_t size)
+static noinline void move(void *to, const void *from, size_t size)
 {
 	bool pages = PAGE_ALIGNED(to) && PAGE_ALIGNED(from) && (to <= from || to >= from + size);
 
@@ -149,6 +151,18 @@ static void move(void *to, const void *from, size_t size)
 	}
 	if (size)
 		memmove(to, from, size);
+}
+
+/* Much of it by vector registers, if they are ours (wide). */
+static __always_inline void move_wide(void *to, const void *from, size_t size, bool wide)
+{
+	size_t n = 0;
+
+	if (wide && (to <= from || to >= from + size))
+		n = round_down(size, ACP_WIDE);
+	acp_wide_copy(to, from, n);
+	if (size != n)
+		move(to + n, from + n, size - n);
 }
 
 /* What these do most, in fewer steps: an aligned word is in one page, and not half written. */
@@ -185,6 +199,7 @@ void acp_region_write_word(struct acp_region *r, u64 offset, u64 word)
 void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *from,
 		     u64 from_offset, size_t size)
 {
+	bool wide = size >= WIDE_LEAST && acp_wide_begin();
 	u64 first = to_offset;
 
 	while (size) {
@@ -192,13 +207,15 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 		void *p = map(from, from_offset, &n);
 		void *q = map(to, to_offset, &n);
 
-		move(q, p, n);
+		move_wide(q, p, n, wide);
 		unmap(to, q);
 		unmap(from, p);
 		to_offset += n;
 		from_offset += n;
 		size -= n;
 	}
+	if (wide)
+		acp_wide_end();
 	acp_watch_written(to, first, to_offset - first);
 }
 

@@ -6,6 +6,7 @@
 #include "isolated.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "rank.h"
@@ -47,6 +48,53 @@ TEST(O9_done_when_the_doorbell_returns)
 		sleep_ms(5);
 	}
 }
+
+#ifdef __x86_64__
+#define VECTORS	16
+
+/* What is in all vector registers, before a doorbell and behind it. */
+static void doorbell_with(int fd, const uint8_t before[VECTORS][32], uint8_t behind[VECTORS][32])
+{
+	long result = SYS_fdatasync;
+
+#define LOAD(n)		"vmovdqu 32*" #n "(%[before]), %%ymm" #n "\n\t"
+#define STORE(n)	"vmovdqu %%ymm" #n ", 32*" #n "(%[behind])\n\t"
+	asm volatile(LOAD(0) LOAD(1) LOAD(2) LOAD(3) LOAD(4) LOAD(5) LOAD(6) LOAD(7)
+		     LOAD(8) LOAD(9) LOAD(10) LOAD(11) LOAD(12) LOAD(13) LOAD(14) LOAD(15)
+		     "syscall\n\t"
+		     STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5) STORE(6) STORE(7)
+		     STORE(8) STORE(9) STORE(10) STORE(11) STORE(12) STORE(13) STORE(14) STORE(15)
+		     : "+a" (result)
+		     : "D" (fd), [before] "r" (before), [behind] "r" (behind)
+		     : "rcx", "r11", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
+		       "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+		       "xmm14", "xmm15");
+	CHECK_EQ(result, 0);
+}
+
+/* The module copies by vector registers: those of its caller are what they were. */
+TEST(O9_the_callers_registers_stay)
+{
+	uint8_t before[VECTORS][32], behind[VECTORS][32];
+	struct acp_sqe e = { .op = ACP_OP_COPY, .size = MB };
+	uint64_t ticket, i;
+
+	if (!__builtin_cpu_supports("avx"))
+		SKIP("no vector registers");
+	begin(MB);
+	e.dst = memory_ga(&to, 0);
+	e.src = memory_ga(&from, 0);
+	for (i = 0; i < 50; i++) {
+		fill(from.addr, MB, i);
+		fill((char *)before, sizeof(before), 1000 + i);
+		ticket = rank_push(&r[0], &e);
+		doorbell_with(r[0].fd, before, behind);
+		CHECK(!memcmp(before, behind, sizeof(before)));
+		CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+		CHECK(filled(to.addr, MB, i));
+	}
+}
+#endif
 
 /* More than one call does; and what comes behind it in order. */
 TEST(O9_longer_than_a_call_does)
