@@ -104,6 +104,7 @@ struct acp_job {
 
 	struct xarray ranks;	/* rank -> context on this node; RCU */
 	struct acp_near near_ranks;
+	struct acp_near near_regions;	/* of all these; see region.h */
 	struct list_head contexts;	/* the same; RCU, under the node's poll_lock */
 	struct xarray peers;	/* node and color -> peer; RCU */
 	atomic_long_t n_peers;	/* but those that barriers need */

@@ -24,19 +24,6 @@ static struct acp_region *find(struct acp_context *ctx, u32 stag)
 	return r && r->stag == stag ? r : xa_load(&ctx->regions, stag);
 }
 
-u8 acp_region_check(const struct acp_region *r, u64 offset, u64 size, bool own, u32 need)
-{
-	if (READ_ONCE(r->revoked))
-		return ACP_ST_STAG;
-	if (offset < r->base || offset > r->end || size > r->end - offset)
-		return ACP_ST_RANGE;
-	if ((r->access & ACP_ACCESS_RO) && need != ACP_ACCESS_READ)
-		return ACP_ST_ACCESS;
-	if (!own && !(r->access & need))
-		return ACP_ST_ACCESS;
-	return ACP_ST_OK;
-}
-
 struct acp_region *acp_region_get_bh(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
 				     u8 *status)
 {
@@ -382,6 +369,22 @@ void acp_region_release(struct acp_region *r)
 	kfree_rcu(r, rcu);
 }
 
+/* It is in the table from now on, or is not any more. */
+static void set_near(struct acp_context *ctx, struct acp_region *r)
+{
+	const struct acp_ga_layout *l = &ctx->job->ga;
+
+	r->key = acp_ga_make(l, ctx->rank, r->color, r->stag, 0);
+	acp_near_set(&ctx->near_regions, r->stag, r);
+	acp_near_set(&ctx->job->near_regions, acp_region_number(l, r->key), r);
+}
+
+static void clear_near(struct acp_context *ctx, struct acp_region *r)
+{
+	acp_near_clear(&ctx->near_regions, r->stag, r);
+	acp_near_clear(&ctx->job->near_regions, acp_region_number(&ctx->job->ga, r->key), r);
+}
+
 /* ---- kernel-allocated memory ---- */
 
 void *acp_region_pages(size_t bytes)
@@ -423,7 +426,7 @@ int acp_region_allocate(struct acp_context *ctx, u32 stag, u64 bytes)
 	}
 	if (stag == ACP_STAG_LIBRARY)
 		ctx->watch = r->kaddr + ACP_WATCH_OFFSET;
-	acp_near_set(&ctx->near_regions, stag, r);
+	set_near(ctx, r);
 	WRITE_ONCE(ctx->region_pages, ctx->region_pages + r->npages);
 	return 0;
 }
@@ -598,7 +601,7 @@ static int give_stag(struct acp_context *ctx, struct acp_region *r)
 
 	if (err < 0)
 		return err == -EBUSY ? -ENOSPC : err;
-	acp_near_set(&ctx->near_regions, r->stag, r);
+	set_near(ctx, r);
 	WRITE_ONCE(ctx->region_pages, ctx->region_pages + r->npages);
 	WRITE_ONCE(ctx->n_regions, ctx->n_regions + 1);
 	acp_job_changed(ctx->job);
@@ -632,7 +635,7 @@ static struct acp_region *pin_new(struct acp_context *ctx, const struct acp_reg 
 static void remove(struct acp_context *ctx, struct acp_region *r)
 {
 	xa_erase(&ctx->regions, r->stag);
-	acp_near_clear(&ctx->near_regions, r->stag, r);
+	clear_near(ctx, r);
 	WRITE_ONCE(ctx->region_pages, ctx->region_pages - r->npages);
 	WRITE_ONCE(ctx->n_regions, ctx->n_regions - r->registered);
 	acp_job_changed(ctx->job);

@@ -19,6 +19,7 @@
 #include <linux/workqueue.h>
 #include "bytes.h"
 #include "context.h"
+#include "job.h"
 #include "pages.h"
 
 struct acp_region {
@@ -27,6 +28,7 @@ struct acp_region {
 	struct acp_context *owner;	/* whose it is; there while users are */
 	u32 access;		/* ACP_ACCESS_ */
 	u32 stag;
+	u64 key;		/* its global addresses without their offsets */
 	u64 base, end;		/* valid offsets: [base, end), base less than a page */
 	struct acp_pages pages;	/* user memory */
 	void *kaddr;		/* kernel-allocated memory */
@@ -71,26 +73,62 @@ void acp_region_remove_all(struct acp_context *ctx);
 void acp_region_hold(struct acp_region *r);
 void acp_region_release(struct acp_region *r);
 
-/*
- * The region of [ga, ga + size) in job, with a user's reference, if "rank"
- * may do "need" (ACP_ACCESS_READ, WRITE, ATOMIC) there; else NULL and *status.
- * Any context.
- */
-struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
-				  u8 *status);
-
-/* The same with BH off, which RCU waits for as for its readers. */
-struct acp_region *acp_region_get_bh(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
-				     u8 *status);
-
-/* May it do that, too?  Of a region that acp_region_get() gave it for the same owner. */
-u8 acp_region_check(const struct acp_region *r, u64 offset, u64 size, bool own, u32 need);
+/* May "rank" do "need" (ACP_ACCESS_) to so many bytes at an offset?  ACP_ST_.  With a reference. */
+static inline u8 acp_region_check(const struct acp_region *r, u64 offset, u64 size, bool own,
+				  u32 need)
+{
+	if (READ_ONCE(r->revoked))
+		return ACP_ST_STAG;
+	if (offset < r->base || offset > r->end || size > r->end - offset)
+		return ACP_ST_RANGE;
+	if ((r->access & ACP_ACCESS_RO) && need != ACP_ACCESS_READ)
+		return ACP_ST_ACCESS;
+	if (!own && !(r->access & need))
+		return ACP_ST_ACCESS;
+	return ACP_ST_OK;
+}
 
 static inline void acp_region_put(struct acp_region *r)
 {
 	if (refcount_dec_and_test(&r->users))
 		complete(&r->idle);
 }
+
+/* Number of a global address in the job's near regions: of its rank, color and STag. */
+static inline unsigned long acp_region_number(const struct acp_ga_layout *l, u64 ga)
+{
+	return ga >> l->offset_bits ^ ga >> (64 - l->rank_bits);
+}
+
+/*
+ * The region of [ga, ga + size) in job, with a user's reference, if "rank" may do "need"
+ * (ACP_ACCESS_READ, WRITE, ATOMIC) there.  NULL: ask acp_region_get_bh().  RCU, or BH off.
+ * Regions are in their tables before their rank has joined, and after it has left: so it is
+ * looked for, too.
+ */
+static inline struct acp_region *acp_region_near(const struct acp_job *job, u64 ga, u64 size,
+						 u32 rank, u32 need)
+{
+	struct acp_region *r = acp_near_look(&job->near_regions, acp_region_number(&job->ga, ga));
+	u64 offset = acp_ga_offset(&job->ga, ga);
+	u32 owner = acp_ga_rank(&job->ga, ga);
+
+	if (!r || r->key != ga - offset || acp_near_look(&job->near_ranks, owner) != r->owner ||
+	    !refcount_inc_not_zero(&r->users))
+		return NULL;
+	if (!acp_region_check(r, offset, size, owner == rank, need))
+		return r;
+	acp_region_put(r);
+	return NULL;
+}
+
+/* The same; else NULL and *status.  Any context. */
+struct acp_region *acp_region_get(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
+				  u8 *status);
+
+/* The same with BH off, which RCU waits for as for its readers. */
+struct acp_region *acp_region_get_bh(struct acp_job *job, u64 ga, u64 size, u32 rank, u32 need,
+				     u8 *status);
 
 /* With a reference, within bounds, any context: */
 void acp_region_read(struct acp_region *r, u64 offset, void *to, size_t size);

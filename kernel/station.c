@@ -136,20 +136,22 @@ void acp_batch_flush(struct acp_batch *batch)
  * The region of 8 bytes at ga, kept in *kept (NULL: none yet) for the next one:
  * a row of words is mostly in one region.  NULL and *status, as acp_region_get().
  */
-static struct acp_region *region_of_word(struct acp_job *job, u64 ga, u32 rank, u32 need,
-					 struct acp_region **kept, u64 *kept_ga, u8 *status)
+static __always_inline struct acp_region *region_of_word(struct acp_job *job, u64 ga, u32 rank,
+							 u32 need, struct acp_region **kept,
+							 u8 *status)
 {
 	u64 offset = acp_ga_offset(&job->ga, ga);
 
-	if (*kept && ga - offset == *kept_ga) {
+	if (*kept && ga - offset == (*kept)->key) {
 		*status = acp_region_check(*kept, offset, sizeof(u64),
 					   acp_ga_rank(&job->ga, ga) == rank, need);
 		return *status ? NULL : *kept;
 	}
 	if (*kept)
 		acp_region_put(*kept);
-	*kept = acp_region_get_bh(job, ga, sizeof(u64), rank, need, status);
-	*kept_ga = ga - offset;
+	*status = ACP_ST_OK;
+	*kept = acp_region_near(job, ga, sizeof(u64), rank, need) ?:
+		acp_region_get_bh(job, ga, sizeof(u64), rank, need, status);
 	return *kept;
 }
 
@@ -236,22 +238,33 @@ static void start_local(struct acp_context *ctx, struct acp_cmd *cmd)
 	acp_queue_complete(ctx, m->ticket, status);
 }
 
-/* Turn a command whose source is here into the DATA that goes to its destination. */
-static u8 make_data(struct acp_job *job, struct acp_out *out, struct acp_batch *batch)
+/* One that copies 8 bytes. */
+static __always_inline u8 make_word(struct acp_job *job, struct acp_out *out,
+				    struct acp_batch *batch)
+{
+	struct acp_msg *m = &out->m;
+	struct acp_region *r;
+	u8 status;
+
+	r = region_of_word(job, m->src, m->origin, ACP_ACCESS_READ, &batch->source, &status);
+	if (!r)
+		return status;
+	m->a = acp_region_read_word(r, acp_ga_offset(&job->ga, m->src));
+	out->inline_data = true;
+	m->type = ACP_MSG_DATA;
+	m->op = 0;
+	return ACP_ST_OK;
+}
+
+/* Any other one. */
+static noinline u8 make_other(struct acp_job *job, struct acp_out *out)
 {
 	struct acp_msg *m = &out->m;
 	struct acp_region *r;
 	u64 old = 0;
 	u8 status;
 
-	if (m->op == ACP_OP_COPY && m->size == sizeof(m->a)) {
-		r = region_of_word(job, m->src, m->origin, ACP_ACCESS_READ, &batch->source,
-				   &batch->source_ga, &status);
-		if (!r)
-			return status;
-		m->a = acp_region_read_word(r, acp_ga_offset(&job->ga, m->src));
-		out->inline_data = true;
-	} else if (!acp_op_width(m->op)) {
+	if (!acp_op_width(m->op)) {
 		if (unlikely(m->op == ACP_OP_STRIDED))
 			r = acp_strided_src(job, m, &status);
 		else
@@ -276,6 +289,15 @@ static u8 make_data(struct acp_job *job, struct acp_out *out, struct acp_batch *
 	if (m->op < ACP_OP_STRIDED)
 		m->op = 0;
 	return ACP_ST_OK;
+}
+
+/* Turn a command whose source is here into the DATA that goes to its destination. */
+static __always_inline u8 make_data(struct acp_job *job, struct acp_out *out,
+				    struct acp_batch *batch)
+{
+	if (out->m.op == ACP_OP_COPY && out->m.size == sizeof(out->m.a))
+		return make_word(job, out, batch);
+	return make_other(job, out);
 }
 
 static u8 no_peer(struct acp_job *job)
@@ -654,7 +676,7 @@ static void take_words(struct frame *f, struct acp_msg *m, const struct acp_msg_
 	u32 count = acp_msg_count(m), origin = acp_job_node_of(f->job, m->origin);
 	const struct acp_ga_layout *l = &f->job->ga;
 	struct acp_region *kept = NULL, *r;
-	u64 kept_ga = 0, word;
+	u64 word;
 	u8 status;
 
 	for (; count--; w++, m->ticket++) {
@@ -663,7 +685,7 @@ static void take_words(struct frame *f, struct acp_msg *m, const struct acp_msg_
 		r = NULL;
 		if (acp_ga_valid(l, m->dst))
 			r = region_of_word(f->job, m->dst, m->origin, ACP_ACCESS_WRITE, &kept,
-					   &kept_ga, &status);
+					   &status);
 		if (r) {
 			memcpy(&word, w->data, sizeof(word));
 			acp_region_write_word(r, acp_ga_offset(l, m->dst), word);

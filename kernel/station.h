@@ -21,7 +21,6 @@ struct acp_batch {
 	u32 count;
 	u32 life;			/* of its flow, that they go out in */
 	struct acp_region *source;	/* of the last word read; the next one may be there */
-	u64 source_ga;			/* of its offset 0 */
 };
 
 static inline void acp_batch_init(struct acp_batch *batch)
