@@ -268,16 +268,6 @@ void acp_queue_abort(struct acp_context *ctx)
 	acp_watch_wake(ctx);
 }
 
-/* A tail that makes no sense is no entry. */
-static u64 available(struct acp_context *ctx)
-{
-	u64 n;
-
-	/* (B): the tail before the entry; pairs with the user's (A) */
-	n = smp_load_acquire(&ctx->sq->tail) - READ_ONCE(ctx->taken);
-	return n <= ctx->depth ? n : 0;
-}
-
 static bool is_over(const struct acp_context *ctx)
 {
 	return READ_ONCE(ctx->job->aborted) || READ_ONCE(ctx->closed);
@@ -294,17 +284,10 @@ bool acp_queue_need_wakeup(struct acp_context *ctx, bool set)
 	/* Somebody may have ended it since the first look. */
 	if (is_over(ctx))
 		WRITE_ONCE(ctx->cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
-	return !set || READ_ONCE(ctx->starved) || !available(ctx);
+	return !set || READ_ONCE(ctx->starved) || !acp_queue_available(ctx);
 }
 
 /* ---- taking ---- */
-
-/* The only read of the entry: what counts from here on is the copy. */
-static void read_entry(struct acp_context *ctx, u64 ticket, struct acp_sqe *e)
-{
-	memcpy(e, &ctx->entries[ticket & (ctx->depth - 1)], sizeof(*e));
-	barrier();
-}
 
 static u8 check_entry(struct acp_context *ctx, const struct acp_sqe *e, u64 ticket)
 {
@@ -319,34 +302,51 @@ static u8 check_entry(struct acp_context *ctx, const struct acp_sqe *e, u64 tick
 	return status;
 }
 
+/*
+ * The only read of the entry, each of its words once: what counts from here on is what was read.
+ * The status of what does not belong to its command.
+ */
+static u8 read_entry(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
+{
+	const struct acp_sqe *entry = &ctx->entries[ticket & (ctx->depth - 1)];
+	u64 first = READ_ONCE(*(const u64 *)entry);
+	struct acp_msg *m = &cmd->item.out.m;
+	struct acp_sqe e acp_uncleared;
+
+	BUILD_BUG_ON(offsetof(struct acp_sqe, dst) != sizeof(first));
+	memcpy(&e, &first, sizeof(first));
+	e.order = READ_ONCE(entry->order);
+	m->word = 0;
+	m->op = e.op;
+	m->dst = READ_ONCE(entry->dst);
+	m->src = READ_ONCE(entry->src);
+	m->size = READ_ONCE(entry->size);
+	m->a = READ_ONCE(entry->a);
+	m->b = READ_ONCE(entry->b);
+	cmd->more = e.flags & ACP_SQE_MORE;
+	cmd->order = e.order;
+	cmd->seen = READ_ONCE(entry->seen);
+	return check_entry(ctx, &e, ticket);
+}
+
 /* Make the command out of the entry; its status if it cannot be one. */
 static u8 prepare(struct acp_context *ctx, struct acp_cmd *cmd, u64 ticket)
 {
 	struct acp_job *job = ctx->job;
 	struct acp_msg *m = &cmd->item.out.m;
-	struct acp_sqe e acp_uncleared;
-	u8 status;
+	u8 status = read_entry(ctx, cmd, ticket);
 
-	read_entry(ctx, ticket, &e);
-	memset(&cmd->item.out, 0, sizeof(cmd->item.out));
-	memset(cmd->life, 0, sizeof(cmd->life));
-	m->op = e.op;
 	m->origin = ctx->rank;
+	m->length = 0;
 	m->ticket = ticket;
-	m->dst = e.dst;
-	m->src = e.src;
-	m->size = e.size;
-	m->a = e.a;
-	m->b = e.b;
-	if (unlikely(e.op >= ACP_OP_STRIDED))
-		acp_sqe_shaped(m, &e);
-	cmd->more = e.flags & ACP_SQE_MORE;
-	cmd->order = e.order;
-	cmd->seen = e.seen;
+	m->c = 0;
+	if (unlikely(m->op >= ACP_OP_STRIDED))
+		acp_cmd_shape(m);
+	acp_out_begin(&cmd->item.out);
+	memset(cmd->life, 0, sizeof(cmd->life));
 	cmd->expected = 0;
 	cmd->item.frames = 0;
 	cmd->item.status = 0;
-	status = check_entry(ctx, &e, ticket);
 	if (!status)
 		status = acp_cmd_check(&job->ga, job->colors, m);
 	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
@@ -477,10 +477,8 @@ static void start_waiting(struct acp_context *ctx, struct acp_batch *batch)
 	}
 }
 
-static bool slot_free(struct acp_context *ctx)
+static bool slot_free(const struct acp_cmd *cmd)
 {
-	struct acp_cmd *cmd = acp_context_cmd(ctx, ctx->taken + 1);
-
 	/* Pair with publish() and acp_queue_item_back(). */
 	if (smp_load_acquire(&cmd->state) != ACP_CMD_FREE)
 		return false;
@@ -491,20 +489,18 @@ static bool slot_free(struct acp_context *ctx)
 /* Take one entry.  False: there is none, or no room for it. */
 static bool take(struct acp_context *ctx, struct acp_batch *batch)
 {
-	struct acp_cmd *cmd;
-	u64 ticket;
+	u64 ticket = ctx->taken + 1;
+	struct acp_cmd *cmd = acp_context_cmd(ctx, ticket);
 	u8 status;
 
-	if (!available(ctx)) {
+	if (!acp_queue_available(ctx)) {
 		WRITE_ONCE(ctx->starved, false);
 		return false;
 	}
-	if (!slot_free(ctx)) {
+	if (!slot_free(cmd)) {
 		WRITE_ONCE(ctx->starved, true);
 		return false;
 	}
-	ticket = ctx->taken + 1;
-	cmd = acp_context_cmd(ctx, ticket);
 	status = prepare(ctx, cmd, ticket);
 	trace_acp_submit(ctx, cmd, status);
 	WRITE_ONCE(ctx->taken, ticket);
@@ -529,7 +525,7 @@ static bool can_go_on(struct acp_context *ctx, u64 completed, u32 waited)
 	smp_mb();	/* pairs with that in acp_station_idle(): flags before states */
 	if (ctx->waiting > waited || (ctx->waiting && READ_ONCE(ctx->completed) != completed))
 		return true;
-	return available(ctx) && slot_free(ctx);
+	return acp_queue_available(ctx) && slot_free(acp_context_cmd(ctx, ctx->taken + 1));
 }
 
 bool acp_queue_drain(struct acp_context *ctx, int budget)
@@ -566,11 +562,4 @@ bool acp_queue_drain(struct acp_context *ctx, int budget)
 	/* In full order: who comes from here on drains, or we see what it brought. */
 	atomic_xchg(&ctx->drain, 0);
 	return acp_queue_ready(ctx);
-}
-
-bool acp_queue_ready(struct acp_context *ctx)
-{
-	if (READ_ONCE(ctx->closed))
-		return false;
-	return READ_ONCE(ctx->waiting) || READ_ONCE(ctx->starved) || available(ctx);
 }

@@ -36,8 +36,23 @@ void acp_queue_destroy(struct acp_context *ctx);
 /* Take and start at most "budget" entries.  BH off.  True: more is left. */
 bool acp_queue_drain(struct acp_context *ctx, int budget);
 
-/* Is there something in the ring that nobody has taken, or may start now? */
-bool acp_queue_ready(struct acp_context *ctx);
+/* Entries in the ring that nobody has taken; a tail that makes no sense is none. */
+static inline u64 acp_queue_available(const struct acp_context *ctx)
+{
+	u64 n;
+
+	/* (B): the tail before the entry; pairs with the user's (A) */
+	n = smp_load_acquire(&ctx->sq->tail) - READ_ONCE(ctx->taken);
+	return n <= ctx->depth ? n : 0;
+}
+
+/* Is there one, or something that may start now? */
+static inline bool acp_queue_ready(const struct acp_context *ctx)
+{
+	if (READ_ONCE(ctx->closed))
+		return false;
+	return READ_ONCE(ctx->waiting) || READ_ONCE(ctx->starved) || acp_queue_available(ctx);
+}
 
 /*
  * A command of this rank ended.  False: there is no such command (any more).

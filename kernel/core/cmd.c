@@ -26,15 +26,15 @@ u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
 	}
 }
 
-void acp_sqe_shaped(struct acp_msg *m, const struct acp_sqe *e)
+void acp_cmd_shape(struct acp_msg *m)
 {
 	if (m->op != ACP_OP_STRIDED) {
+		m->c = m->a;
 		m->a = 0;
-		m->c = e->a;
 		return;
 	}
-	m->size = acp_shape_size(e->size);
-	m->c = e->size;
+	m->c = m->size;
+	m->size = acp_shape_size(m->c);
 	if (acp_shape_wanted(m->c) &&
 	    (m->a != acp_shape_block(m->c) || m->b != acp_shape_block(m->c)))
 		return;

@@ -53,10 +53,11 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 }
 
 /*
- * The command that an entry of the ring with one of the operations from ACP_OP_STRIDED on is.
- * A strided copy whose bytes are in one piece at both ends becomes an ordinary one.
+ * A command with one of the operations from ACP_OP_STRIDED on has the numbers of its entry of the
+ * ring: put them where they belong in a message.  A strided copy whose bytes are in one piece at
+ * both ends becomes an ordinary one.
  */
-void acp_sqe_shaped(struct acp_msg *m, const struct acp_sqe *e);
+void acp_cmd_shape(struct acp_msg *m);
 
 /* ACP_ST_OK, or what is wrong with a command whatever the regions are. */
 u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m);
@@ -143,6 +144,16 @@ struct acp_out {
 	bool finished;		/* the last message was cut */
 	u8 failed;		/* the source, or what it waited for, failed so: no more data */
 };
+
+/* Nothing of it went out; the caller fills in its message. */
+static inline void acp_out_begin(struct acp_out *o)
+{
+	o->cut = 0;
+	o->fence = false;
+	o->inline_data = false;
+	o->finished = false;
+	o->failed = 0;
+}
 
 /* Bytes of a DATA message before its payload, at most. */
 static inline u32 acp_out_head(const struct acp_out *o)

@@ -223,8 +223,13 @@ struct acp_frame {
  * DATA has them in the same places, but for STRIDED: there b is the position.
  */
 struct acp_msg {
-	u8  type, flags, op, status;
-	u16 depends, upto;
+	union {
+		struct {
+			u8  type, flags, op, status;
+			u16 depends, upto;
+		};
+		u64 word;	/* all of these at once */
+	};
 	u32 origin;
 	u32 length;
 	u64 ticket;

@@ -256,7 +256,7 @@ static void entries(struct input *in)
 	m = (struct acp_msg){ .type = ACP_MSG_CMD, .op = e->op, .ticket = ticket, .dst = e->dst,
 			      .src = e->src, .size = e->size, .a = e->a, .b = e->b };
 	if (e->op >= ACP_OP_STRIDED)
-		acp_sqe_shaped(&m, e);
+		acp_cmd_shape(&m);
 	ENSURE(acp_cmd_check(&j.l, j.colors, &m) == command_rule(&j, e));
 	if (command_rule(&j, e) == ACP_ST_OK) {
 		same_address(&j, e->src);

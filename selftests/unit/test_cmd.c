@@ -159,14 +159,13 @@ TEST(check__N9_flags_of_copies)
 /* The entry of a strided copy, as a command. */
 static struct acp_msg strided(u32 block, u32 count, u64 a, u64 b)
 {
-	struct acp_sqe e = { .op = ACP_OP_STRIDED, .size = ACP_BLOCKS(block, count), .a = a,
+	struct acp_msg m = { .op = ACP_OP_STRIDED, .size = ACP_BLOCKS(block, count), .a = a,
 			     .b = b };
-	struct acp_msg m = { .op = e.op, .size = e.size, .a = a, .b = b };
 
 	layout = acp_ga_layout(10);
 	m.dst = ga(1, 0, 4096);
 	m.src = ga(9, 1, 4096);
-	acp_sqe_shaped(&m, &e);
+	acp_cmd_shape(&m);
 	return m;
 }
 

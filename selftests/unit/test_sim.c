@@ -271,7 +271,6 @@ static void do_strided(struct sim *s, u32 origin)
 {
 	struct work w = { .job = STRIDED, .order = random_order(s, origin) };
 	struct acp_msg m = { .op = ACP_OP_STRIDED };
-	struct acp_sqe e = { .op = ACP_OP_STRIDED };
 	u64 to, from, block, count;
 
 	if (!take_slot(s, origin, &w))
@@ -291,8 +290,8 @@ static void do_strided(struct sim *s, u32 origin)
 		m.src += 1ULL << s->ga.offset_bits;	/* SIM_STAG_LOST */
 	m.a = w.dst_stride;
 	m.b = w.src_stride;
-	e.size = w.shape;
-	acp_sqe_shaped(&m, &e);
+	m.size = w.shape;
+	acp_cmd_shape(&m);
 	submit(s, origin, &m, &w);
 }
 
