@@ -238,22 +238,22 @@ static void init_fields(struct acp_job *job, struct acp_node *node, const struct
 	acp_pings_init(&job->pings);
 }
 
-static void forget_tags(struct acp_job *job)
+static void forget_kinds(struct acp_job *job)
 {
 	int cpu;
 
-	if (!job->tags)
+	if (!job->kinds)
 		return;
 	for_each_possible_cpu(cpu)
-		memzero_explicit(per_cpu_ptr(job->tags, cpu), sizeof(*job->tags));
-	free_percpu(job->tags);
+		memzero_explicit(per_cpu_ptr(job->kinds, cpu), sizeof(*job->kinds));
+	free_percpu(job->kinds);
 }
 
 static void job_free(struct rcu_head *rcu)
 {
 	struct acp_job *job = container_of(rcu, struct acp_job, rcu);
 
-	forget_tags(job);
+	forget_kinds(job);
 	memzero_explicit(&job->key, sizeof(job->key));
 	xa_destroy(&job->events.left);
 	kvfree(job->rank_runs);
@@ -304,8 +304,8 @@ struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *j)
 	init_fields(job, node, j);
 	err = read_runs(job, j);
 	if (!err) {
-		job->tags = alloc_percpu_gfp(struct acp_tags, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-		err = job->tags ? 0 : -ENOMEM;
+		job->kinds = alloc_percpu_gfp(struct acp_kinds, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		err = job->kinds ? 0 : -ENOMEM;
 	}
 	if (!err && acp_job_sealed(job))
 		err = acp_aead_start(job);

@@ -28,6 +28,7 @@
 
 struct acp_cipher;
 struct acp_node;
+struct acp_peer;
 struct acp_socket;
 struct acp_user;
 
@@ -72,10 +73,23 @@ struct acp_events {
 #define ACP_SEAT_TAKEN	xa_mk_value(1)	/* it is about to come */
 #define ACP_SEAT_HERE	xa_mk_value(2)	/* it has come; without a context, it is leaving */
 
-#define ACP_TAG_STARTS	16	/* 2^n */
+#define ACP_KINDS	16	/* 2^n */
 
-struct acp_tags {
-	struct acp_tag_start starts[ACP_TAG_STARTS];
+/*
+ * Frames that begin alike: of the same type and length, by the same node, in the same lives of its
+ * flow.  Once one came and was right in every way, it is known of the others what they say and
+ * whose they are; only numbers, tag and body are each one's own.
+ */
+struct acp_kind {
+	struct acp_tag_start start;
+	struct acp_peer *peer;		/* that one's sender; NULL: none came */
+	u32 size;			/* bytes of each */
+	struct acp_frame frame;		/* that one's header */
+};
+
+/* For some flows, both ways of each, and kinds of frames at a time: one processor's. */
+struct acp_kinds {
+	struct acp_kind kinds[ACP_KINDS];
 };
 
 struct acp_job {
@@ -92,7 +106,7 @@ struct acp_job {
 	u64 limit, open_limit;	/* ns */
 	struct acp_ga_layout ga;
 	siphash_key_t key;
-	struct acp_tags __percpu *tags;	/* begun in advance; they are as secret as the key */
+	struct acp_kinds __percpu *kinds;	/* begun tags are as secret as the key */
 	struct acp_cipher __percpu *ciphers;	/* of one whose frames are encrypted */
 	kuid_t owner;
 	struct acp_user *user;	/* whom it counts for; until nobody holds the job */

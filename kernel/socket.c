@@ -22,24 +22,30 @@
 
 /* ---- datagrams in ---- */
 
-/* Is the datagram from the node it claims to be from?  *peer: that node, or NULL if unknown. */
-static bool source_ok(struct acp_job *job, struct acp_socket *socket, const struct sk_buff *skb,
-		      const struct acp_frame *f, struct acp_peer **peer)
+/* Did it come to our address of that color, from the job's port at this address? */
+static inline bool comes_from(const struct acp_job *job, const struct acp_socket *socket,
+			      const struct sk_buff *skb, u32 color, const u8 *from)
 {
-	const u8 *from;
-	u8 addr[16];
-
-	if (f->color >= job->colors || f->node >= job->nodes || f->node == job->me ||
-	    job->sockets[f->color] != socket || udp_hdr(skb)->source != htons(job->port))
+	if (job->sockets[color] != socket || udp_hdr(skb)->source != htons(job->port))
 		return false;
-	*peer = acp_peer_find(job, f->node, f->color);
-	from = *peer ? (*peer)->addr : addr;
-	if (!*peer)
-		acp_job_address(job, f->node, f->color, addr);
 	if (job->family == AF_INET)
 		return skb->protocol == htons(ETH_P_IP) &&
 		       (__force u32)ip_hdr(skb)->saddr == get_unaligned((const u32 *)from);
 	return skb->protocol == htons(ETH_P_IPV6) && !memcmp(&ipv6_hdr(skb)->saddr, from, 16);
+}
+
+/* Is the datagram from the node it claims to be from?  *peer: that node, or NULL if unknown. */
+static bool source_ok(struct acp_job *job, struct acp_socket *socket, const struct sk_buff *skb,
+		      const struct acp_frame *f, struct acp_peer **peer)
+{
+	u8 addr[16];
+
+	if (f->color >= job->colors || f->node >= job->nodes || f->node == job->me)
+		return false;
+	*peer = acp_peer_find(job, f->node, f->color);
+	if (!*peer)
+		acp_job_address(job, f->node, f->color, addr);
+	return comes_from(job, socket, skb, f->color, *peer ? (*peer)->addr : addr);
 }
 
 static u32 skb_crc(struct sk_buff *skb, u32 from, u32 to)
@@ -157,26 +163,29 @@ bool acp_udp_tag_right(const struct acp_job *job, const struct acp_frame_hdr *h,
 	return acp_udp_tag_of(job, h, f) == be64_to_cpu(h->tag);
 }
 
+static void bad_mac(struct acp_job *job, const struct sk_buff *skb, const struct acp_frame *f)
+{
+	acp_stat_inc(job->node, drop_bad_mac);
+	trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_mac);
+}
+
 /* Tag and checksum; makes the tagged part linear. */
 static bool authentic(struct acp_job *job, const struct acp_peer *peer, struct sk_buff *skb,
 		      const struct acp_frame *f)
 {
-	const struct acp_frame_hdr *h;
-
 	if (!pskb_may_pull(skb, acp_frame_tagged(f))) {
 		acp_stat_inc(job->node, drop_nomem);
 		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_nomem);
 		return false;
 	}
-	h = (const struct acp_frame_hdr *)skb->data;
-	if (!acp_udp_tag_right(job, h, f)) {
-		acp_stat_inc(job->node, drop_bad_mac);
-		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_bad_mac);
+	if (!acp_udp_tag_right(job, (const struct acp_frame_hdr *)skb->data, f)) {
+		bad_mac(job, skb, f);
 		return false;
 	}
 	if (unlikely((u32)acp_job_sealed(job) | (f->flags & ACP_FRAME_AEAD)))
 		return sealed_right(job, peer, skb, f);
-	return !(f->flags & ACP_FRAME_BULK) || acp_udp_bulk_right(job, skb, 0, h, f);
+	return !(f->flags & ACP_FRAME_BULK) ||
+	       acp_udp_bulk_right(job, skb, 0, (const struct acp_frame_hdr *)skb->data, f);
 }
 
 void acp_udp_bad_header(struct acp_node *node, enum acp_frame_error error,
@@ -251,46 +260,108 @@ static struct acp_peer *new_peer(struct acp_job *job, const struct acp_frame *f)
 	return peer;
 }
 
-/* A frame, from its header on; known: early demultiplexing has found the socket.  Takes it. */
-static void take(struct acp_socket *socket, struct sk_buff *skb, bool known)
+/* Does the tag cover all of it, and is none of it encrypted? */
+static bool is_plain(const struct acp_job *job, const struct acp_frame *f)
+{
+	return !((u32)acp_job_sealed(job) | (f->flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD)));
+}
+
+/* A plain frame that is right in every way: others of its kind need not be looked at so closely. */
+static void remember(struct acp_job *job, struct acp_peer *peer, const struct acp_frame_hdr *h,
+		     const struct acp_frame *f)
+{
+	struct acp_kind *kind = acp_udp_kind(job, h);
+
+	if (!acp_tag_begins(&kind->start, &h->version))
+		return;
+	kind->peer = peer;
+	kind->size = acp_frame_size(f);
+	kind->frame = *f;
+}
+
+/* The kind of a frame, if one of it came that was right; NULL: it must be looked at closely. */
+static inline const struct acp_kind *remembered(const struct acp_socket *socket,
+						const struct sk_buff *skb)
+{
+	const struct acp_frame_hdr *h = (const struct acp_frame_hdr *)skb->data;
+	struct acp_job *job = acp_job_find(socket->node, be32_to_cpu(h->job),
+					   be16_to_cpu(h->generation));
+	const struct acp_kind *kind;
+
+	if (!job)
+		return NULL;
+	kind = acp_udp_kind(job, h);
+	if (!kind->peer || !acp_tag_begins(&kind->start, &h->version) ||
+	    skb->len != kind->size || skb->data_len || !h->seq != !kind->frame.seq ||
+	    !comes_from(job, socket, skb, kind->frame.color, kind->peer->addr))
+		return NULL;
+	return kind;
+}
+
+/* A frame of that kind: its sender, if its tag is right, or NULL. */
+static inline struct acp_peer *check_tag(const struct acp_kind *kind, const struct sk_buff *skb,
+					 struct acp_frame *f)
+{
+	const struct acp_frame_hdr *h = (const struct acp_frame_hdr *)skb->data;
+
+	*f = kind->frame;
+	f->seq = be64_to_cpu(h->seq);
+	f->ack = be64_to_cpu(h->ack);
+	if (likely(acp_tag(&kind->start, &h->version, kind->size - sizeof(h->tag)) ==
+		   be64_to_cpu(h->tag)))
+		return kind->peer;
+	bad_mac(kind->peer->job, skb, f);
+	return NULL;
+}
+
+/* Look closely: the sender of a frame that is right in every way, or NULL. */
+static noinline struct acp_peer *check(struct acp_socket *socket, struct sk_buff *skb,
+				       struct acp_frame *f)
 {
 	enum acp_frame_error error = ACP_FRAME_BAD_LEN;
 	struct acp_peer *peer;
 	struct acp_job *job;
-	struct acp_frame f acp_uncleared;
 
-	if (pskb_may_pull(skb, sizeof(struct acp_frame_hdr)))
-		error = acp_frame_decode(&f, (struct acp_frame_hdr *)skb->data, skb->len);
-	if (!error && acp_frame_tagged(&f) > ACP_MTU_MOST)
+	if (skb_headlen(skb) >= sizeof(struct acp_frame_hdr))
+		error = acp_frame_decode(f, (struct acp_frame_hdr *)skb->data, skb->len);
+	if (!error && acp_frame_tagged(f) > ACP_MTU_MOST)
 		error = ACP_FRAME_BAD_LEN;	/* nobody sends it: no memory for strangers */
 	if (error) {
 		acp_udp_bad_header(socket->node, error, skb);
-		goto drop;
+		return NULL;
 	}
-	job = job_of(socket, skb, &f, &peer);
-	if (!job || !authentic(job, peer, skb, &f))
-		goto drop;
+	job = job_of(socket, skb, f, &peer);
+	if (!job || !authentic(job, peer, skb, f))
+		return NULL;
 	if (!peer)
-		peer = new_peer(job, &f);
-	if (!peer)
-		goto drop;
+		return new_peer(job, f);
+	if (is_plain(job, f))
+		remember(job, peer, (struct acp_frame_hdr *)skb->data, f);
+	return peer;
+}
+
+/* A frame, from its header on; known: early demultiplexing has found the socket.  Takes it. */
+static void take(struct acp_socket *socket, struct sk_buff *skb, bool known)
+{
+	const struct acp_kind *kind = NULL;
+	struct acp_frame f acp_uncleared;
+	struct acp_peer *peer;
+
+	if (pskb_may_pull(skb, sizeof(struct acp_frame_hdr)))
+		kind = remembered(socket, skb);
+	peer = kind ? check_tag(kind, skb, &f) : check(socket, skb, &f);
+	if (!peer) {
+		kfree_skb(skb);
+		return;
+	}
 	trace_acp_receive(peer, &f);
 	if (!known)
 		acp_demux_learn(socket->node, socket->sock->sk, skb);
 	__skb_pull(skb, acp_frame_body(&f));
-	*acp_frame_cb(skb) = (struct acp_frame_cb){
-		.body = skb->data,
-		.at = acp_bytes_first(skb),
-		.seq = f.seq,
-		.length = f.length,
-		.tagged = acp_frame_covered(&f),
-		.fence = f.flags & ACP_FRAME_FENCE,
-		.lazy = f.flags & ACP_FRAME_LAZY,
-	};
+	acp_frame_note(skb, &f, skb->data, acp_frame_covered(&f));
+	acp_frame_cb(skb)->at = acp_bytes_first(skb);
+	acp_frame_cb(skb)->size = 0;
 	acp_peer_frame(peer, skb, &f);
-	return;
-drop:
-	kfree_skb(skb);
 }
 
 void acp_udp_take(struct acp_socket *socket, struct sk_buff *skb)

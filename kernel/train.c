@@ -228,16 +228,10 @@ static void take_bulk(struct train *t, const struct acp_frame_hdr *h)
 	if (!acp_udp_bulk_right(t->job, skb, t->at.at, h, &t->f))
 		return;
 	trace_acp_receive(t->peer, &t->f);
-	*acp_frame_cb(skb) = (struct acp_frame_cb){
-		.body = (const u8 *)(h + 1),
-		.at = { t->at.at + sizeof(*h), t->at.frag, t->at.start },
-		.seq = t->f.seq,
-		.length = t->f.length,
-		.size = t->size,
-		.tagged = acp_frame_covered(&t->f),
-		.fence = t->f.flags & ACP_FRAME_FENCE,
-		.lazy = t->f.flags & ACP_FRAME_LAZY,
-	};
+	acp_frame_note(skb, &t->f, (const u8 *)(h + 1), acp_frame_covered(&t->f));
+	acp_frame_cb(skb)->at = (struct acp_bytes){ t->at.at + sizeof(*h), t->at.frag,
+						    t->at.start };
+	acp_frame_cb(skb)->size = t->size;
 	acp_peer_frame(t->peer, skb_get(skb), &t->f);
 }
 

@@ -30,20 +30,50 @@ static inline struct acp_frame_cb *acp_frame_cb(struct sk_buff *skb)
 	return (struct acp_frame_cb *)skb->cb;
 }
 
+/* Note what of a frame, whose messages begin at "body", is kept beside its skb. */
+static inline void acp_frame_note(struct sk_buff *skb, const struct acp_frame *f, const u8 *body,
+				  u32 tagged)
+{
+	struct acp_frame_cb *cb = acp_frame_cb(skb);
+
+	cb->body = body;
+	cb->seq = f->seq;
+	cb->length = f->length;
+	cb->tagged = tagged;
+	cb->fence = f->flags & ACP_FRAME_FENCE;
+	cb->lazy = f->flags & ACP_FRAME_LAZY;
+}
+
+/* Where a frame's kind is remembered.  BH off. */
+static inline struct acp_kind *acp_udp_kind(const struct acp_job *job,
+					    const struct acp_frame_hdr *h)
+{
+	const u8 *node = (const u8 *)&h->node, *length = (const u8 *)&h->length;
+	u32 at = node[3] * 5 + length[1] / 8 * 3 + h->type;	/* the lower bits will do */
+
+	return this_cpu_ptr(&job->kinds->kinds[at % ACP_KINDS]);
+}
+
 /* The tag of a frame of which "h" is all that it covers.  BH off. */
 static inline u64 acp_udp_tag_of(const struct acp_job *job, const struct acp_frame_hdr *h,
 				 const struct acp_frame *f)
 {
 	u32 size = acp_frame_tagged(f) - sizeof(h->tag);
-	/* For some flows, both ways of each, and kinds of frames at a time. */
-	u32 at = (f->node * 5 + f->length / 8 * 3 + f->type) % ACP_TAG_STARTS;
+	struct acp_kind *kind = acp_udp_kind(job, h);
 
 	if (unlikely(size % 8))
 		return siphash(&h->version, size, &job->key);
-	return acp_tag(this_cpu_ptr(&job->tags->starts[at]), job->key.key, &h->version, size);
+	if (unlikely(!acp_tag_begins(&kind->start, &h->version))) {
+		acp_tag_begin(&kind->start, job->key.key, &h->version);
+		kind->peer = NULL;
+	}
+	return acp_tag(&kind->start, &h->version, size);
 }
 
 /* ---- peer.c to udp.c; under the peer's lock unless said ---- */
+
+/* Find a route anew. */
+void acp_udp_find_route(struct acp_peer *peer);
 
 /* See to peer->dst, the route, and with it to peer->mtu; before frames are made.  NULL: none. */
 void acp_udp_route(struct acp_peer *peer);

@@ -2,14 +2,6 @@
 /* The tag of a frame: see tag.h. */
 #include "tag.h"
 
-static inline u64 word(const u8 *p)
-{
-	__le64 w;
-
-	memcpy(&w, p, sizeof(w));
-	return le64_to_cpu(w);
-}
-
 #define ROUND() SIPHASH_PERMUTATION(v0, v1, v2, v3)
 
 /* Two rounds for one word. */
@@ -24,45 +16,41 @@ static inline u64 word(const u8 *p)
 	} while (0)
 
 /* The same for that at p + n, which is read twice: to keep it would be an instruction more. */
-#define ABSORB_AT(n)			\
-	do {				\
-		v3 ^= word(p + (n));	\
-		ROUND();		\
-		ROUND();		\
-		acp_unknown(p);		\
-		v0 ^= word(p + (n));	\
+#define ABSORB_AT(n)				\
+	do {					\
+		v3 ^= acp_tag_word(p + (n));	\
+		ROUND();			\
+		ROUND();			\
+		acp_unknown(p);			\
+		v0 ^= acp_tag_word(p + (n));	\
 	} while (0)
 
-/* The state behind the first words, then the rest: called last, so that acp_tag() keeps nothing. */
-static noinline u64 begin(struct acp_tag_start *s, const u64 key[2], const void *data, u32 size)
+void acp_tag_begin(struct acp_tag_start *s, const u64 key[2], const void *data)
 {
 	u64 v0 = SIPHASH_CONST_0 ^ key[0], v1 = SIPHASH_CONST_1 ^ key[1];
 	u64 v2 = SIPHASH_CONST_2 ^ key[0], v3 = SIPHASH_CONST_3 ^ key[1];
 	u32 i;
 
 	for (i = 0; i < ACP_TAG_WORDS; i++) {
-		s->words[i] = word(data + 8 * i);
+		s->words[i] = acp_tag_word(data + 8 * i);
 		ABSORB(s->words[i]);
+	}
+	s->size = 8 * ACP_TAG_WORDS;
+	if (!acp_tag_word(data + s->size)) {
+		ABSORB(0);
+		s->size += 8;
 	}
 	s->v[0] = v0;
 	s->v[1] = v1;
 	s->v[2] = v2;
 	s->v[3] = v3;
-	return acp_tag(s, key, data, size);
 }
 
-u64 acp_tag(struct acp_tag_start *s, const u64 key[2], const void *data, u32 size)
+u64 acp_tag(const struct acp_tag_start *s, const void *data, u32 size)
 {
-	const u8 *p = data + sizeof(s->words), *end = data + size;
-	u64 v0, v1, v2, v3;
+	const u8 *p = data + s->size, *end = data + size;
+	u64 v0 = s->v[0], v1 = s->v[1], v2 = s->v[2], v3 = s->v[3];
 
-	if ((s->words[0] ^ word(data)) | (s->words[1] ^ word(data + 8)) |
-	    (s->words[2] ^ word(data + 16)))
-		return begin(s, key, data, size);
-	v0 = s->v[0];
-	v1 = s->v[1];
-	v2 = s->v[2];
-	v3 = s->v[3];
 	/* In fours: the loop around each would be a tenth of all. */
 	for (; p <= end - 32; p += 32) {
 		ABSORB_AT(0);

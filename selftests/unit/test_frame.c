@@ -904,14 +904,17 @@ TEST(tag__is_siphash)
 	for (i = 0; i < sizeof(data); i++)
 		data[i] = 1 + (u8)rnd() / 2;
 	for (round = 0; round < 20000; round++) {
-		u32 size = 8 * (ACP_TAG_WORDS + (u32)(rnd() % 22));
+		u32 size = 8 * (ACP_TAG_WORDS + 1 + (u32)(rnd() % 21));
 		u32 which = rnd() % 16 == 0;
 		const struct siphash_key *key = &keys[which];
 
 		/* Mostly something behind the first words changes. */
 		data[rnd() % 8 ? 24 + rnd() % 176 : rnd() % 24] = 1 + (u8)rnd() / 2;
-		CHECK_EQ(acp_tag(&starts[which], (u64[]){ key->k[0], key->k[1] }, data, size),
-			 siphash24(key, data, size));
+		if (rnd() % 4 == 0)
+			memset(data + 24, 0, 8);
+		if (!acp_tag_begins(&starts[which], data))
+			acp_tag_begin(&starts[which], (u64[]){ key->k[0], key->k[1] }, data);
+		CHECK_EQ(acp_tag(&starts[which], data, size), siphash24(key, data, size));
 	}
 }
 
