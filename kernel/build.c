@@ -9,7 +9,7 @@
 #define LAZY_MSGS	8	/* of a frame whose acknowledgement may be late */
 #define ATTACHED	512	/* bytes of a block, from which on it is not copied to be sent */
 
-void acp_build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_buff_head *out)
+void acp_build_hello(struct acp_peer *peer, struct acp_frame *f, struct acp_outbox *out)
 {
 	struct acp_frame_hello *h;
 	struct sk_buff *skb;
@@ -23,14 +23,18 @@ void acp_build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_buff_
 	h->nodes = cpu_to_be32(peer->job->nodes);
 	h->digest = cpu_to_be64(peer->job->digest);
 	acp_udp_frame_finish(peer, skb, f);
-	__skb_queue_tail(out, skb);
+	acp_outbox_add(out, skb);
 }
 
-bool acp_build_ack(struct acp_peer *peer, struct sk_buff_head *out)
+bool acp_build_ack(struct acp_peer *peer, struct acp_outbox *out)
 {
 	u32 map = acp_flow_map_needed(&peer->flow) ? sizeof(struct acp_frame_ack) : 0;
-	struct acp_frame f = { .type = ACP_FRAME_ACK };
+	struct acp_frame f acp_uncleared;
 	struct sk_buff *skb;
+
+	f.type = ACP_FRAME_ACK;
+	f.flags = 0;
+	f.seq = 0;
 
 	acp_udp_route(peer);
 	skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) + map);
@@ -41,7 +45,7 @@ bool acp_build_ack(struct acp_peer *peer, struct sk_buff_head *out)
 	acp_flow_fill(&peer->flow, &f);
 	acp_udp_frame_finish(peer, skb, &f);
 	acp_stat_inc(peer->job->node, tx_acks);
-	__skb_queue_tail(out, skb);
+	acp_outbox_add(out, skb);
 	return true;
 }
 
@@ -127,10 +131,13 @@ static void put_copy(const struct acp_peer *peer, struct sk_buff *skb, const str
 		memset(p + head + m->length, 0, size - head - m->length);
 }
 
+/* A put of 8 bytes that waits for nothing? */
 static bool is_word(const struct acp_out *o)
 {
-	return o->inline_data && o->m.size == sizeof(u64) && o->m.type == ACP_MSG_DATA &&
-	       !o->m.op && !o->m.flags && !o->m.depends && !o->fence && !o->failed;
+	const struct acp_msg data = { .type = ACP_MSG_DATA };
+
+	return o->m.word == data.word && o->m.size == sizeof(u64) && o->inline_data &&
+	       !o->fence && !o->failed;
 }
 
 /* Can it be told in one message of WORDS together with the one before it in a frame? */
@@ -283,7 +290,7 @@ static u32 cut_message(struct acp_item *item, u32 payload)
 	return acp_out_cut(&item->out, payload);
 }
 
-void acp_build_cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *s)
+static void cut_frame(struct acp_peer *peer, struct list_head *from, struct acp_sent *s)
 {
 	struct acp_item *item = list_first_entry(from, struct acp_item, link), *former;
 	u32 room = peer->mtu - sizeof(struct acp_frame_hdr), size = short_size(item), n = 0;
@@ -373,7 +380,7 @@ static u32 copied_size(const struct acp_sent *s)
 }
 
 /* A frame that is copied into one piece of memory. */
-static bool build_copy(struct acp_peer *peer, struct sk_buff_head *out, struct acp_frame *f,
+static bool build_copy(struct acp_peer *peer, struct acp_outbox *out, struct acp_frame *f,
 		       struct acp_sent *s)
 {
 	struct sk_buff *skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) +
@@ -387,7 +394,7 @@ static bool build_copy(struct acp_peer *peer, struct sk_buff_head *out, struct a
 		put_items(peer, skb, f, s);
 	acp_flow_fill(&peer->flow, f);
 	acp_udp_frame_finish(peer, skb, f);
-	__skb_queue_tail(out, skb);
+	acp_outbox_add(out, skb);
 	return true;
 }
 
@@ -410,7 +417,7 @@ static void put_bulk_head(struct acp_peer *peer, void *p, const struct acp_msg *
 }
 
 /* A frame whose payload stays in its pages; with the last one in "out" it may share an skb. */
-static bool build_bulk(struct acp_peer *peer, struct sk_buff_head *out, struct acp_frame *f,
+static bool build_bulk(struct acp_peer *peer, struct acp_outbox *out, struct acp_frame *f,
 		       const struct acp_msg *m, struct acp_region *r, bool again)
 {
 	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + crc_size(peer);
@@ -433,7 +440,7 @@ static bool build_bulk(struct acp_peer *peer, struct sk_buff_head *out, struct a
 }
 
 /* The same for a piece of a strided copy, which has an skb of its own. */
-static noinline bool build_blocks(struct acp_peer *peer, struct sk_buff_head *out,
+static noinline bool build_blocks(struct acp_peer *peer, struct acp_outbox *out,
 				  struct acp_frame *f, const struct acp_out *o,
 				  const struct acp_msg *m, struct acp_region *r)
 {
@@ -458,12 +465,12 @@ static noinline bool build_blocks(struct acp_peer *peer, struct sk_buff_head *ou
 		acp_train_attach(b.skb, ZERO_PAGE(0), 0, -m->length & 7);
 	acp_flow_fill(&peer->flow, f);
 	acp_udp_frame_finish(peer, b.skb, f);
-	__skb_queue_tail(out, b.skb);
+	acp_outbox_add(out, b.skb);
 	return true;
 }
 
 /* The frame of a piece of something long.  Apart: short ones do not pay for its variables. */
-static noinline bool build_long(struct acp_peer *peer, struct sk_buff_head *out,
+static noinline bool build_long(struct acp_peer *peer, struct acp_outbox *out,
 				struct acp_frame *f, struct acp_sent *s, bool again)
 {
 	struct acp_msg m acp_uncleared;
@@ -481,16 +488,43 @@ static noinline bool build_long(struct acp_peer *peer, struct sk_buff_head *out,
 	return built;
 }
 
-bool acp_build(struct acp_peer *peer, struct sk_buff_head *out, struct acp_sent *s, u64 seq,
-	       bool again)
+/* The frame of a slot, first or again. */
+static __always_inline bool build(struct acp_peer *peer, struct acp_outbox *out,
+				  struct acp_sent *s, u64 seq, bool again)
 {
-	struct acp_frame f = { .type = ACP_FRAME_DATA, .seq = seq };
+	struct acp_frame f acp_uncleared;
 
+	f.type = ACP_FRAME_DATA;
+	f.flags = 0;
+	f.seq = seq;
 	if (acp_flow_lazy(&peer->flow, seq, !awaited(s)))
 		f.flags |= ACP_FRAME_LAZY;
 	if (is_bulk(peer, s))
 		return build_long(peer, out, &f, s, again);
 	return build_copy(peer, out, &f, s);
+}
+
+bool acp_build_new(struct acp_peer *peer, struct list_head *from, struct acp_outbox *out,
+		   u64 now)
+{
+	struct acp_flow *flow = &peer->flow;
+	struct acp_sent *s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
+	u64 seq;
+
+	/* Without a route it gets its number, too, so that the time-out counts. */
+	acp_udp_route(peer);
+	peer->used = now;
+	cut_frame(peer, from, s);
+	if (from == &peer->answers)
+		seq = acp_flow_send_answer(flow, s, now);
+	else
+		seq = acp_flow_send(flow, s, now);
+	return build(peer, out, s, seq, false);
+}
+
+bool acp_build_again(struct acp_peer *peer, struct acp_outbox *out, struct acp_sent *s, u64 seq)
+{
+	return build(peer, out, s, seq, true);
 }
 
 u32 acp_build_size(const struct acp_peer *peer, const struct acp_sent *s)
@@ -543,7 +577,7 @@ static void row_begin(struct acp_peer *peer, struct row *w)
 }
 
 /* The next piece, as build_bulk() would.  False: no memory. */
-static bool row_send(struct acp_peer *peer, struct sk_buff_head *out, struct row *w, u64 now)
+static bool row_send(struct acp_peer *peer, struct acp_outbox *out, struct row *w, u64 now)
 {
 	struct acp_out *o = &w->item->out;
 	struct acp_sent *s = &peer->sent[peer->flow.next % ACP_FRAME_WINDOW];
@@ -574,7 +608,7 @@ static bool row_send(struct acp_peer *peer, struct sk_buff_head *out, struct row
 	return true;
 }
 
-int acp_build_row(struct acp_peer *peer, struct sk_buff_head *out, int budget, u64 now)
+int acp_build_row(struct acp_peer *peer, struct acp_outbox *out, int budget, u64 now)
 {
 	struct acp_item *item = list_first_entry(&peer->pending, struct acp_item, link);
 	struct acp_out *o = &item->out;

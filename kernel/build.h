@@ -12,18 +12,22 @@
 #ifndef ACP_BUILD_H
 #define ACP_BUILD_H
 
-#include "node.h"
+#include "udp.h"
 
 /* A HELLO, as the flow has filled it in, or an acknowledgement.  False: no memory. */
-void acp_build_hello(struct acp_peer *peer, struct acp_frame *f, struct sk_buff_head *out);
-bool acp_build_ack(struct acp_peer *peer, struct sk_buff_head *out);
+void acp_build_hello(struct acp_peer *peer, struct acp_frame *f, struct acp_outbox *out);
+bool acp_build_ack(struct acp_peer *peer, struct acp_outbox *out);
 
-/* Cut the next frame off a list of items: one piece, a short message alone, or many. */
-void acp_build_cut(struct acp_peer *peer, struct list_head *from, struct acp_sent *s);
+/*
+ * The next frame off a list of items, for which there is a slot: one piece, a short message alone,
+ * or many.  Behind what is in "out", as are all others.  False: no memory or route; what was cut,
+ * the time-out repeats.
+ */
+bool acp_build_new(struct acp_peer *peer, struct list_head *from, struct acp_outbox *out,
+		   u64 now);
 
-/* The frame of a slot, first or again, behind what is in "out".  False: no memory. */
-bool acp_build(struct acp_peer *peer, struct sk_buff_head *out, struct acp_sent *s, u64 seq,
-	       bool again);
+/* The frame of a slot again.  False: no memory. */
+bool acp_build_again(struct acp_peer *peer, struct acp_outbox *out, struct acp_sent *s, u64 seq);
 
 /* Bytes of that frame. */
 u32 acp_build_size(const struct acp_peer *peer, const struct acp_sent *s);
@@ -33,6 +37,6 @@ u32 acp_build_size(const struct acp_peer *peer, const struct acp_sent *s);
  * and the budget allow, but not the last one, which is fenced.  Returns how many; 0: not in a
  * row; -ENOMEM.
  */
-int acp_build_row(struct acp_peer *peer, struct sk_buff_head *out, int budget, u64 now);
+int acp_build_row(struct acp_peer *peer, struct acp_outbox *out, int budget, u64 now);
 
 #endif /* ACP_BUILD_H */

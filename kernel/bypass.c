@@ -20,6 +20,19 @@ static bool no_hooks(const struct net *net, unsigned int hook)
 	return !rcu_access_pointer(net->nf.hooks_ipv4[hook]);
 }
 
+/* BH is off, which is as good: no neighbour or hook goes meanwhile.  But lockdep does not know. */
+static inline void all_stay(void)
+{
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_lock();
+}
+
+static inline void all_may_go(void)
+{
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_unlock();
+}
+
 /* ---- out ---- */
 
 /* As ip_skb_dst_mtu() of what is not forwarded, mostly without a call. */
@@ -60,19 +73,6 @@ static int to_known(struct neighbour *neigh, struct sk_buff *skb, bool is_v6)
 	return neigh_hh_output(&neigh->hh, skb);
 }
 
-/* BH is off, which is as good: no neighbour goes meanwhile.  But lockdep does not know. */
-static inline void neighbours_lock(void)
-{
-	if (IS_ENABLED(CONFIG_PROVE_RCU))
-		rcu_read_lock();
-}
-
-static inline void neighbours_unlock(void)
-{
-	if (IS_ENABLED(CONFIG_PROVE_RCU))
-		rcu_read_unlock();
-}
-
 /* As ip_finish_output2(). */
 static int to_neighbour(struct sk_buff *skb)
 {
@@ -80,7 +80,7 @@ static int to_neighbour(struct sk_buff *skb)
 	bool is_v6 = false;
 	int err;
 
-	neighbours_lock();
+	all_stay();
 	neigh = ip_neigh_for_gw(skb_rtable(skb), skb, &is_v6);
 	if (!IS_ERR(neigh)) {
 		sock_confirm_neigh(skb, neigh);
@@ -89,7 +89,25 @@ static int to_neighbour(struct sk_buff *skb)
 		err = PTR_ERR(neigh);
 		kfree_skb(skb);
 	}
-	neighbours_unlock();
+	all_may_go();
+	return err;
+}
+
+/* As nf_hook(). */
+static int after_routing(struct net *net, struct sock *sk, struct sk_buff *skb)
+{
+	struct nf_hook_state state acp_uncleared;
+	struct nf_hook_entries *all;
+	int err = 1;
+
+	all_stay();
+	all = rcu_dereference(net->nf.hooks_ipv4[NF_INET_POST_ROUTING]);
+	if (all) {
+		nf_hook_state_init(&state, NF_INET_POST_ROUTING, NFPROTO_IPV4, NULL, skb->dev, sk,
+				   net, ip_output);
+		err = nf_hook_slow(skb, &state, all, 0);
+	}
+	all_may_go();
 	return err;
 }
 
@@ -114,11 +132,12 @@ int acp_bypass_xmit(struct acp_node *node, struct sock *sk, struct sk_buff *skb)
 	acp_stat_inc(node, tx_direct);
 	count_request(net);
 	iph->tot_len = htons(len);
-	ip_send_check(iph);
+	iph->check = 0;
+	iph->check = ip_fast_csum(iph, iph->ihl);
 	skb->dev = READ_ONCE(dst->dev);
 	/* Who queues it there hands it to the kernel's function, not to us, who may be gone. */
 	IPCB(skb)->flags |= IPSKB_REROUTED;
-	err = nf_hook(NFPROTO_IPV4, NF_INET_POST_ROUTING, net, sk, skb, NULL, skb->dev, ip_output);
+	err = after_routing(net, sk, skb);
 	/* That function counts what was queued; and what got another route goes there now. */
 	if (!err)
 		return 0;

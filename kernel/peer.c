@@ -29,12 +29,10 @@
 #define DOUBTS		6	/* until a frame is too long for its path */
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer gives its slots back */
 
-static bool need_slots(struct acp_peer *peer)
+static noinline bool get_slots(struct acp_peer *peer)
 {
 	struct acp_user *user = peer->job->user;
 
-	if (peer->slots)
-		return true;
 	if (acp_user_charge(user, ACP_LIMIT_USER_MEMORY, ACP_SLOTS_KIB)) {
 		acp_stat_inc(peer->job->node, tx_nomem);
 		return false;
@@ -55,26 +53,16 @@ static bool need_slots(struct acp_peer *peer)
 	return false;
 }
 
-/* A new frame.  False: no memory or route; what was cut, the time-out repeats. */
-static bool send_new(struct acp_peer *peer, struct list_head *from, struct sk_buff_head *out,
+static bool need_slots(struct acp_peer *peer)
+{
+	return likely(peer->slots) || get_slots(peer);
+}
+
+/* A new frame.  False: no memory or route. */
+static bool send_new(struct acp_peer *peer, struct list_head *from, struct acp_outbox *out,
 		     u64 now)
 {
-	struct acp_flow *flow = &peer->flow;
-	struct acp_sent *s;
-	u64 seq;
-
-	if (!need_slots(peer))
-		return false;
-	/* Without a route it gets its number, too, so that the time-out counts. */
-	acp_udp_route(peer);
-	s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
-	acp_build_cut(peer, from, s);
-	if (from == &peer->answers)
-		seq = acp_flow_send_answer(flow, s, now);
-	else
-		seq = acp_flow_send(flow, s, now);
-	peer->used = now;
-	return acp_build(peer, out, s, seq, false);
+	return need_slots(peer) && acp_build_new(peer, from, out, now);
 }
 
 /* Has it so much left that a row may be worth a look? */
@@ -84,7 +72,7 @@ static bool is_long(const struct acp_peer *peer, const struct acp_item *item)
 }
 
 /* New frames, one or a row.  Returns how many; -ENOMEM: or no route. */
-static int send_some(struct acp_peer *peer, struct sk_buff_head *out, int budget, u64 now)
+static int send_some(struct acp_peer *peer, struct acp_outbox *out, int budget, u64 now)
 {
 	int n = 0;
 
@@ -97,7 +85,7 @@ static int send_some(struct acp_peer *peer, struct sk_buff_head *out, int budget
 }
 
 /* What the window allows: lost frames first, then new ones.  False: no memory. */
-static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+static bool transmit(struct acp_peer *peer, struct acp_outbox *out, u64 now)
 {
 	struct acp_flow *flow = &peer->flow;
 	int budget = SEND_BUDGET;
@@ -107,7 +95,7 @@ static bool transmit(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 	peer->measured = false;
 	while (budget && (seq = acp_flow_lost(flow))) {
 		acp_udp_route(peer);
-		if (!acp_build(peer, out, acp_flow_token(flow, seq), seq, true))
+		if (!acp_build_again(peer, out, acp_flow_token(flow, seq), seq))
 			return false;
 		acp_flow_resend(flow, seq, now);
 		peer->traffic.tx_again++;
@@ -297,7 +285,7 @@ static void give_back(struct acp_peer *peer)
 	peer->fails = NULL;
 }
 
-static void ask(struct acp_peer *peer, struct sk_buff_head *out)
+static void ask(struct acp_peer *peer, struct acp_outbox *out)
 {
 	struct acp_frame f = {};
 
@@ -326,7 +314,7 @@ static bool doubted_again(struct acp_peer *peer, const struct acp_flow_slot *slo
  * it has to say because nothing gets through.)  If the shortest do not get through either, their
  * length was not the reason.
  */
-static void doubt(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+static void doubt(struct acp_peer *peer, struct acp_outbox *out, u64 now)
 {
 	const struct acp_flow_slot *slot = &peer->slots[peer->flow.una % ACP_FRAME_WINDOW];
 	u32 width;
@@ -370,7 +358,7 @@ static void doubt_at_the_end(struct acp_peer *peer, u64 now)
 		acp_udp_narrow(peer, width, now);
 }
 
-static void tick(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+static void tick(struct acp_peer *peer, struct acp_outbox *out, u64 now)
 {
 	switch (acp_flow_tick(&peer->flow, now)) {
 	case ACP_FLOW_QUIET:
@@ -391,7 +379,7 @@ static void tick(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
 }
 
 /* Everything that a peer's state asks to be sent.  Under the lock. */
-static void pass(struct acp_peer *peer, struct sk_buff_head *out, u64 now)
+static void pass(struct acp_peer *peer, struct acp_outbox *out, u64 now)
 {
 	if (peer->dead)
 		return;
@@ -463,9 +451,8 @@ void acp_peer_send_row(struct acp_peer *peer, struct list_head *items, u32 life)
 /* Let go out what waits, and before that a row, if there is one. */
 static __always_inline void flush(struct acp_peer *peer, struct list_head *row, u32 life)
 {
-	struct sk_buff_head out;
+	struct acp_outbox out = {};
 
-	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
 	if (row)
 		add_row(peer, row, life);
@@ -679,12 +666,11 @@ static void release_held(struct acp_peer *peer)
 static void work(struct tasklet_struct *t)
 {
 	struct acp_peer *peer = from_tasklet(peer, t, work);
-	struct sk_buff_head out;
+	struct acp_outbox out = {};
 	bool lost, tell_lost, tell_back;
 	LIST_HEAD(dropped);
 	u8 status;
 
-	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
 	/* Not once acp_copies_flush() has waited for what this may start. */
 	if (!READ_ONCE(peer->job->dead))
@@ -721,16 +707,13 @@ static void acked(struct acp_sent *s, struct list_head *done)
 	list_splice_tail(&s->items, done);
 }
 
-static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
-			    const struct acp_frame_ack *map, struct list_head *done, u64 now)
+static void acknowledged(struct acp_peer *peer, const struct acp_frame *f,
+			 const struct acp_frame_ack *map, struct list_head *done, u64 now)
 {
 	struct acp_flow_ack ack acp_uncleared;
 	struct acp_sent *s;
 	u32 news;
 
-	/* Nothing is under way, and the peer agrees. */
-	if (peer->flow.una == peer->flow.next && f->ack == peer->flow.next)
-		return;
 	if (!peer->slots || !acp_flow_ack_begin(&peer->flow, &ack, f, map)) {
 		acp_stat_inc(peer->job->node, drop_bad_ack);
 		trace_acp_drop(peer->job->node, NULL, f, ACP_STAT_drop_bad_ack);
@@ -746,6 +729,15 @@ static void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
 		acp_stat_inc(peer->job->node, window_marks);
 	if (news & ACP_FLOW_TAKEN_BACK)
 		acp_stat_inc(peer->job->node, timeouts_wrong);
+}
+
+static __always_inline void acknowledgement(struct acp_peer *peer, const struct acp_frame *f,
+					    const struct acp_frame_ack *map,
+					    struct list_head *done, u64 now)
+{
+	/* Mostly one end sends: nothing is under way, and the peer agrees. */
+	if (peer->flow.una != peer->flow.next || f->ack != peer->flow.next)
+		acknowledged(peer, f, map, done, now);
 }
 
 /*
@@ -775,7 +767,7 @@ static bool same_setup(struct acp_peer *peer, const struct acp_frame *f,
  * earlier run, ends anything.  So a node of a job that has not met yet asks.
  */
 static void hello_of_stranger(struct acp_peer *peer, const struct acp_frame *f,
-			      struct sk_buff_head *out)
+			      struct acp_outbox *out)
 {
 	struct acp_job *job = peer->job;
 	struct acp_frame reply = {};
@@ -793,7 +785,7 @@ static void hello_of_stranger(struct acp_peer *peer, const struct acp_frame *f,
 
 /* Not inline: other frames do not pay for its variables. */
 static noinline void hello(struct acp_peer *peer, const struct acp_frame *f,
-			   const struct acp_frame_hello *h, struct sk_buff_head *out, u64 now)
+			   const struct acp_frame_hello *h, struct acp_outbox *out, u64 now)
 {
 	struct acp_frame reply = {};
 	u32 verdict;
@@ -843,12 +835,11 @@ static bool quiet(const struct acp_peer *peer, u64 now)
 /* A frame that is authentic.  The skb's data begins at its body. */
 void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f)
 {
-	struct sk_buff_head out;
+	struct acp_outbox out = {};
 	LIST_HEAD(done);
 	u32 verdict;
 	u64 now;
 
-	__skb_queue_head_init(&out);
 	spin_lock(&peer->lock);
 	now = acp_now();
 	if (peer->dead)
@@ -889,9 +880,11 @@ void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp
 	}
 drop:
 	spin_unlock(&peer->lock);
-	acp_udp_free(skb);
+	if (skb)
+		acp_udp_free(skb);
 	acp_udp_xmit(peer, &out);
-	acp_station_delivered(&done);
+	if (!list_empty(&done))
+		acp_station_delivered(&done);
 	acp_station_idle(peer->job);
 }
 

@@ -92,10 +92,10 @@ static bool begin(struct acp_peer *peer, struct acp_bulk *b, u32 head)
 	return true;
 }
 
-bool acp_train_begin(struct acp_peer *peer, const struct sk_buff_head *out, struct acp_bulk *b,
+bool acp_train_begin(struct acp_peer *peer, const struct acp_outbox *out, struct acp_bulk *b,
 		     u32 head, u32 size, u32 frags)
 {
-	struct sk_buff *last = skb_peek_tail(out);
+	struct sk_buff *last = out->last;
 
 	b->size = size;
 	b->joined = !b->alone && may_join(peer, last, size, frags) && join(last, b, head);
@@ -108,7 +108,7 @@ bool acp_train_begin(struct acp_peer *peer, const struct sk_buff_head *out, stru
 	return true;
 }
 
-void acp_train_end(struct acp_peer *peer, struct sk_buff_head *out, struct acp_bulk *b,
+void acp_train_end(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk *b,
 		   struct acp_frame *f)
 {
 	if (b->joined) {
@@ -117,10 +117,10 @@ void acp_train_end(struct acp_peer *peer, struct sk_buff_head *out, struct acp_b
 		return;
 	}
 	acp_udp_frame_finish(peer, b->skb, f);
-	__skb_queue_tail(out, b->skb);
+	acp_outbox_add(out, b->skb);
 }
 
-void acp_train_end_row(struct acp_peer *peer, struct sk_buff_head *out, struct acp_bulk *b,
+void acp_train_end_row(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk *b,
 		       struct acp_frame *f, const union acp_bulk_head *head)
 {
 	memcpy(b->h, head, sizeof(*head));

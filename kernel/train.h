@@ -43,18 +43,18 @@ struct acp_bulk {
  * attached in at most "frags" fragments: behind the last one in "out", or in an skb of its own.
  * False: no memory, or no route.
  */
-bool acp_train_begin(struct acp_peer *peer, const struct sk_buff_head *out, struct acp_bulk *b,
+bool acp_train_begin(struct acp_peer *peer, const struct acp_outbox *out, struct acp_bulk *b,
 		     u32 head, u32 size, u32 frags);
 
 /* A piece of the payload, or padding. */
 void acp_train_attach(struct sk_buff *skb, struct page *page, u32 offset, u32 size);
 
 /* Header and tag; then it is in "out". */
-void acp_train_end(struct acp_peer *peer, struct sk_buff_head *out, struct acp_bulk *b,
+void acp_train_end(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk *b,
 		   struct acp_frame *f);
 
 /* The same, if all before the payload is already there as it will be, but for the tag. */
-void acp_train_end_row(struct acp_peer *peer, struct sk_buff_head *out, struct acp_bulk *b,
+void acp_train_end_row(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk *b,
 		       struct acp_frame *f, const union acp_bulk_head *head);
 
 /* The last frame is in it: what its UDP and IP headers say of all of it. */

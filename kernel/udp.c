@@ -102,19 +102,12 @@ static u32 route_cookie(struct acp_peer *peer, struct dst_entry *dst)
 }
 #endif
 
-static bool route_valid(const struct acp_peer *peer, struct dst_entry *dst)
-{
-	if (peer->job->family == AF_INET && acp_bypass_valid(peer->job->node->net, dst))
-		return true;
-	return !dst->obsolete || dst->ops->check(dst, peer->dst_cookie);
-}
-
 /* The route is kept while it is valid. */
-void acp_udp_route(struct acp_peer *peer)
+void acp_udp_find_route(struct acp_peer *peer)
 {
 	struct dst_entry *dst = peer->dst;
 
-	if (dst && route_valid(peer, dst))
+	if (dst && (!dst->obsolete || dst->ops->check(dst, peer->dst_cookie)))
 		return;
 	dst_release(dst);
 	dst = peer->job->family == AF_INET ? route4(peer) : route6(peer);
@@ -186,13 +179,11 @@ static u16 pieces(const struct acp_peer *peer, const struct sk_buff *skb)
 
 static void push_udp(struct sk_buff *skb, u16 port)
 {
-	struct udphdr *uh;
+	struct udphdr *uh = __skb_push(skb, sizeof(*uh));
 
-	__skb_push(skb, sizeof(*uh));
 	skb_reset_transport_header(skb);
-	uh = udp_hdr(skb);
 	uh->source = htons(port);
-	uh->dest = htons(port);
+	uh->dest = uh->source;
 	uh->len = htons(skb->len);
 	uh->check = 0;
 }
@@ -212,6 +203,13 @@ static bool all_tagged(const struct acp_frame *f)
 	return !(f->flags & ACP_FRAME_BULK);
 }
 
+/* As ip4_dst_hoplimit(), which looks for the namespace that we know. */
+static u8 hoplimit(const struct acp_peer *peer)
+{
+	return dst_metric_raw(peer->dst, RTAX_HOPLIMIT) ?:
+	       READ_ONCE(peer->job->node->net->ipv4.sysctl_ip_default_ttl);
+}
+
 static void push_ip4(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f, u8 ecn)
 {
 	struct iphdr *iph;
@@ -221,22 +219,20 @@ static void push_ip4(struct acp_peer *peer, struct sk_buff *skb, const struct ac
 	memcpy(&daddr, peer->addr, 4);
 	if (!all_tagged(f))
 		check4(skb, saddr, daddr);
-	__skb_push(skb, sizeof(*iph));
+	iph = __skb_push(skb, sizeof(*iph));
 	skb_reset_network_header(skb);
-	iph = ip_hdr(skb);
 	iph->version = 4;
 	iph->ihl = sizeof(*iph) / 4;
 	iph->tos = ecn;
 	iph->frag_off = skb->len < MTU_LEAST ? htons(IP_DF) : 0;
 	iph->id = 0;
-	iph->ttl = ip4_dst_hoplimit(skb_dst(skb));
+	iph->ttl = hoplimit(peer);
 	iph->protocol = IPPROTO_UDP;
 	iph->saddr = saddr;
 	iph->daddr = daddr;
 	if (!iph->frag_off)
 		__ip_select_ident(peer->job->node->net, iph, 1);
 	skb->protocol = htons(ETH_P_IP);
-	memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
 	IPCB(skb)->frag_max_size = pieces(peer, skb);
 }
 
@@ -260,7 +256,6 @@ static noinline void push_ip6(struct acp_peer *peer, struct sk_buff *skb, u8 ecn
 	iph->saddr = saddr;
 	iph->daddr = daddr;
 	skb->protocol = htons(ETH_P_IPV6);
-	memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
 	IP6CB(skb)->frag_max_size = pieces(peer, skb);
 }
 #else
@@ -294,15 +289,16 @@ static int send_datagram(struct acp_peer *peer, struct net *net, struct sk_buff 
 	return acp_bypass_xmit(peer->job->node, peer_sk(peer), skb);
 }
 
-/* Hand built datagrams to the network.  Without the lock, BH off. */
-void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
+void acp_udp_send(struct acp_peer *peer, struct acp_outbox *out)
 {
-	struct net *net = peer->job->node->net;
-	struct sk_buff *skb;
+	struct acp_node *node = peer->job->node;
+	struct sk_buff *skb, *next;
 	u32 frames;
 	int err;
 
-	while ((skb = __skb_dequeue(out))) {
+	for (skb = out->first; skb; skb = next) {
+		next = skb->next;
+		skb_mark_not_on_list(skb);
 		if (acp_job_sealed(peer->job) && !close_frame(peer, skb)) {
 			kfree_skb(skb);
 			continue;
@@ -312,10 +308,10 @@ void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out)
 			acp_train_close(peer, skb);
 			frames = skb_shinfo(skb)->gso_segs;
 		}
-		acp_stat_add(peer->job->node, tx_frames, frames);
-		err = send_datagram(peer, net, skb);
+		acp_stat_add(node, tx_frames, frames);
+		err = send_datagram(peer, node->net, skb);
 		if (unlikely(net_xmit_eval(err)))
-			acp_stat_add(peer->job->node, tx_errors, frames);
+			acp_stat_add(node, tx_errors, frames);
 	}
 }
 
@@ -456,16 +452,17 @@ static noinline void seal(struct acp_peer *peer, struct sk_buff *skb, struct acp
 	skb_put(skb, ACP_FRAME_CODE);
 }
 
-static __always_inline void fill_head(struct acp_peer *peer, struct acp_frame_hdr *h,
-				      struct acp_frame *f)
+static __always_inline void fill_head(const struct acp_peer *peer, struct acp_frame_hdr *h,
+				      const struct acp_frame *f)
 {
-	struct acp_job *job = peer->job;
+	const struct acp_job *job = peer->job;
+	struct acp_frame all = *f;
 
-	f->color = peer->color;
-	f->job = job->id;
-	f->generation = job->generation;
-	f->node = job->me;
-	acp_frame_encode(h, f);
+	all.color = peer->color;
+	all.job = job->id;
+	all.generation = job->generation;
+	all.node = job->me;
+	acp_frame_encode(h, &all);
 }
 
 static __always_inline void fill_tag(struct acp_peer *peer, struct acp_frame_hdr *h,

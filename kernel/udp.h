@@ -6,6 +6,7 @@
 #ifndef ACP_UDP_H
 #define ACP_UDP_H
 
+#include "bypass.h"
 #include "bytes.h"
 #include "core/tag.h"
 #include "node.h"
@@ -23,6 +24,20 @@ struct acp_socket {
 	u32 users;		/* jobs and colors */
 	struct rcu_head rcu;
 };
+
+/* Finished datagrams, in the order in which they were built; empty: both are NULL. */
+struct acp_outbox {
+	struct sk_buff *first, *last;
+};
+
+static inline void acp_outbox_add(struct acp_outbox *out, struct sk_buff *skb)
+{
+	if (out->first)
+		out->last->next = skb;
+	else
+		out->first = skb;
+	out->last = skb;
+}
 
 static inline struct acp_frame_cb *acp_frame_cb(struct sk_buff *skb)
 {
@@ -76,7 +91,12 @@ static inline u64 acp_udp_tag_of(const struct acp_job *job, const struct acp_fra
 void acp_udp_find_route(struct acp_peer *peer);
 
 /* See to peer->dst, the route, and with it to peer->mtu; before frames are made.  NULL: none. */
-void acp_udp_route(struct acp_peer *peer);
+static inline void acp_udp_route(struct acp_peer *peer)
+{
+	if (!peer->dst || peer->job->family != AF_INET ||
+	    !acp_bypass_valid(peer->job->node->net, peer->dst))
+		acp_udp_find_route(peer);
+}
 
 /* The path's MTU may have changed: peer->mtu as of now. */
 void acp_udp_measure(struct acp_peer *peer);
@@ -105,8 +125,15 @@ void acp_udp_header(struct acp_peer *peer, struct acp_frame_hdr *h, struct acp_f
 /* The frame, or NULL, is not needed any more; perhaps for the next one.  BH off. */
 void acp_udp_free(struct sk_buff *skb);
 
-/* Hand finished datagrams to the network.  Without the lock, BH off. */
-void acp_udp_xmit(struct acp_peer *peer, struct sk_buff_head *out);
+/* Hand finished datagrams, of which there are some, to the network.  Without the lock, BH off. */
+void acp_udp_send(struct acp_peer *peer, struct acp_outbox *out);
+
+/* ... if there are any. */
+static inline void acp_udp_xmit(struct acp_peer *peer, struct acp_outbox *out)
+{
+	if (out->first)
+		acp_udp_send(peer, out);
+}
 
 /* ---- socket.c to train.c, of frames that came ---- */
 

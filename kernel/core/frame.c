@@ -35,28 +35,6 @@ static const u64 msg_rules[] = {
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))
 
-/* Bytes of seal and code. */
-static u32 sealed(u8 flags)
-{
-	return flags & ACP_FRAME_AEAD ? ACP_FRAME_SEALED : 0;
-}
-
-void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f)
-{
-	h->version = ACP_FRAME_VERSION;
-	h->type = f->type;
-	h->flags = f->flags;
-	h->color = f->color;
-	h->job = cpu_to_be32(f->job);
-	h->generation = cpu_to_be16(f->generation);
-	h->length = cpu_to_be16(f->length + sealed(f->flags));
-	h->node = cpu_to_be32(f->node);
-	h->epoch_src = cpu_to_be32(f->epoch_src);
-	h->epoch_dst = cpu_to_be32(f->epoch_dst);
-	h->seq = cpu_to_be64(f->seq);
-	h->ack = cpu_to_be64(f->ack);
-}
-
 static enum acp_frame_error check(const struct acp_frame *f)
 {
 	if (f->length < frame_rules[f->type].min || f->length > frame_rules[f->type].max)
@@ -99,9 +77,10 @@ enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_fram
 	f->epoch_dst = be32_to_cpu(h->epoch_dst);
 	f->seq = be64_to_cpu(h->seq);
 	f->ack = be64_to_cpu(h->ack);
-	if (len < sizeof(*h) || f->length != len - sizeof(*h) || f->length < sealed(f->flags))
+	if (len < sizeof(*h) || f->length != len - sizeof(*h) ||
+	    f->length < acp_frame_sealed(f->flags))
 		return ACP_FRAME_BAD_LEN;
-	f->length -= sealed(f->flags);
+	f->length -= acp_frame_sealed(f->flags);
 	return check(f);
 }
 

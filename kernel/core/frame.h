@@ -245,8 +245,28 @@ enum acp_frame_error {
 	ACP_FRAME_BAD_FLAGS,
 };
 
+/* Bytes of seal and code. */
+static inline u32 acp_frame_sealed(u8 flags)
+{
+	return flags & ACP_FRAME_AEAD ? ACP_FRAME_SEALED : 0;
+}
+
 /* Write all but the tag. */
-void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f);
+static inline void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f)
+{
+	h->version = ACP_FRAME_VERSION;
+	h->type = f->type;
+	h->flags = f->flags;
+	h->color = f->color;
+	h->job = cpu_to_be32(f->job);
+	h->generation = cpu_to_be16(f->generation);
+	h->length = cpu_to_be16(f->length + acp_frame_sealed(f->flags));
+	h->node = cpu_to_be32(f->node);
+	h->epoch_src = cpu_to_be32(f->epoch_src);
+	h->epoch_dst = cpu_to_be32(f->epoch_dst);
+	h->seq = cpu_to_be64(f->seq);
+	h->ack = cpu_to_be64(f->ack);
+}
 
 /*
  * Decode and check a header of a datagram of "len" bytes, "h" being its
@@ -281,8 +301,7 @@ static inline u32 acp_frame_body(const struct acp_frame *f)
 /* All of a frame: bytes of its datagram's payload. */
 static inline u32 acp_frame_size(const struct acp_frame *f)
 {
-	return sizeof(struct acp_frame_hdr) + f->length +
-	       (f->flags & ACP_FRAME_AEAD ? ACP_FRAME_SEALED : 0);
+	return sizeof(struct acp_frame_hdr) + f->length + acp_frame_sealed(f->flags);
 }
 
 /* How much of the body is authentic once tag and code are right: but for a BULK frame, all. */
