@@ -504,9 +504,45 @@ static __always_inline bool build(struct acp_peer *peer, struct acp_outbox *out,
 	return build_copy(peer, out, &f, s);
 }
 
+/* Such a put in a frame by itself, as it is cut and built otherwise. */
+static bool build_lone(struct acp_peer *peer, struct acp_outbox *out, struct acp_item *item,
+		       struct acp_sent *s, u64 now)
+{
+	u64 seq = acp_flow_send(&peer->flow, s, now);
+	struct acp_msg_lone *lone;
+	struct acp_frame f acp_uncleared;
+	struct sk_buff *skb;
+
+	s->piece = item;
+	s->offset = 0;
+	s->length = sizeof(lone->data);
+	item->frames++;
+	item->out.cut = sizeof(lone->data);
+	item->out.finished = true;
+	acp_items_del(item);
+	f.type = ACP_FRAME_DATA;
+	f.flags = acp_flow_lazy(&peer->flow, seq, !item_awaited(item)) ? ACP_FRAME_LAZY : 0;
+	f.seq = seq;
+	skb = acp_udp_frame_new(peer, sizeof(struct acp_frame_hdr) + sizeof(*lone));
+	if (!skb)
+		return false;
+	lone = __skb_put(skb, sizeof(*lone));
+	lone->h.word = ACP_MSG_LONE;
+	lone->h.origin = cpu_to_be32(item->out.m.origin);
+	lone->h.length = cpu_to_be32(sizeof(lone->data));
+	lone->h.ticket = cpu_to_be64(item->out.m.ticket);
+	lone->dst = cpu_to_be64(item->out.m.dst);
+	memcpy(lone->data, &item->out.m.a, sizeof(lone->data));
+	acp_flow_fill(&peer->flow, &f);
+	acp_udp_frame_finish(peer, skb, &f);
+	acp_outbox_add(out, skb);
+	return true;
+}
+
 bool acp_build_new(struct acp_peer *peer, struct list_head *from, struct acp_outbox *out,
 		   u64 now)
 {
+	struct acp_item *item = list_first_entry(from, struct acp_item, link);
 	struct acp_flow *flow = &peer->flow;
 	struct acp_sent *s = &peer->sent[flow->next % ACP_FRAME_WINDOW];
 	u64 seq;
@@ -514,6 +550,8 @@ bool acp_build_new(struct acp_peer *peer, struct list_head *from, struct acp_out
 	/* Without a route it gets its number, too, so that the time-out counts. */
 	acp_udp_route(peer);
 	peer->used = now;
+	if (likely(from == &peer->pending && is_word(&item->out) && list_is_singular(from)))
+		return build_lone(peer, out, item, s, now);
 	cut_frame(peer, from, s);
 	if (from == &peer->answers)
 		seq = acp_flow_send_answer(flow, s, now);

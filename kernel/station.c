@@ -904,8 +904,44 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 	return true;
 }
 
-enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk_buff *skb,
-				     const struct acp_frame_cb *cb)
+/*
+ * A lone DATA of a command of the node that it comes from, or of ours that asked for it, which
+ * ends well.  False: it is something else, and nothing was done.
+ */
+static bool take_lone(struct acp_peer *peer, const struct acp_frame_cb *cb)
+{
+	const struct acp_msg_lone *lone = (const void *)cb->body;
+	struct acp_job *job = peer->job;
+	u32 origin, node;
+	struct acp_region *r;
+	u64 dst, ticket, word;
+
+	if (cb->length != sizeof(*lone) || cb->tagged != sizeof(*lone) ||
+	    lone->h.word != ACP_MSG_LONE || lone->h.length != cpu_to_be32(sizeof(lone->data)) ||
+	    READ_ONCE(peer->fails))
+		return false;
+	origin = be32_to_cpu(lone->h.origin);
+	dst = be64_to_cpu(lone->dst);
+	if (origin >= job->ga.nprocs)
+		return false;
+	node = acp_job_node_of(job, origin);
+	if (node != peer->node && node != job->me)
+		return false;
+	r = acp_region_near(job, dst, sizeof(word), origin, ACP_ACCESS_WRITE);
+	if (!r)
+		return false;
+	ticket = be64_to_cpu(lone->h.ticket);
+	memcpy(&word, lone->data, sizeof(word));
+	acp_region_write_word(r, acp_ga_offset(&job->ga, dst), word);
+	acp_region_put(r);
+	if (node == job->me)
+		complete_own(job, origin, ticket, ACP_ST_OK);
+	return true;
+}
+
+/* Any other frame, or one that ends otherwise. */
+static noinline enum acp_arrived take_any(struct acp_peer *peer, u32 epoch, struct sk_buff *skb,
+					  const struct acp_frame_cb *cb)
 {
 	u32 length = cb->length, tagged = cb->tagged;
 	enum acp_arrived verdict = ACP_APPLIED;
@@ -952,6 +988,12 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk
 	kfree(f.arrival);
 	acp_batch_flush(&f.batch);
 	return verdict;
+}
+
+enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk_buff *skb,
+				     const struct acp_frame_cb *cb)
+{
+	return take_lone(peer, cb) ? ACP_APPLIED : take_any(peer, epoch, skb, cb);
 }
 
 bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const struct sk_buff *skb,

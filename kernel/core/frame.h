@@ -195,7 +195,20 @@ struct acp_msg_word {
 	__u8   data[8];
 };
 
+/*
+ * What most frames have: one DATA of 8 bytes, which is all of its command, and waits for nothing.
+ * Who makes or reads such a frame may do so in fewer steps; on the wire it is like any other.
+ */
+struct acp_msg_lone {
+	struct acp_msg_hdr h;	/* its word is ACP_MSG_LONE, its length 8 */
+	__be64 dst;
+	__u8   data[8];
+};
+
+#define ACP_MSG_LONE	cpu_to_be64((u64)ACP_MSG_DATA << 56 | (u64)ACP_MSG_LAST << 48)
+
 static_assert(sizeof(struct acp_msg_word) == 16);
+static_assert(sizeof(struct acp_msg_lone) == 40);
 static_assert(sizeof(struct acp_msg_hdr) == 24);
 static_assert(sizeof(struct acp_msg_data) == 32);
 static_assert(sizeof(struct acp_msg_more) == 24);
