@@ -9,6 +9,8 @@
 #include <arpa/inet.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "../dev/reload.h"
@@ -27,25 +29,35 @@ static struct setup setup;
 static struct rank victim, second, bystander;
 static struct memory target, closed, unaligned;
 
-/* The ranks have joined, and the victim wants something of us. */
-static void begin_unheard(bool ipv6, uint32_t integrity)
+static void join_as(struct rank *r, uint32_t rank)
+{
+	setup.join.rank = rank;
+	nodes_join(&n, r, &setup);
+}
+
+/* The victim has joined, and wants something of us. */
+static void begin_alone(bool ipv6, uint32_t integrity)
 {
 	nodes_open(&n, 3, 1, ipv6);
 	nodes_setup(&n, &setup, 0, 6);
 	setup.join.integrity = integrity;
-	nodes_join(&n, &victim, &setup);
-	setup.join.rank = 1;
-	nodes_join(&n, &second, &setup);
-	setup.join.rank = 4;
-	nodes_join(&n, &bystander, &setup);
+	join_as(&victim, 0);
+	join_as(&bystander, 4);
 	memory_open(&victim, &target, SIZE);
+	fill(target.addr, SIZE, 1);
+	inject_open(&x, &n, 1, 0, &setup);
+	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
+}
+
+/* ... and so has its neighbour. */
+static void begin_unheard(bool ipv6, uint32_t integrity)
+{
+	begin_alone(ipv6, integrity);
+	join_as(&second, 1);
 	CHECK_EQ(rank_register(&second, &closed, pages(SIZE, PROT_READ | PROT_WRITE), SIZE, 0), 0);
 	CHECK_EQ(rank_register(&victim, &unaligned, pages(SIZE, PROT_READ | PROT_WRITE) + 16,
 			       SIZE - 32, ACP_ACCESS_READ), 0);
-	fill(target.addr, SIZE, 1);
 	fill(closed.addr, SIZE, 2);
-	inject_open(&x, &n, 1, 0, &setup);
-	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
 }
 
 static void meet(void)
@@ -82,6 +94,14 @@ static void goes_on(void)
 	inject_applied(&x, inject_put(&x, 2, ticket, memory_ga(&target, 50), data, 100));
 	CHECK(filled(target.addr + 50, 100, ticket));
 	fill(target.addr, SIZE, 1);
+}
+
+/* Frames like these came, and were right: puts of 8 and of 100 bytes. */
+static void know_kinds(void)
+{
+	inject_applied(&x, inject_put(&x, 2, 1, memory_ga(&target, 0), "12345678", 8));
+	CHECK(!memcmp(target.addr, "12345678", 8));
+	goes_on();
 }
 
 /* A counter of the victim and what it stood at. */
@@ -136,7 +156,7 @@ TEST(hand_played_node_can_talk)
 
 /* ---- N4 ---- */
 
-static void flips(bool ipv6)
+static void flips(bool ipv6, bool known)
 {
 	static const char *const other[] = { "drop_bad_len", "drop_bad_version", "drop_bad_type",
 		"drop_bad_flags", "drop_no_job", "drop_bad_source" };
@@ -146,6 +166,8 @@ static void flips(bool ipv6)
 	long long sum = 0;
 
 	begin_with(ipv6, ACP_INTEGRITY_UDP);
+	if (known)
+		know_kinds();
 	mac = count("drop_bad_mac");
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		all[i] = count(other[i]);
@@ -168,12 +190,23 @@ static void flips(bool ipv6)
 
 TEST(N4_every_bit_of_a_frame_flipped)
 {
-	flips(false);
+	flips(false, false);
 }
 
 TEST(N4_every_bit_of_a_frame_flipped_ipv6)
 {
-	flips(true);
+	flips(true, false);
+}
+
+/* Of such frames the victim looks at less: their beginning is what it was. */
+TEST(N4_every_bit_of_a_frame_of_a_known_kind)
+{
+	flips(false, true);
+}
+
+TEST(N4_every_bit_of_a_frame_of_a_known_kind_ipv6)
+{
+	flips(true, true);
 }
 
 /* A long put with a checksum, whether right or not; 0: without. */
@@ -351,6 +384,7 @@ TEST(N5_truncated_at_every_length)
 	size_t size, i;
 
 	begin();
+	know_kinds();
 	len = count("drop_bad_len");
 	mac = count("drop_bad_mac");
 	msg = count("drop_bad_msg");
@@ -544,6 +578,20 @@ TEST(N6_flags_and_fields)
 		}
 	}
 	x.seq = x.acked;
+	goes_on();
+}
+
+/* A known kind's frames all have a number: one without it is not of that kind. */
+TEST(N6_number_missing_in_a_frame_of_a_known_kind)
+{
+	struct acp_frame f;
+
+	begin();
+	know_kinds();
+	f = inject_header(&x, ACP_FRAME_DATA);
+	f.seq = 0;
+	bad_header(&f, 136, "no number");
+	x.seq--;
 	goes_on();
 }
 
@@ -776,9 +824,8 @@ static void from_elsewhere(uint32_t node, const char *address, uint16_t port)
 	close(other.fd);
 }
 
-TEST(N8_wrong_source)
+static void from_others(void)
 {
-	begin();
 	from_elsewhere(1, n.address[1], ACP_PORT_DEFAULT + 1);
 	nodes_run(&n, 1, "ip addr add 10.9.0.77/24 dev eth0");
 	from_elsewhere(1, "10.9.0.77", ACP_PORT_DEFAULT);
@@ -787,13 +834,38 @@ TEST(N8_wrong_source)
 	goes_on();
 }
 
-TEST(N8_wrong_source_ipv6)
+TEST(N8_wrong_source)
 {
-	begin_with(true, ACP_INTEGRITY_UDP);
+	begin();
+	from_others();
+}
+
+TEST(N8_wrong_source_of_a_known_kind)
+{
+	begin();
+	know_kinds();
+	from_others();
+}
+
+static void from_others_ipv6(void)
+{
 	from_elsewhere(1, n.address[1], ACP_PORT_DEFAULT + 1);
 	nodes_run(&n, 1, "ip addr add fd09::77/64 dev eth0 nodad");
 	from_elsewhere(1, "fd09::77", ACP_PORT_DEFAULT);
 	goes_on();
+}
+
+TEST(N8_wrong_source_ipv6)
+{
+	begin_with(true, ACP_INTEGRITY_UDP);
+	from_others_ipv6();
+}
+
+TEST(N8_wrong_source_of_a_known_kind_ipv6)
+{
+	begin_with(true, ACP_INTEGRITY_UDP);
+	know_kinds();
+	from_others_ipv6();
 }
 
 TEST(N8_claims_to_be_another_node)
@@ -839,18 +911,23 @@ static void put_fails(uint64_t dst, uint32_t length, int wanted, const char *wha
 	untouched(what);
 }
 
-static void cmd_fails(uint8_t op, uint64_t dst, uint64_t src, uint64_t size, int wanted,
-		      const char *what)
+static int cmd_status(uint8_t op, uint64_t dst, uint64_t src, uint64_t size)
 {
 	struct acp_msg m = {
 		.type = ACP_MSG_CMD, .op = op, .origin = 3, .ticket = ++ticket,
 		.dst = dst, .src = src, .size = size, .a = op == ACP_OP_COPY ? 0 : 1,
 	};
 	char body[100];
-	int status;
 
 	inject_data(&x, body, inject_message(body, &m, NULL));
-	status = inject_done(&x, ticket);
+	return inject_done(&x, ticket);
+}
+
+static void cmd_fails(uint8_t op, uint64_t dst, uint64_t src, uint64_t size, int wanted,
+		      const char *what)
+{
+	int status = cmd_status(op, dst, src, size);
+
 	if (status != wanted)
 		FAIL("%s: status %d, wanted %d", what, status, wanted);
 	untouched(what);
@@ -883,6 +960,61 @@ TEST(N9_puts_to_nowhere)
 	put_fails(memory_ga(&closed, 0), 2000, ACP_ST_ACCESS, "for nobody, long");
 	CHECK_EQ(rank_unregister(&victim, target.reg.key, NULL), 0);
 	put_fails(ours, 8, ACP_ST_STAG, "unregistered");
+	rank_close(&second);
+	put_fails(memory_ga(&closed, 0), 8, ACP_ST_RANK, "its rank has left");
+}
+
+/* ---- a rank that comes ---- */
+
+#define COMING_HEAP	(64UL << 20)	/* takes a while to be cleared */
+
+static atomic_bool has_come;
+
+static void *come(void *unused)
+{
+	setup.join.heap_size = COMING_HEAP;
+	join_as(&second, 1);
+	has_come = true;
+	return unused;
+}
+
+/*
+ * Until it has joined a rank is not there, though some of its memory is: neither one word nor
+ * many are taken before an operation that waits for more finds it.
+ */
+TEST(N9_puts_to_a_rank_that_is_joining)
+{
+	uint64_t i = 0, missed = 0, to, found[2];
+	struct acp_msg words = { .type = ACP_MSG_WORDS, .origin = 2, .length = 32 };
+	struct acp_msg_word w[2] = {};
+	char body[200];
+	pthread_t thread;
+
+	begin_alone(false, ACP_INTEGRITY_UDP);
+	to = rank_ga(&victim, 1, ACP_STAG_STARTER, 8);
+	meet();
+	w[0].dst = cpu_to_be64(to + 16);
+	w[1].dst = cpu_to_be64(to + 16);
+	CHECK_EQ(pthread_create(&thread, NULL, come, NULL), 0);
+	while (!has_come) {
+		i++;
+		inject_put(&x, 2, ++ticket, to, &i, sizeof(i));
+		memcpy(w[0].data, &i, sizeof(i));
+		memcpy(w[1].data, &i, sizeof(i));
+		words.ticket = ticket + 1;
+		ticket += 2;
+		inject_applied(&x, inject_data(&x, body, inject_message(body, &words, w)));
+		if (cmd_status(ACP_OP_ADD8, to + 8, to + 8, 0) == ACP_ST_RANK)
+			missed = i;
+	}
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	memcpy(&found[0], second.starter + 8, sizeof(found[0]));
+	memcpy(&found[1], second.starter + 24, sizeof(found[1]));
+	CHECK(missed > 0);
+	CHECK(!found[0] || found[0] > missed);
+	CHECK(!found[1] || found[1] > missed);
+	inject_applied(&x, inject_put(&x, 2, ++ticket, to, "12345678", 8));
+	CHECK(!memcmp(second.starter + 8, "12345678", 8));
 }
 
 /* A piece of 64 bytes of a strided copy of 100 blocks of 8 bytes, the last one of it or not. */
