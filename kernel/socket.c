@@ -173,19 +173,21 @@ static void bad_mac(struct acp_job *job, const struct sk_buff *skb, const struct
 static bool authentic(struct acp_job *job, const struct acp_peer *peer, struct sk_buff *skb,
 		      const struct acp_frame *f)
 {
+	const struct acp_frame_hdr *h;
+
 	if (!pskb_may_pull(skb, acp_frame_tagged(f))) {
 		acp_stat_inc(job->node, drop_nomem);
 		trace_acp_drop(job->node, skb, f, ACP_STAT_drop_nomem);
 		return false;
 	}
-	if (!acp_udp_tag_right(job, (const struct acp_frame_hdr *)skb->data, f)) {
+	h = (const struct acp_frame_hdr *)skb->data;
+	if (!acp_udp_tag_right(job, h, f)) {
 		bad_mac(job, skb, f);
 		return false;
 	}
 	if (unlikely((u32)acp_job_sealed(job) | (f->flags & ACP_FRAME_AEAD)))
 		return sealed_right(job, peer, skb, f);
-	return !(f->flags & ACP_FRAME_BULK) ||
-	       acp_udp_bulk_right(job, skb, 0, (const struct acp_frame_hdr *)skb->data, f);
+	return !(f->flags & ACP_FRAME_BULK) || acp_udp_bulk_right(job, skb, 0, h, f);
 }
 
 void acp_udp_bad_header(struct acp_node *node, enum acp_frame_error error,
