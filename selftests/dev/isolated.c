@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <sys/klog.h>
 #include <sys/mman.h>
@@ -122,6 +123,15 @@ void wait_asleep(pid_t pid, int threads)
 		usleep(20000);
 	}
 	CHECK(looks == 2);
+}
+
+void stay_on(int processor)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(processor, &set);
+	CHECK_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
 }
 
 bool set_processor(bool on)

@@ -74,6 +74,9 @@ bool write_file(const char *path, const char *text);
 /* Wait until so many threads of a process sleep in an ioctl or on a futex. */
 void wait_asleep(pid_t pid, int threads);
 
+/* This thread runs on that processor from now on, and so do the softirqs that it causes. */
+void stay_on(int processor);
+
 /* Processor 1 on or off; false if this machine cannot. */
 bool set_processor(bool on);
 

@@ -548,13 +548,10 @@ TEST(M2_register_again_before_anybody_looked)
 	struct sched_param urgent = { .sched_priority = 1 };
 	char *p = pages(PAGE, PROT_READ | PROT_WRITE);
 	uint64_t old, key;
-	cpu_set_t cpu;
 	int i;
 
 	begin();
-	CPU_ZERO(&cpu);
-	CPU_SET(0, &cpu);
-	CHECK_EQ(sched_setaffinity(0, sizeof(cpu), &cpu), 0);
+	stay_on(0);
 	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &urgent), 0);
 	for (i = 0; i < 100; i++) {
 		old = key_of(p, PAGE, ACP_ACCESS_ALL);

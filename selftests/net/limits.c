@@ -3,7 +3,6 @@
 #include "../dev/isolated.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include "members.h"
 
@@ -127,11 +126,8 @@ static void *put_to_all(void *arg)
 {
 	uint32_t me = arg != NULL, i;
 	struct rank *from = &pair[me];
-	cpu_set_t cpu;
 
-	CPU_ZERO(&cpu);
-	CPU_SET(me, &cpu);
-	CHECK_EQ(sched_setaffinity(0, sizeof(cpu), &cpu), 0);
+	stay_on((int)me);
 	for (i = 0; i < TARGETS; i++) {
 		__atomic_store_n(&turn[me], i + 1, __ATOMIC_SEQ_CST);
 		while (__atomic_load_n(&turn[!me], __ATOMIC_SEQ_CST) <= i)
