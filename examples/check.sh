@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-# What wordcount-check and kmer-check have in common; they read this file.
+# Functions shared by wordcount-check and kmer-check, which source this file.
 
 work=$(mktemp -d)
 started=
-# Ranks that are left, when another one has failed or when told to end, end as well.
+# End the remaining ranks when another one has failed, or on a signal.
 trap '[ -z "$started" ] || kill $started 2>/dev/null; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 export LC_ALL=C
 
-# $1: how many ranks, on this machine; the rest: a program. What they print goes to $work/printed.
+# Run $1 ranks of a program (the other arguments) on this machine. Output: $work/printed.
 run_ranks() {
 	export ACP_NPROCS="$1"
 	shift
@@ -26,13 +26,13 @@ run_ranks() {
 	started=
 }
 
-# Take what the ranks of a run elsewhere have printed, "-" being standard input.
+# Use the output of a run elsewhere; "-": standard input.
 take_printed() {
 	cat -- "$1" >"$work/printed"
 }
 
-# $work/expected against the lines "count word" among what was printed; a launcher may have put
-# "[rank] " before each. $1: what it is compared with.
+# Compare $work/expected with the lines "count word" in the output; a launcher may have prefixed
+# them with "[rank] ". $1: source of the expected counts.
 compare() {
 	sed -n 's/^\(\[[0-9]*\] *\)\{0,1\}\([0-9][0-9]* [A-Za-z]*\)$/\2/p' "$work/printed" |
 		sort >"$work/counted"

@@ -2,18 +2,16 @@
 /*
  * coupled - several MPI programs that are one ACP job
  *
- * An ocean and the air above it are two programs, each of which has a world of
- * MPI of its own and knows nothing of the other's. Both are one ACP job. In
- * each step a program sums up what its ranks have, by MPI, and its first rank
- * puts the sum into the memory of the first rank of the other one, with a
- * stamp behind it. The other one waits for the stamp alone: neither has to
- * receive anything.
+ * An ocean and the air above it are two programs, each with its own MPI_COMM_WORLD. Together they
+ * are one ACP job. In each step a program computes the sum over its ranks by MPI, and its first
+ * rank puts the sum into the memory of the first rank of the other program, followed by a stamp.
+ * The other rank only waits for the stamp: neither side has to receive anything.
  *
  *	macpcc -O2 coupled.c -o coupled
  *	macprun -np 2 -launch mpirun ./coupled ocean 2 : -np 3 -launch mpirun ./coupled air 2
  *
- * Each is given its name and how many ranks the first program has. The names
- * of the two functions that matter are acp_copy() and MPI_Allreduce().
+ * The arguments are the name of the program and the number of ranks of the first program. The
+ * essential functions are acp_copy() and MPI_Allreduce().
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -28,9 +26,9 @@
 
 #define STEPS	20
 
-/* At the start of the starter memory of each program's first rank. */
+/* At the start of the starter memory of the first rank of each program. */
 struct board {
-	struct news { uint64_t sum, stamp; } mine, theirs[2];	/* of even and odd steps */
+	struct message { uint64_t sum, stamp; } mine, theirs[2];	/* of even and odd steps */
 };
 
 #define AT(rank, field)	(acp_query_starter_ga(rank) + offsetof(struct board, field))
@@ -42,15 +40,15 @@ static void check(int good, const char *what)
 }
 
 /*
- * Tell the other program, and wait until it has told us. It may be a step
- * ahead, but not two, since it waits for us as well.
+ * Send to the other program, and wait for its data. It may be one step ahead, but not two, because
+ * it waits for this rank as well.
  */
 static uint64_t exchange(struct board *board, int other, uint64_t sum, uint64_t step)
 {
-	struct news *theirs = &board->theirs[step % 2];
+	struct message *theirs = &board->theirs[step % 2];
 	acp_handle_t sent;
 
-	board->mine = (struct news){ sum, step };
+	board->mine = (struct message){ sum, step };
 	sent = acp_copy(AT(other, theirs[step % 2].sum), AT(acp_rank(), mine.sum), 8,
 			ACP_HANDLE_NULL);
 	acp_complete(acp_copy(AT(other, theirs[step % 2].stamp), AT(acp_rank(), mine.stamp), 8,
@@ -60,7 +58,7 @@ static uint64_t exchange(struct board *board, int other, uint64_t sum, uint64_t 
 	return theirs->sum;
 }
 
-/* What the programs tell each other, computed by one process. */
+/* Compute in one process what the programs exchange. */
 static uint64_t expected(int ocean, int air, int of_air)
 {
 	uint64_t heat[2] = { 1, 1 }, sum[2];

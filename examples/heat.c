@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * heat - heat diffusion on a plate, divided among the ranks by rows
+ * heat - heat diffusion on a plate, distributed over the ranks by rows
  *
- * Shows: registering memory of one's own and telling its address through starter memory; the
- * halo exchange of a stencil code by one-sided copies straight into the neighbours' arrays;
- * a flag after each row (ACP_HANDLE_CONT), so that neighbours synchronise pairwise and no
- * barrier is needed per step; gathering a result by gets. Rank 0 compares the outcome with
- * the serial computation bit for bit and draws the plate.
+ * Shows: registering own memory and publishing its address in starter memory; the halo exchange of
+ * a stencil code by one-sided copies directly into the arrays of the neighbours; a flag after each
+ * row (ACP_HANDLE_CONT), so that neighbours synchronise pairwise and no barrier is needed per step;
+ * gathering a result by gets. Rank 0 compares the result with the serial computation bit by bit and
+ * draws the plate.
  *
  * Run (here two ranks on this machine; arguments: rows, columns, steps, default 128 128 50):
  *
  *     ACP_NPROCS=2 ACP_RANK=0 ./heat & ACP_NPROCS=2 ACP_RANK=1 ./heat; wait
  *
- * Exit status: 0 when every bit agrees, 1 when not, 2 for arguments that make no sense.
+ * Exit status: 0 if all bits agree, 1 if not, 2 for invalid arguments.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,20 +27,20 @@
 #define PATIENCE_S	60
 #define SIDE_MAX	100000
 
-/* At the start of each rank's starter memory. */
+/* At the start of the starter memory of each rank. */
 struct board {
 	acp_ga_t grid;		/* owner: its two grids, one after the other */
-	uint64_t from_up;	/* upper neighbour: steps whose row is in place */
+	uint64_t from_up;	/* upper neighbour: number of steps whose row is in place */
 	uint64_t from_down;	/* lower neighbour: the same */
-	uint64_t mine;		/* owner: source of those flags */
-	uint64_t right;		/* rank 0: the verdict */
-	acp_ga_t neighbour;	/* owner: where it gets others' values to */
+	uint64_t mine;		/* owner: source of these flags */
+	uint64_t right;		/* rank 0: the result of the comparison */
+	acp_ga_t neighbour;	/* owner: destination of gets */
 };
 
-/* A plate of rows x columns cells; a grid has a row more above and below, the halo. */
+/* A plate of rows x columns cells. A grid has one more row above and below, the halo. */
 struct plate {
 	size_t rows, columns;
-	double *grid[2];	/* this step's and next step's, alternating */
+	double *grid[2];	/* of this step and of the next one, alternating */
 };
 
 static int rank, procs;
@@ -68,7 +68,7 @@ static void sync_all(void)
 		give_up("acp_sync failed");
 }
 
-/* Wait for an access and all before it, and insist that this one went well. */
+/* Wait for an access and all before it. This one must succeed. */
 static void finish(acp_handle_t handle)
 {
 	int status;
@@ -104,7 +104,7 @@ static double *row(const struct plate *p, int parity, size_t index)
 	return p->grid[parity] + index * p->columns;
 }
 
-/* The plate is cold, but for a hot upper edge and two hot spots on it. */
+/* The plate is cold, except for a hot upper edge and two hot spots. */
 static double initial(size_t r, size_t c, size_t rows, size_t columns)
 {
 	if (r == 0)
@@ -114,7 +114,10 @@ static double initial(size_t r, size_t c, size_t rows, size_t columns)
 	return 0.0;
 }
 
-/* Both grids, since the cells of the edge are never computed. Row 1 is row first of all. */
+/*
+ * Initialize both grids, because cells of the edge are never computed. Row 1 is row @first of all
+ * rows.
+ */
 static bool make_plate(struct plate *p, size_t first, size_t rows, size_t columns, size_t all)
 {
 	size_t r, c;
@@ -127,7 +130,7 @@ static bool make_plate(struct plate *p, size_t first, size_t rows, size_t column
 	p->grid[1] = p->grid[0] + (rows + 2) * columns;
 	for (r = 0; r < rows + 2; r++) {
 		if (first + r == 0 || first + r > all)
-			continue;	/* beyond the plate: a halo that nobody looks at */
+			continue;	/* beyond the plate: an unused halo */
 		for (c = 0; c < columns; c++)
 			row(p, 0, r)[c] = initial(first + r - 1, c, all, columns);
 	}
@@ -135,7 +138,7 @@ static bool make_plate(struct plate *p, size_t first, size_t rows, size_t column
 	return true;
 }
 
-/* The one place of arithmetic: serial and divided runs use it, so they can agree to the bit. */
+/* All arithmetic is here: serial and distributed runs share it, so that they agree bit by bit. */
 static void relax_row(double *out, const double *up, const double *mid, const double *down,
 		      size_t columns)
 {
@@ -145,7 +148,7 @@ static void relax_row(double *out, const double *up, const double *mid, const do
 		out[c] = mid[c] + 0.2 * (up[c] + down[c] + mid[c - 1] + mid[c + 1] - 4.0 * mid[c]);
 }
 
-/* Compute one step of the rows of p; the edge rows of the whole plate stay as they are. */
+/* Compute one step of the rows of p. The edge rows of the whole plate are constant. */
 static void relax(const struct plate *p, int parity, size_t first, size_t all)
 {
 	size_t r;
@@ -158,8 +161,9 @@ static void relax(const struct plate *p, int parity, size_t first, size_t all)
 	}
 }
 
-/* Put a row of mine, registered as src, into a halo row of a neighbour, and behind it the number
- * of steps done. Same source, same target: CONT orders the two without waiting in between.
+/*
+ * Put an own row, registered as src, into a halo row of a neighbour, followed by the number of
+ * steps done. Same source, same target: CONT orders the two without waiting in between.
  */
 static void put_row(acp_ga_t halo, acp_ga_t src, size_t columns, acp_ga_t flag,
 		    acp_handle_t done[2])
@@ -170,7 +174,10 @@ static void put_row(acp_ga_t halo, acp_ga_t src, size_t columns, acp_ga_t flag,
 		give_up("put not accepted");
 }
 
-/* The flag is written by the neighbour. It naps rather than spins: cores may be few. */
+/*
+ * Wait until the neighbour writes the flag. Sleeps instead of polling, because there may be few
+ * CPUs.
+ */
 static void wait_for(const uint64_t *flag, uint64_t value)
 {
 	const struct timespec nap = { .tv_nsec = 50000 };
@@ -186,7 +193,7 @@ static void wait_for(const uint64_t *flag, uint64_t value)
 	}
 }
 
-/* The grids of a rank: a neighbour's, mine, or those of nobody beyond the edge of the plate. */
+/* The grids of a rank: of a neighbour, own ones, or none beyond the edge of the plate. */
 struct place {
 	bool there;
 	acp_ga_t grid;
@@ -201,9 +208,10 @@ static acp_ga_t row_of(const struct place *who, int parity, size_t index, size_t
 }
 
 /*
- * Send the new boundary rows, wait for the neighbours'. A rank can be one step ahead at most:
- * it starts the next step when its neighbours' rows of this one have come, and these were sent
- * after the neighbours had computed. So the halo it overwrites then is no longer read.
+ * Send the new boundary rows and wait for those of the neighbours. A rank can be at most one step
+ * ahead: it starts the next step when the rows of its neighbours have arrived, and these were sent
+ * after the neighbours had finished computing. Therefore the halo that it overwrites then is not
+ * read any more.
  */
 static void exchange(const struct place *me, const struct place *up, const struct place *down,
 		     int parity, uint64_t step, size_t columns)
@@ -230,7 +238,7 @@ static void exchange(const struct place *me, const struct place *up, const struc
 		finish(done[i]);	/* board->mine and the rows may change again */
 }
 
-static struct place meet(int who, size_t rows)
+static struct place get_place(int who, size_t rows)
 {
 	struct place n = { .there = who >= 0 && who < procs };
 
@@ -244,11 +252,12 @@ static struct place meet(int who, size_t rows)
 
 static void diffuse(const struct plate *p, size_t rows, uint64_t steps)
 {
-	struct place me = meet(rank, rows), up = meet(rank - 1, rows), down = meet(rank + 1, rows);
+	struct place me = get_place(rank, rows), up = get_place(rank - 1, rows);
+	struct place down = get_place(rank + 1, rows);
 	uint64_t step;
 	double begin;
 
-	sync_all();	/* nobody's halo is written before he made his grids */
+	sync_all();	/* no rank writes a halo before its grids exist */
 	begin = now();
 	for (step = 0; step < steps; step++) {
 		relax(p, step & 1, first_row(rank, rows), rows);
@@ -260,7 +269,7 @@ static void diffuse(const struct plate *p, size_t rows, uint64_t steps)
 	sync_all();
 }
 
-/* Mean temperature of part i of n, j of m of the plate. */
+/* Return the mean temperature of part i of n, j of m of the plate. */
 static double mean(const struct plate *p, size_t i, size_t n, size_t j, size_t m)
 {
 	size_t r, c, cells = 0;
@@ -273,7 +282,7 @@ static double mean(const struct plate *p, size_t i, size_t n, size_t j, size_t m
 	return sum / (double)cells;
 }
 
-/* Draw the plate, coarsely: from blank for cold to @ for 90 degrees and more. */
+/* Draw the plate coarsely: from blank for cold to @ for 90 degrees and more. */
 static void draw(const struct plate *p)
 {
 	static const char shade[] = " .:-=+*#%@";
@@ -292,21 +301,21 @@ static void draw(const struct plate *p)
 	}
 }
 
-/* Fetch the rows of every rank into cells, which are registered as ga. */
+/* Get the rows of every rank into cells, which are registered as ga. */
 static void gather(acp_ga_t ga, size_t rows, size_t columns, int parity)
 {
 	size_t line = columns * sizeof(double);
 	int who;
 
 	for (who = 0; who < procs; who++) {
-		struct place n = meet(who, rows);
+		struct place n = get_place(who, rows);
 
 		finish(acp_copy(ga + first_row(who, rows) * line, row_of(&n, parity, 1, columns),
 				n.rows * line, ACP_HANDLE_NULL));
 	}
 }
 
-/* Collect what the ranks computed together in a plate without halo. */
+/* Gather the result of all ranks in a plate without halo. */
 static void collect(struct plate *result, uint64_t steps)
 {
 	size_t size = result->rows * result->columns * sizeof(double);
@@ -323,7 +332,7 @@ static void collect(struct plate *result, uint64_t steps)
 		give_up("cannot unregister memory");
 }
 
-/* Rank 0: the whole plate, computed here alone, against what the ranks computed together. */
+/* Rank 0: compare the serial computation of the whole plate with the result of all ranks. */
 static bool verify(size_t rows, size_t columns, uint64_t steps)
 {
 	struct plate result = { .rows = rows, .columns = columns };
@@ -348,7 +357,7 @@ static bool verify(size_t rows, size_t columns, uint64_t steps)
 	return wrong == 0;
 }
 
-/* All ranks end with the verdict of rank 0. */
+/* All ranks end with the result of rank 0. */
 static bool agree(bool right)
 {
 	if (rank == 0)

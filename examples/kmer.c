@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * kmer - how often does each word of k letters occur in a genome?
+ * kmer - count the occurrences of each word of k letters in a genome
  *
  * Shows: a map over all ranks with many small keys (counts.h). A word of up to 31 of the letters A,
- * C, G and T is a number, 2 bits a letter, and that is its key. Each rank takes the words that
- * begin in its part of every sequence, sorts them, and puts each different one into the map, or
- * adds to the count that is there. Then each rank prints those it holds.
+ * C, G and T is encoded as a number with 2 bits per letter, which is its key. Each rank takes the
+ * words that begin in its part of every sequence, sorts them, and inserts each distinct one into
+ * the map, or adds to the existing count. Then each rank prints the words that it holds.
  *
- * Run (here two ranks on this machine; genome makes a file):
+ * Run (here two ranks on this machine; genome generates a file):
  *
  *     ./genome 20000 > g.fasta
  *     ACP_NPROCS=2 ACP_RANK=0 ./kmer 11 g.fasta & ACP_NPROCS=2 ACP_RANK=1 ./kmer 11 g.fasta; wait
  *
- * Every rank must be able to read the file, in FASTA format. Words with other letters (N) do not
- * count. Writes lines "count word" to standard output; kmer-check compares them with a serial
+ * Every rank must be able to read the file, in FASTA format. Words with other letters (N) are
+ * ignored. Writes lines "count word" to standard output; kmer-check compares them with a serial
  * count.
  *
  * Exit status: 0, or 1 if something failed.
@@ -29,17 +29,17 @@
 
 #include "counts.h"
 
-#define LETTERS_MOST	31
+#define LETTERS_MAX	31
 #define WORDS_PER_SLOT	2
-#define SLOTS_MOST	65536		/* of each rank */
+#define SLOTS_MAX	65536		/* per rank */
 
-/* This rank's part, and how many letters there are in all. */
+/* The part of this rank, and the number of letters in total. */
 struct words {
 	uint64_t *list;
 	size_t count, room, all;
 };
 
-/* What a file says between two lines that begin with >. */
+/* Text between two lines that begin with >. */
 struct sequence {
 	char *letters;
 	size_t size, room;
@@ -68,14 +68,14 @@ static int code_of(char letter)
 	return letter && found ? (int)(found - "AaCcGgTt") / 2 : -1;
 }
 
-/* The words of one sequence; those that begin in this rank's part are its own. */
+/* Add the words of one sequence that begin in the part of this rank. */
 static void cut(struct words *words, const char *sequence, size_t size)
 {
 	size_t begin = size * (size_t)counts.rank / (size_t)counts.procs;
 	size_t end = size * ((size_t)counts.rank + 1) / (size_t)counts.procs, at;
 	const uint64_t mask = (1ULL << 2 * letters) - 1;
 	uint64_t word = 0;
-	int known = 0, code;		/* letters of the word */
+	int known = 0, code;		/* number of valid letters up to here */
 
 	words->all += size;
 	for (at = begin; at < size && at < end + (size_t)letters - 1; at++) {
@@ -101,7 +101,7 @@ static void append(struct sequence *sequence, const char *line, size_t length)
 	sequence->size += length;
 }
 
-/* Lines of letters; one that begins with > begins the next sequence. */
+/* Read lines of letters; a line that begins with > starts the next sequence. */
 static void read_sequences(struct words *words, const char *name)
 {
 	struct sequence sequence = { NULL, 0, 0 };
@@ -139,7 +139,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- The map ---- */
 
-/* Equal words are side by side. */
+/* Equal words are adjacent. */
 static void put_range(const struct words *words, size_t first, size_t end)
 {
 	size_t i;
@@ -152,7 +152,9 @@ static void put_range(const struct words *words, size_t first, size_t end)
 	}
 }
 
-/* Each rank begins at another place: two that want the same word would wait for each other. */
+/*
+ * Each rank begins at another position, because two ranks with the same word wait for each other.
+ */
 static void put_all(const struct words *words)
 {
 	size_t start = words->count * (size_t)counts.rank / (size_t)counts.procs;
@@ -165,7 +167,7 @@ static void put_all(const struct words *words)
 
 static void print_word(const void *word, size_t size, uint64_t count)
 {
-	char text[LETTERS_MOST + 1];
+	char text[LETTERS_MAX + 1];
 	uint64_t number;
 	int i;
 
@@ -186,7 +188,7 @@ static void run(const char *name)
 	if (words.count)
 		qsort(words.list, words.count, sizeof(*words.list), compare);
 	slots = words.all / WORDS_PER_SLOT / (size_t)counts.procs + 1;
-	counts_create(slots < SLOTS_MOST ? (int)slots : SLOTS_MOST);
+	counts_create(slots < SLOTS_MAX ? (int)slots : SLOTS_MAX);
 	put_all(&words);
 	number = counts_print_all(print_word);
 	if (counts.rank == 0)
@@ -200,7 +202,7 @@ int main(int argc, char **argv)
 	counts_open("kmer", &argc, &argv);
 	if (argc == 3)
 		letters = atoi(argv[1]);
-	if (letters < 1 || letters > LETTERS_MOST)
+	if (letters < 1 || letters > LETTERS_MAX)
 		give_up("usage", "kmer LETTERS FILE, with 1 to 31 letters");
 	run(argv[2]);
 	return counts_close();

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * life - Conway's game of life on a torus, divided among the ranks by rows and columns
+ * life - Conway's game of life on a torus, distributed over the ranks by rows and columns
  *
- * Shows: tiles of two dimensions, whose columns go to the neighbours as strided copies, and whose
- * rows go with a signal, data and flag in one access (acpx_copy_signal); waiting for a count that
- * the neighbours add to, so that no barrier is needed per step; gathering tiles into one board by
- * strided gets. Rank 0 compares the outcome with the serial computation.
+ * Shows: two-dimensional tiles, whose columns are sent to the neighbours as strided copies, and
+ * whose rows are sent with a signal, data and flag in one access (acpx_copy_signal); waiting for a
+ * counter that the neighbours increment, so that no barrier is needed per step; gathering tiles
+ * into one board by strided gets. Rank 0 compares the result with the serial computation.
  *
  * Run (here two ranks on this machine; arguments: rows, columns, steps, default 96 120 40):
  *
  *     ACP_NPROCS=2 ACP_RANK=0 ./life & ACP_NPROCS=2 ACP_RANK=1 ./life; wait
  *
- * Exit status: 0 when all cells agree, 1 when not, 2 for arguments that make no sense.
+ * Exit status: 0 if all cells agree, 1 if not, 2 for invalid arguments.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,18 +26,18 @@
 #define PATIENCE_S	60
 #define SIDE_MAX	50000
 
-/* At the start of each rank's starter memory. */
-struct desk {
+/* At the start of the starter memory of each rank. */
+struct shared {
 	acp_ga_t tile;		/* owner: its two tiles, one after the other */
-	uint64_t from[4];	/* neighbours: how many halos came from each side */
-	uint64_t right;		/* rank 0: the verdict */
-	uint64_t fetched;	/* owner: where it gets others' values to */
+	uint64_t from[4];	/* neighbours: number of halos that arrived from each side */
+	uint64_t right;		/* rank 0: the result of the comparison */
+	uint64_t fetched;	/* owner: destination of gets */
 };
 
-/* Height x width cells, a byte each, and a halo of one cell on all sides. */
+/* Height x width cells, one byte each, and a halo of one cell on all sides. */
 struct tile {
 	size_t height, width;
-	uint8_t *cells[2];	/* this step's and next step's, alternating */
+	uint8_t *cells[2];	/* of this step and of the next one, alternating */
 };
 
 /* Sides of a tile. */
@@ -46,7 +46,7 @@ enum side { LEFT, RIGHT, UP, DOWN };
 /* The whole board: rows x columns cells, high x wide tiles. */
 static size_t rows = 96, columns = 120, steps = 40;
 static int rank, procs, high, wide;
-static struct desk *desk;
+static struct shared *shared;
 
 static void give_up(const char *what)
 {
@@ -57,7 +57,7 @@ static void give_up(const char *what)
 	exit(EXIT_FAILURE);
 }
 
-#define ON(who, member)	(acp_query_starter_ga(who) + offsetof(struct desk, member))
+#define ON(who, member)	(acp_query_starter_ga(who) + offsetof(struct shared, member))
 
 static void sync_all(void)
 {
@@ -65,7 +65,7 @@ static void sync_all(void)
 		give_up("acp_sync failed");
 }
 
-/* Wait for an access and all before it, and insist that this one went well. */
+/* Wait for an access and all before it. This one must succeed. */
 static void finish(acp_handle_t handle)
 {
 	int status;
@@ -78,7 +78,7 @@ static void finish(acp_handle_t handle)
 		give_up(acpx_strerror(status));
 }
 
-/* As square as procs allows. */
+/* As square as the number of ranks allows. */
 static void divide(void)
 {
 	for (high = 1; (high + 1) * (high + 1) <= procs; high++)
@@ -103,7 +103,7 @@ static size_t width_of(int who)
 	return first_of(columns, who % wide + 1, wide) - first_of(columns, who % wide, wide);
 }
 
-/* The rank so many tiles below and to the right, around the torus. */
+/* Return the rank that many tiles below and to the right, around the torus. */
 static int neighbour(int down, int right)
 {
 	int y = (rank / wide + down + high) % high, x = (rank % wide + right + wide) % wide;
@@ -132,7 +132,7 @@ static bool make_tile(struct tile *t, size_t height, size_t width)
 	return true;
 }
 
-/* A third of the cells live at first, where a hash of their place says so. */
+/* A third of the cells live initially, depending on a hash of their position. */
 static uint8_t initial(size_t row, size_t column)
 {
 	uint64_t x = (row * columns + column + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -150,7 +150,7 @@ static void fill(const struct tile *t, size_t row, size_t column)
 			*cell(t, 0, y + 1, x + 1) = initial(row + y, column + x);
 }
 
-/* One step of all cells of a tile, whose halo is in place. */
+/* Compute one step of all cells of a tile, whose halo is in place. */
 static void live(const struct tile *t, int parity)
 {
 	size_t y, x, line = t->width + 2;
@@ -166,12 +166,15 @@ static void live(const struct tile *t, int parity)
 	}
 }
 
-/* ---- halos ---- */
+/* ---- Halos ---- */
 
-/* The neighbour of that side adds to the count. It naps rather than spins: cores may be few. */
+/*
+ * Wait for the counter that the neighbour of that side increments. Sleeps instead of polling,
+ * because there may be few CPUs.
+ */
 static void wait_for(enum side which, uint64_t value)
 {
-	const uint64_t *count = &desk->from[which];
+	const uint64_t *count = &shared->from[which];
 	const struct timespec nap = { .tv_nsec = 50000 };
 	time_t begin = time(NULL);
 	int spins;
@@ -185,7 +188,7 @@ static void wait_for(enum side which, uint64_t value)
 	}
 }
 
-/* A tile of any rank, as global memory. */
+/* A tile of any rank in global memory. */
 struct place {
 	int who;
 	acp_ga_t tile;
@@ -199,16 +202,19 @@ static acp_ga_t at(const struct place *p, int parity, size_t row, size_t column)
 	return p->tile + (size_t)parity * size + row * (p->width + 2) + column;
 }
 
-static struct place meet(int who)
+static struct place get_place(int who)
 {
 	struct place p = { .who = who, .height = height_of(who), .width = width_of(who) };
 
 	finish(acp_copy(ON(rank, fetched), ON(who, tile), sizeof(acp_ga_t), ACP_HANDLE_NULL));
-	p.tile = desk->fetched;
+	p.tile = shared->fetched;
 	return p;
 }
 
-/* A column of mine, cell by cell a line apart, to one of a neighbour beside me; then it counts. */
+/*
+ * Put an own column, whose cells are one row apart, to that of a neighbour; then increment its
+ * counter.
+ */
 static acp_handle_t put_column(const struct place *to, enum side which, size_t there,
 			       const struct place *me, size_t here, int parity)
 {
@@ -220,7 +226,7 @@ static acp_handle_t put_column(const struct place *to, enum side which, size_t t
 				ON(to->who, from[which]), 1, ACPX_SIGNAL_ADD, put);
 }
 
-/* A row with both its halo cells, and the count, as one access. */
+/* Put a row with both its halo cells, and increment the counter, in one access. */
 static acp_handle_t put_row(const struct place *to, enum side which, size_t there,
 			    const struct place *me, size_t here, int parity)
 {
@@ -230,9 +236,9 @@ static acp_handle_t put_row(const struct place *to, enum side which, size_t ther
 }
 
 /*
- * Columns first; rows when those of both sides are there, for their ends are the corners. A rank
- * can be one step ahead of a neighbour at most, as in heat.c: what it overwrites then is no longer
- * read, and the neighbour counts each side by itself.
+ * Columns first; rows when those of both sides have arrived, because their ends are the corners. A
+ * rank can be at most one step ahead of a neighbour, as in heat.c: the memory that it overwrites
+ * then is not read any more, and the neighbour counts each side separately.
  */
 static void exchange(const struct place *me, const struct place around[4], int parity,
 		     uint64_t step)
@@ -254,9 +260,9 @@ static void exchange(const struct place *me, const struct place around[4], int p
 
 static void play(const struct tile *t)
 {
-	const struct place me = meet(rank), around[4] = {
-		meet(neighbour(0, -1)), meet(neighbour(0, 1)), meet(neighbour(-1, 0)),
-		meet(neighbour(1, 0)),
+	const struct place me = get_place(rank), around[4] = {
+		get_place(neighbour(0, -1)), get_place(neighbour(0, 1)),
+		get_place(neighbour(-1, 0)), get_place(neighbour(1, 0)),
 	};
 	uint64_t step;
 
@@ -267,15 +273,15 @@ static void play(const struct tile *t)
 	}
 }
 
-/* ---- the verdict ---- */
+/* ---- Result ---- */
 
-/* Fetch the cells of every tile, without halos, into a board that is registered as ga. */
+/* Get the cells of every tile, without halos, into a board that is registered as ga. */
 static void gather(acp_ga_t ga)
 {
 	int who;
 
 	for (who = 0; who < procs; who++) {
-		struct place p = meet(who);
+		struct place p = get_place(who);
 		size_t row = first_of(rows, who / wide, high);
 		size_t column = first_of(columns, who % wide, wide);
 
@@ -285,7 +291,7 @@ static void gather(acp_ga_t ga)
 	}
 }
 
-/* The halo of a tile that is the whole board is its own other side. */
+/* The halo of a tile that is the whole board is its own opposite side. */
 static void wrap(const struct tile *t, int parity)
 {
 	size_t y, line = t->width + 2;
@@ -298,7 +304,7 @@ static void wrap(const struct tile *t, int parity)
 	memcpy(cell(t, parity, t->height + 1, 0), cell(t, parity, 1, 0), line);
 }
 
-/* Rank 0: the whole board, computed here alone, against what the ranks computed together. */
+/* Rank 0: compare the serial computation of the whole board with the result of all ranks. */
 static bool verify(void)
 {
 	uint8_t *together = malloc(rows * columns);
@@ -344,20 +350,20 @@ static int run(void)
 	key = acp_register_memory(mine.cells[0], 2 * tile_size(mine.height, mine.width), 0);
 	if (key == ACP_ATKEY_NULL)
 		give_up("cannot register memory for the tiles (see ulimit -l)");
-	desk->tile = acp_query_ga(key, mine.cells[0]);
+	shared->tile = acp_query_ga(key, mine.cells[0]);
 	sync_all();
 	play(&mine);
 	sync_all();
 	if (rank == 0)
-		desk->right = verify();
+		shared->right = verify();
 	sync_all();
 	finish(acp_copy(ON(rank, fetched), ON(0, right), sizeof(uint64_t), ACP_HANDLE_NULL));
 	if (rank == 0)
-		printf("life: %s\n", desk->right ? "equal to the serial result" : "FAILED");
+		printf("life: %s\n", shared->right ? "equal to the serial result" : "FAILED");
 	if (acp_unregister_memory(key) != 0)
 		give_up("cannot unregister memory");
 	free(mine.cells[0]);
-	return desk->fetched ? EXIT_SUCCESS : EXIT_FAILURE;
+	return shared->fetched ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static bool argument(int argc, char **argv, int index, size_t least, size_t *value)
@@ -375,8 +381,8 @@ static int start(int argc, char **argv)
 	rank = acp_rank();
 	procs = acp_procs();
 	divide();
-	desk = acp_query_address(acp_query_starter_ga(rank));
-	if (desk == NULL || acpx_starter_size() < sizeof(*desk))
+	shared = acp_query_address(acp_query_starter_ga(rank));
+	if (shared == NULL || acpx_starter_size() < sizeof(*shared))
 		give_up("too little starter memory (ACP_STARTER_SIZE)");
 	if (argc > 4 || !argument(argc, argv, 1, (size_t)high, &rows) ||
 	    !argument(argc, argv, 2, (size_t)wide, &columns) ||

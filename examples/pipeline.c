@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * pipeline - a text runs through all ranks, and each does its step on it
+ * pipeline - a text passes through all ranks, which process it step by step
  *
- * Shows: channels. Rank 0 reads a file, of a longer one the first mebibyte, and sends it piece by
- * piece to rank 1, that one to rank 2 and so on; the last rank sends back to rank 0. Each rank in
- * between turns the letters of a piece by its own number of places in the alphabet. Every rank
- * has several receives and sends outstanding, so that all work on different pieces at the same
- * time. Pieces are short and long by turns, from one line to the whole file: channels take any
- * size. In the end rank 0 compares what came back with its own computation.
+ * Shows: channels. Rank 0 reads a file (at most the first MiB) and sends it piece by piece to rank
+ * 1, that one to rank 2 and so on; the last rank sends back to rank 0. Each rank in between rotates
+ * the letters of a piece in the alphabet by its own number. Every rank has several receives and
+ * sends outstanding, so that all ranks process different pieces at the same time. Short and long
+ * pieces alternate, from one line to the whole file: channels accept any size. Finally, rank 0
+ * compares the result with its own computation.
  *
- * Run (two ranks or more; here three on this machine; without an argument a file that every
- * Debian has):
+ * Run (two ranks or more; here three on this machine; without an argument a file that every Debian
+ * system has):
  *
  *     for r in 0 1 2; do ACP_NPROCS=3 ACP_RANK=$r ./pipeline FILE & done; wait
  *
- * Exit status: 0 when the text came back as it must, else 1.
+ * Exit status: 0 if the text is correct, else 1.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -28,17 +28,17 @@
 
 #include "acp.h"
 
-#define LONGEST		(1u << 20)	/* bytes of a piece */
-#define DEPTH		4		/* pieces that a rank has at a time */
-#define ROUNDS		20		/* times that the file is sent */
+#define LONGEST		(1u << 20)	/* maximum size of a piece, bytes */
+#define DEPTH		4		/* pieces of a rank in progress */
+#define ROUNDS		20		/* how often the file is sent */
 #define FAILED		((size_t)-1)
 
 static const char *const usual = "/usr/share/common-licenses/GPL-3";
 
-/* A piece on its way through a rank. */
+/* A piece that passes through a rank. */
 struct piece {
 	char *bytes;
-	acp_request_t in, out;	/* NULL: not asked for */
+	acp_request_t in, out;	/* NULL: not requested */
 };
 
 static int rank, procs;
@@ -59,7 +59,7 @@ static acp_request_t asked(acp_request_t request)
 	return request;
 }
 
-/* Wait for a request, if there is one, and insist that it went well. */
+/* Wait for a request, if there is one, which must succeed. */
 static size_t done(acp_request_t *request)
 {
 	size_t size = 0;
@@ -113,8 +113,9 @@ static void free_pieces(struct piece *pieces)
 	free(pieces);
 }
 
-/* Receive, turn and send on, until an empty piece has come. The sends of a piece end before its
- * memory is asked to receive the next one.
+/*
+ * Receive, rotate and send on until an empty piece arrives. The send of a piece ends before its
+ * memory is used to receive the next one.
  */
 static uint64_t be_a_step(acp_ch_t from, acp_ch_t to)
 {
@@ -133,7 +134,7 @@ static uint64_t be_a_step(acp_ch_t from, acp_ch_t to)
 		sum += size;
 		if (size == 0)
 			break;
-		/* The piece before this one has had time to go: its memory receives next. */
+		/* The previous piece has had time to be sent: its memory receives next. */
 		if (count > 0) {
 			p = &pieces[(count - 1) % DEPTH];
 			done(&p->out);
@@ -143,7 +144,7 @@ static uint64_t be_a_step(acp_ch_t from, acp_ch_t to)
 	for (i = 0; i < DEPTH; i++)
 		done(&pieces[i].out);
 	close_channel(to);
-	/* What was asked for beyond the last piece fails when the sender has closed, too. */
+	/* Receives that were requested beyond the last piece fail when the sender has closed. */
 	for (i = 0; i < DEPTH; i++)
 		if (pieces[i].in != NULL && acp_wait_ch(pieces[i].in) != FAILED)
 			give_up("channel", "something came after the end");
@@ -152,7 +153,7 @@ static uint64_t be_a_step(acp_ch_t from, acp_ch_t to)
 	return sum;
 }
 
-/* Sizes of the pieces by turns: a line or so, some pages, as much as there is. */
+/* Alternating sizes of pieces: about a line, some pages, as much as there is. */
 static size_t piece_size(uint64_t number, size_t left)
 {
 	static const size_t sizes[] = { 80, 3000, 20000, 300, LONGEST };
@@ -161,7 +162,7 @@ static size_t piece_size(uint64_t number, size_t left)
 	return size < left ? size : left;
 }
 
-/* Take one piece back, the bytes from *back on, and compare it. False: it is wrong. */
+/* Receive one piece, the bytes from *back on, and compare it. False: it is wrong. */
 static bool take_back(acp_ch_t from, char *bytes, const char *expected, size_t length, size_t *back)
 {
 	acp_request_t request = asked(acp_nbrecv_ch(from, bytes, LONGEST));
@@ -174,7 +175,7 @@ static bool take_back(acp_ch_t from, char *bytes, const char *expected, size_t l
 	return right;
 }
 
-/* Send the text again and again, and take it back meanwhile. */
+/* Send the text repeatedly, and receive it back meanwhile. */
 static bool feed(acp_ch_t to, acp_ch_t from, char *text, const char *expected, size_t length)
 {
 	size_t total = ROUNDS * length, sent = 0, back = 0, at;

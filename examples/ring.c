@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * ring - a greeting round the ring, every remote atomic, and a third party
+ * ring - a greeting around a ring, all remote atomics, and a third party
  *
- * Shows: starter memory as the place where ranks meet; a put followed by a flag that cannot
- * overtake it (ACP_HANDLE_CONT); all twelve atomics on a word of the neighbour, each checked
- * against what it must have done; all ranks counting on one word of rank 0; and one rank
- * copying between two others, which take no part in it.
+ * Shows: starter memory for the exchange between ranks; a put followed by a flag that cannot
+ * overtake it (ACP_HANDLE_CONT); all twelve atomics on a word of the neighbour, each with a check
+ * of its effect; all ranks counting on one word of rank 0; and a rank that copies between two other
+ * ranks, which take no part in it.
  *
  * Run (any number of ranks; here two on this machine, as root or with access to /dev/acp):
  *
  *     ACP_NPROCS=2 ACP_RANK=0 ./ring & ACP_NPROCS=2 ACP_RANK=1 ./ring; wait
  *
- * Exit status: 0 when everything was as it must be, else 1.
+ * Exit status: 0 if everything is correct, else 1.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -29,19 +29,20 @@
 #define COUNT_ROUNDS	100
 #define PATIENCE_MS	60000
 
-/* What every rank keeps at the start of its starter memory. Nobody's memory is but his own
- * responsibility: the comment of each member says who writes it.
+/*
+ * Contents of the starter memory of each rank, from its start on. The comment of each member says
+ * which rank writes it.
  */
 struct board {
 	uint64_t flag;			/* left neighbour, when greeting is in place */
 	uint64_t one;			/* owner, at start: the value that flags are set to */
-	uint64_t word;			/* left neighbour: the target of its atomics */
-	uint64_t counter;		/* everybody, on rank 0 */
-	uint64_t former;		/* owner: where its atomics put the former value */
-	uint64_t ledger;		/* third party: a former value of another rank's word */
+	uint64_t word;			/* left neighbour: operand of its atomics */
+	uint64_t counter;		/* all ranks, on rank 0 */
+	uint64_t former;		/* owner: previous values of its atomics */
+	uint64_t ledger;		/* third party: previous value of a word of another rank */
 	char greeting[TEXT_SIZE];	/* left neighbour */
-	char outgoing[TEXT_SIZE];	/* owner: the greeting on its way to the right */
-	char parcel[TEXT_SIZE];		/* owner: to be collected by a third party */
+	char outgoing[TEXT_SIZE];	/* owner: the greeting to send to the right */
+	char parcel[TEXT_SIZE];		/* owner: to be copied by a third party */
 	char inbox[TEXT_SIZE];		/* third party: the parcel of another rank */
 };
 
@@ -62,7 +63,10 @@ static acp_ga_t on(int who, size_t member)
 
 #define ON(who, member)	on(who, offsetof(struct board, member))
 
-/* Wait for one access and all before it; a failed one ends the job, for nothing is right then. */
+/*
+ * Wait for one access and all before it. If it failed, end the job, because later steps depend on
+ * it.
+ */
 static void finish(acp_handle_t handle, const char *what)
 {
 	char text[200];
@@ -88,7 +92,7 @@ static void sync_all(void)
 	exit(EXIT_FAILURE);
 }
 
-/* The word is written by another process, behind the compiler's back. */
+/* The word is written by another process, unknown to the compiler. */
 static void wait_for_flag(const uint64_t *flag)
 {
 	const struct timespec nap = { .tv_nsec = 100000 };
@@ -105,8 +109,9 @@ static void wait_for_flag(const uint64_t *flag)
 	}
 }
 
-/* The greeting is put first, the flag after it: CONT keeps their order at the target without
- * waiting for the first to complete.
+/*
+ * Put the greeting first, then the flag: CONT preserves their order at the target without waiting
+ * for completion of the first.
  */
 static void greet_right(const char *host)
 {
@@ -119,7 +124,7 @@ static void greet_right(const char *host)
 	finish(flag, "flag after the greeting");
 }
 
-/* Rank 0 starts; everyone else speaks when spoken to, so the lines come in order of rank. */
+/* Rank 0 starts; the others wait for their turn, so that lines are printed in order of ranks. */
 static void pass_greeting(void)
 {
 	char host[65] = "?";
@@ -146,8 +151,9 @@ static void pass_greeting(void)
 
 enum kind { SWAP, CAS, ADD, XOR, OR, AND };
 
-/* One round of an atomic: what is done, and with which values. Their bits are such that no
- * two kinds give the same result, and that sums carry over the 4-byte boundary.
+/*
+ * One step of an atomic: operation and values. Their bits are chosen such that no two operations
+ * give the same result, and that sums carry over the 4-byte boundary.
  */
 static const struct step {
 	const char *name;
@@ -232,8 +238,9 @@ static uint64_t word_of_right(void)
 	return board->former;
 }
 
-/* One step on the neighbour's word, which holds old. Returns what it must hold now. Of an
- * 8-byte word a 4-byte atomic must leave the upper half alone (the lower address comes first).
+/*
+ * Execute one step on the word of the neighbour, whose value is old. Returns its expected value. A
+ * 4-byte atomic must not change the upper half of an 8-byte word (the lower address comes first).
  */
 static uint64_t try_step(const struct step *step, unsigned int bytes, uint64_t old)
 {
@@ -276,8 +283,9 @@ static void try_atomics(void)
 	fflush(stdout);
 }
 
-/* Rank r moves the parcel of r+1 to r+2 and adds r+1 to a word of r+1, whose former value
- * goes to r+2 as well. With fewer than three ranks the same calls find themselves at home.
+/*
+ * Rank r copies the parcel of r+1 to r+2 and adds r+1 to a word of r+1, whose previous value is
+ * stored at r+2. With fewer than three ranks the same calls access own memory.
  */
 static void be_third_party(void)
 {
@@ -308,7 +316,7 @@ static void check_third_party(void)
 	fflush(stdout);
 }
 
-/* Everyone counts his mistakes on rank 0, so that all ranks end with the same status. */
+/* All ranks count their failures on rank 0, so that all end with the same status. */
 static bool agree(void)
 {
 	uint64_t wrongs = all_right ? 0 : 1;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * spread - a file from rank 0's memory to every rank, over a tree that rank 0 alone drives
+ * spread - copy a file from the memory of rank 0 to every rank, over a tree that rank 0 drives
  *
- * Shows: third-party copies. Rank 0 issues all of them: rank 1 and 2 get the file from rank 0,
- * 3 and 4 from rank 1, and so on. Each waits for its parent's copy by an order handle, so the
- * tree runs by itself; the other ranks sleep in acp_sync meanwhile. Then every rank pipes what
- * it holds through sha256sum, and rank 0 compares.
+ * Shows: third-party copies. Rank 0 issues all of them: rank 1 and 2 get the file from rank 0, 3
+ * and 4 from rank 1, and so on. Each copy waits for that of its parent by an order handle, so the
+ * tree needs no other rank; the others sleep in acp_sync meanwhile. Then every rank computes the
+ * hash of its copy by sha256sum, and rank 0 compares them.
  *
- * Run (here two ranks on this machine; without an argument a file that every Debian has):
+ * Run (here two ranks on this machine; without an argument a file that every Debian system has):
  *
  *     ACP_NPROCS=2 ACP_RANK=0 ./spread FILE & ACP_NPROCS=2 ACP_RANK=1 ./spread; wait
  *
- * Exit status: 0 when all ranks hold the same bytes, else 1.
+ * Exit status: 0 if all ranks have the same bytes, else 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,18 +36,18 @@
 
 extern char **environ;
 
-/* At the start of each rank's starter memory. */
+/* At the start of the starter memory of each rank. */
 struct board {
 	uint64_t size;			/* rank 0: bytes of the file */
-	acp_ga_t memory;		/* owner: where the file is, or shall be */
-	char hash[HEX_SIZE + 8];	/* owner: what sha256sum said, as a string */
-	char host[64];			/* owner: the name of its machine */
-	uint64_t right;			/* rank 0: the verdict */
+	acp_ga_t memory;		/* owner: address of its copy of the file */
+	char hash[HEX_SIZE + 8];	/* owner: output of sha256sum, as a string */
+	char host[64];			/* owner: host name */
+	uint64_t right;			/* rank 0: the result of the comparison */
 };
 
 static int rank, procs;
-static struct board *board;	/* mine */
-static struct board *copy;	/* behind it: what I fetched of another rank's */
+static struct board *board;	/* own */
+static struct board *copy;	/* behind it: copy of the board of another rank */
 
 static void give_up(const char *what, const char *why)
 {
@@ -64,7 +64,7 @@ static void sync_all(void)
 		give_up("acp_sync", "failed");
 }
 
-/* Wait for an access and all before it, and insist that this one went well. */
+/* Wait for an access and all before it. This one must succeed. */
 static void finish(acp_handle_t handle, const char *what)
 {
 	int status;
@@ -92,7 +92,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The largest of some files that are on any Debian machine. */
+/* Return the largest of some files that exist on any Debian system. */
 static const char *default_file(void)
 {
 	static const char *const files[] = {
@@ -138,7 +138,7 @@ static void read_all(int fd, char *memory, size_t size, const char *name)
 	}
 }
 
-/* Rank 0: the file into memory; its size becomes known to the others through my board. */
+/* Rank 0: load the file into memory and publish its size. */
 static void *load(const char *name)
 {
 	struct stat st;
@@ -181,7 +181,7 @@ static int parent_of(int who)
 	return (who - 1) / 2;
 }
 
-/* Rank 0: issue the whole tree at once. A copy waits for the one that fills its source. */
+/* Rank 0: issue the whole tree at once. A copy waits for the one that writes its source. */
 static void drive_tree(size_t size)
 {
 	acp_ga_t *memory = calloc((size_t)procs, sizeof(*memory));
@@ -211,8 +211,9 @@ static void drive_tree(size_t size)
 	free(filled);
 }
 
-/* Start sha256sum with pipes to its input and from its output; spawn, since a fork would have
- * to copy pages that are registered.
+/*
+ * Start sha256sum with pipes for its input and output. posix_spawn() is used because fork() would
+ * copy registered pages.
  */
 static pid_t start_hash(int *to, int *from)
 {
@@ -241,7 +242,7 @@ static pid_t start_hash(int *to, int *from)
 	return pid;
 }
 
-/* sha256sum says nothing before the end of its input, so write all, then read. */
+/* sha256sum prints nothing before the end of its input, so write everything, then read. */
 static void hash(const char *memory, size_t size)
 {
 	int to, from, status;
@@ -267,7 +268,7 @@ static void hash(const char *memory, size_t size)
 		give_up("sha256sum", "failed");
 }
 
-/* Rank 0: a line per rank. */
+/* Rank 0: print one line per rank. */
 static bool compare(void)
 {
 	bool right = true, same;
@@ -288,7 +289,7 @@ static bool compare(void)
 	return right;
 }
 
-/* All ranks end with the verdict of rank 0. */
+/* All ranks end with the result of rank 0. */
 static bool agree(bool right)
 {
 	if (rank == 0)

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * wordcount - how often does each word occur in some files?
+ * wordcount - count the occurrences of each word in some files
  *
- * Shows: a map over all ranks, used by all of them at once (counts.h). Each rank reads its part of
- * every file and counts the words in it. Then it puts them into the map, and prints those it holds.
+ * Shows: a map over all ranks, used by all of them concurrently (counts.h). Each rank reads its
+ * part of every file and counts the words in it. Then it inserts them into the map, and prints
+ * those it holds.
  *
- * Run (here two ranks on this machine; without files as arguments it takes the licences and
- * copyright notices that every Debian has):
+ * Run (here two ranks on this machine; without arguments it reads the licences and copyright
+ * notices that every Debian system has):
  *
  *     ACP_NPROCS=2 ACP_RANK=0 ./wordcount & ACP_NPROCS=2 ACP_RANK=1 ./wordcount; wait
  *
- * Every rank must be able to read the files, and they must be the same for all. Writes lines
- * "count word" to standard output. wordcount-check compares them with what sort | uniq -c says.
+ * Every rank must be able to read the files, and they must be the same for all. Writes lines "count
+ * word" to standard output. wordcount-check compares them with the output of sort | uniq -c.
  *
  * Exit status: 0, or 1 if something failed.
  */
@@ -27,10 +28,10 @@
 
 #include "counts.h"
 
-#define SLOTS		4096		/* of each rank */
-#define WORD_MOST	COUNTS_WORD	/* letters; a longer word is one of its first 256 */
+#define SLOTS		4096		/* per rank */
+#define WORD_MAX	COUNTS_WORD	/* letters; longer words are truncated to 256 */
 
-/* The words of this rank's part, each as often as it occurs. */
+/* The words in the part of this rank, one entry per occurrence. */
 struct words {
 	char **list;
 	size_t count, room;
@@ -51,8 +52,8 @@ static void add_word(struct words *words, const char *letters, size_t length)
 		words->room = words->room ? 2 * words->room : 1024;
 		words->list = realloc(words->list, words->room * sizeof(*words->list));
 	}
-	if (length > WORD_MOST)
-		length = WORD_MOST;
+	if (length > WORD_MAX)
+		length = WORD_MAX;
 	word = malloc(length + 1);
 	if (words->list == NULL || word == NULL)
 		give_up("memory", strerror(errno));
@@ -129,7 +130,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- The map ---- */
 
-/* Equal words are side by side. */
+/* Equal words are adjacent. */
 static void put_range(const struct words *words, size_t first, size_t end)
 {
 	size_t i;
@@ -142,7 +143,9 @@ static void put_range(const struct words *words, size_t first, size_t end)
 	}
 }
 
-/* Each rank begins at another place: two that want the same word would wait for each other. */
+/*
+ * Each rank begins at another position, because two ranks with the same word wait for each other.
+ */
 static void put_all(const struct words *words)
 {
 	size_t start = words->count * (size_t)counts.rank / (size_t)counts.procs;

@@ -1,31 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Init in order, exit in reverse. */
+/* Initialize the subsystems in order, and shut them down in reverse order. */
 #include <linux/module.h>
 #include <linux/rcupdate.h>
-#include "aead.h"
-#include "dev.h"
-#include "limits.h"
-#include "netlink.h"
-#include "node.h"
-#include "station.h"
+#include "net/aead.h"
+#include "dev/dev.h"
+#include "job/limits.h"
+#include "netlink/netlink.h"
+#include "job/node.h"
+#include "exec/station.h"
+#include "exec/worker.h"
+#include "net/gso_rx.h"
+#include "net/gso_tx.h"
+#include "net/skbs.h"
 
-/* Global addresses and counters of 64 bits are read and written as one word. */
+/* 64-bit global addresses and counters are read and written as single words. */
 #ifndef CONFIG_64BIT
 #error "ACP needs a 64-bit kernel"
 #endif
 
+/*
+ * Per-CPU objects (ciphers, skbs, items, states of tags) are used with bottom halves off and have
+ * no lock.  On a kernel where bottom halves may preempt each other, keys and memory would get mixed
+ * up.
+ */
+static int __init check_kernel(void)
+{
+#ifdef ACP_BH_UNLOCKED
+	pr_err("acp: a PREEMPT_RT kernel must have PREEMPT_RT_NEEDS_BH_LOCK\n");
+	return -EOPNOTSUPP;
+#else
+	return 0;
+#endif
+}
+
 static int __init acp_init(void)
 {
-	int err = acp_limits_init();
+	int err = check_kernel();
 
+	if (!err)
+		err = acp_limits_init();
 	if (err)
 		return err;
 	err = acp_station_init();
 	if (err)
 		return err;
-	err = acp_node_init();
+	err = acp_worker_init();
 	if (err)
 		goto station_exit;
+	err = acp_node_init();
+	if (err)
+		goto worker_exit;
 	err = acp_nl_init();
 	if (err)
 		goto node_exit;
@@ -38,25 +62,30 @@ nl_exit:
 	acp_nl_exit();
 node_exit:
 	acp_node_exit();
+worker_exit:
+	acp_worker_exit();
 station_exit:
 	acp_station_exit();
 	return err;
 }
 
 /*
- * Callbacks of freed jobs and contexts are code of this module: wait for them.
- * Three times, since that of a further queue may put its rank's context, and that
- * its job, which then have one, too.
+ * RCU callbacks that free jobs and queues are code of this module: wait for them.  Three times,
+ * since the callback of an additional queue may drop the last reference to its rank's own queue,
+ * and the callback of that the last reference to the job; each of them then has a callback, too.
  */
 static void __exit acp_exit(void)
 {
 	acp_dev_exit();
 	acp_nl_exit();
 	acp_node_exit();
+	acp_worker_exit();
 	rcu_barrier();
 	rcu_barrier();
 	rcu_barrier();
-	acp_udp_exit();
+	acp_skbs_exit();
+	acp_gso_exit();
+	acp_gso_rx_exit();
 	acp_aead_exit();
 	acp_station_exit();
 }

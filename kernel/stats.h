@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Counters of a node, one set per CPU: what happened, and a reason for every
- * drop.  Read in /proc/net/acp of the network namespace.
+ * Counters of a node, one set per CPU: one per event, and one per reason for dropping a frame.
+ * /proc/net/acp of the network namespace shows them.
  */
 #ifndef ACP_STATS_H
 #define ACP_STATS_H
@@ -18,10 +18,14 @@
 	X(fenced, "commands ordered by a fence, not by waiting")	\
 	X(doorbells, "system calls that looked at a ring")		\
 	X(poller_wakeups, "times the poller was woken")			\
+	X(rounds, "poll rounds in softirq that took commands from rings")	\
+	X(rounds_cut, "of these, those that their budget ended") \
+	X(rounds_commands, "commands that rounds took or started")	\
+	X(worker_wakeups, "times a rank's worker was woken")		\
 	X(tx_frames, "frames sent, repetitions and HELLOs included")	\
 	X(tx_acks, "frames sent for their acknowledgement alone")	\
 	X(tx_direct, "datagrams that went past steps of the network stack") \
-	X(tx_again, "frames sent again")				\
+	X(tx_retransmits, "frames sent again")				\
 	X(tx_errors, "frames the network stack refused")		\
 	X(tx_nomem, "frames not sent for lack of memory")		\
 	X(narrowed, "times that a path swallowed what its MTU allows")	\
@@ -41,10 +45,11 @@
 	X(drop_bad_flags, "unknown flags, reserved fields in use")	\
 	X(drop_no_job, "no such job here")				\
 	X(drop_bad_source, "not from the address of the node it claims")\
+	X(drop_denied, "a BPF program of the job's control group refused it")	\
 	X(drop_bad_mac, "the tag is wrong")				\
-	X(drop_bad_crc, "the payload's crc32c is wrong or missing")	\
+	X(drop_bad_crc, "the payload's checksum is wrong or missing")	\
 	X(drop_bad_aead, "the body is not what was encrypted")		\
-	X(drop_bad_epoch, "another life of the flow: replay or restart")\
+	X(drop_bad_epoch, "another incarnation of the flow: replay or restart")\
 	X(drop_bad_ack, "acknowledges what was never sent")		\
 	X(drop_bad_msg, "malformed message")				\
 	X(drop_duplicate, "received before")				\
@@ -54,7 +59,10 @@
 	X(drop_nomem, "no memory to handle it")				\
 	X(drop_mismatch, "the peer runs another set-up of the job")	\
 	X(stray_done, "answers to commands that have ended")		\
+	X(registrations, "registrations of memory")			\
+	X(register_steps, "regions looked at for them: some two per doubling of what there are") \
 	X(limit_calls, "calls refused since a limit of net.acp is reached")	\
+	X(limit_memlock, "calls refused since RLIMIT_MEMLOCK is reached")	\
 	X(limit_peers, "flows not made since the job has job_peers of them")
 
 enum acp_stat {
@@ -66,13 +74,13 @@ enum acp_stat {
 
 struct acp_stats {
 	u64 v[ACP_STAT_COUNT];
-	u64 changes;	/* jobs, ranks, regions, flows, colors that came or went: for dumps */
+	u64 changes;	/* changes of jobs, ranks, regions, flows and colors, for dumps */
 };
 
 #define acp_stat_inc(node, name) this_cpu_inc((node)->stats->v[ACP_STAT_##name])
 #define acp_stat_add(node, name, n) this_cpu_add((node)->stats->v[ACP_STAT_##name], n)
 
-/* What a dump tells of has come or gone. */
+/* Count that an object which dumps show was added or removed. */
 #define acp_changed(node) this_cpu_inc((node)->stats->changes)
 
 #endif /* ACP_STATS_H */

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The tracepoints: see trace.h.  This is where their code is. */
+/* The tracepoints: see trace.h.  This file instantiates them. */
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <net/ip.h>
-#include "node.h"
-#include "udp.h"
+#include "drop.h"
+#include "job/node.h"
+#include "net/udp.h"
 
-/* A datagram whose UDP header was pulled: the header of its frame, or NULL if it is too short. */
+/*
+ * Return the header of the frame in a datagram whose UDP header was pulled, or NULL if it is too
+ * short.
+ */
 static inline const struct acp_frame_hdr *header_in(const struct sk_buff *skb)
 {
 	const u8 *h = skb_transport_header(skb) + sizeof(struct udphdr);
 	const u8 *body = ((const struct acp_frame_cb *)skb->cb)->body;
 
-	/* Of a train, the one that is looked at. */
+	/* In a GSO batch: the header of the frame that is being processed. */
 	if (skb_is_gso(skb))
 		return body ? (const struct acp_frame_hdr *)body - 1 : NULL;
 	if (skb_tail_pointer(skb) - h < (long)sizeof(struct acp_frame_hdr))
@@ -20,7 +24,7 @@ static inline const struct acp_frame_hdr *header_in(const struct sk_buff *skb)
 	return (const struct acp_frame_hdr *)h;
 }
 
-/* Where it comes from; IPv4 as IPv6 has it: ::ffff:192.0.2.1. */
+/* The source address; IPv4 addresses are mapped to IPv6: ::ffff:192.0.2.1. */
 static inline void sender_of(const struct sk_buff *skb, u8 addr[16])
 {
 	if (skb->protocol == htons(ETH_P_IP))
@@ -38,3 +42,10 @@ static inline u32 size_in(const struct sk_buff *skb)
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
+
+void acp_drop(const struct acp_node *node, const struct sk_buff *skb, const struct acp_frame *f,
+	      enum acp_stat reason)
+{
+	this_cpu_inc(node->stats->v[reason]);
+	trace_acp_drop(node, skb, f, reason);
+}

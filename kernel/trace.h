@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints, the events acp:* of perf, trace-cmd, bpftrace and tracefs: what
- * becomes of a command, of its frames, and of peers.
+ * Tracepoints, the events acp:* of perf, trace-cmd, bpftrace and tracefs.  They trace commands,
+ * their frames, and peers.
  *
  *	acp_submit	a command was taken from a ring
- *	acp_complete	its user can see that it ended, and so did all before it
- *	acp_xmit	a frame goes out, for the first time or again
- *	acp_retransmit	this one was taken for lost, and goes out again
- *	acp_receive	a frame came that is authentic
+ *	acp_complete	the user can see that the command and all earlier ones have ended
+ *	acp_xmit	a frame is sent, for the first time or again
+ *	acp_retransmit	a frame is considered lost and is sent again
+ *	acp_receive	an authentic frame was received
  *	acp_ack		a frame of ours was acknowledged
- *	acp_peer_state	the flow to a peer begins to open, is open, was lost, began anew
+ *	acp_peer_state	the flow to a peer is opening, open, lost, or restarted
  *	acp_drop	a frame was dropped; the reason is the name of its counter (which also
- *			counts messages of barriers that are dropped: those have no event)
+ *			counts dropped messages of barriers: those have no event)
  *
- * They only look: what happens is counted in stats.h.  One that is off costs an
- * instruction that does nothing.  Fields that have the same name mean the same:
+ * Tracepoints only observe: stats.h has the counters.  A disabled tracepoint costs one no-op
+ * instruction.  Fields with the same name have the same meaning:
  *
  *	job, gen	id and generation of the job
- *	node		number of this node in the job; peer: that of the other one
- *	rank, ticket	who issued the command, and its number
- *	color		of both ends of the flow
- *	seq		number of a DATA frame in its flow, 0: it is none
- *	bytes		of a command: what it copies or operates on; of a frame: the body
+ *	node		number of this node in the job; peer: number of the other node
+ *	rank, ticket	rank that issued the command, and number of the command
+ *	color		color of both ends of the flow
+ *	seq		number of a DATA frame in its flow; 0 for other frames
+ *	bytes		of a command: bytes that it copies or operates on; of a frame: the body
  *	times		ns
  *
- * Which messages are in a frame is for captures to tell: tools/acp.lua.
+ * Tracepoints do not show the messages of a frame; captures do: tools/observe/acp.lua.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM acp
@@ -33,18 +33,18 @@
 #define ACP_TRACE_H
 
 #include <linux/tracepoint.h>
-#include "node.h"
+#include "job/node.h"
 
 #ifndef ACP_TRACE_ONCE
 #define ACP_TRACE_ONCE
 enum acp_trace_state {
 	ACP_PEER_OPENING,
 	ACP_PEER_OPEN,
-	ACP_PEER_LOST,		/* status says why */
-	ACP_PEER_RESTARTED,	/* and open */
+	ACP_PEER_LOST,		/* status has the reason */
+	ACP_PEER_RESTARTED,	/* and open again */
 };
 
-#define ACP_PLAN_REFUSED	255	/* beside enum acp_plan: the entry makes no sense */
+#define ACP_PLAN_REFUSED	255	/* beside enum acp_plan: the entry is invalid */
 #endif
 
 #define ACP_TRACE_OPS						\
@@ -75,7 +75,7 @@ enum acp_trace_state {
 	E(ACP_PEER_OPENING, "opening") E(ACP_PEER_OPEN, "open")		\
 	E(ACP_PEER_LOST, "lost") LAST(ACP_PEER_RESTARTED, "restarted")
 
-/* What tools know the names by that a format has. */
+/* Export the enum values: tools need them to decode the symbolic names in formats. */
 #undef E
 #undef LAST
 #define E(value, name) TRACE_DEFINE_ENUM(value);
@@ -96,8 +96,8 @@ ACP_STATS(ACP_TRACE_STAT)
 #define ACP_TRACE_REASON(name, text) { ACP_STAT_##name, #name },
 
 TRACE_EVENT(acp_submit,
-	TP_PROTO(const struct acp_context *ctx, const struct acp_cmd *cmd, u8 status),
-	TP_ARGS(ctx, cmd, status),
+	TP_PROTO(const struct acp_queue *queue, const struct acp_cmd *cmd, u8 status),
+	TP_ARGS(queue, cmd, status),
 	TP_STRUCT__entry(
 		__field(u64, ticket)
 		__field(u64, bytes)
@@ -122,11 +122,11 @@ TRACE_EVENT(acp_submit,
 		__entry->dst = m->dst;
 		__entry->src = m->src;
 		__entry->order = cmd->order;
-		__entry->job = ctx->job->id;
-		__entry->node = ctx->job->me;
-		__entry->rank = ctx->rank;
-		__entry->peer = far ? cmd->step.node : ctx->job->me;
-		__entry->gen = ctx->job->generation;
+		__entry->job = queue->job->id;
+		__entry->node = queue->job->me;
+		__entry->rank = queue->origin;
+		__entry->peer = far ? cmd->step.node : queue->job->me;
+		__entry->gen = queue->job->generation;
 		__entry->op = m->op;
 		__entry->plan = status ? ACP_PLAN_REFUSED : cmd->step.plan;
 		__entry->color = far ? cmd->step.color : 0;
@@ -140,8 +140,8 @@ TRACE_EVENT(acp_submit,
 );
 
 TRACE_EVENT(acp_complete,
-	TP_PROTO(const struct acp_context *ctx, u64 ticket, u8 status),
-	TP_ARGS(ctx, ticket, status),
+	TP_PROTO(const struct acp_queue *queue, u64 ticket, u8 status),
+	TP_ARGS(queue, ticket, status),
 	TP_STRUCT__entry(
 		__field(u64, ticket)
 		__field(u32, job)
@@ -152,10 +152,10 @@ TRACE_EVENT(acp_complete,
 	),
 	TP_fast_assign(
 		__entry->ticket = ticket;
-		__entry->job = ctx->job->id;
-		__entry->node = ctx->job->me;
-		__entry->rank = ctx->rank;
-		__entry->gen = ctx->job->generation;
+		__entry->job = queue->job->id;
+		__entry->node = queue->job->me;
+		__entry->rank = queue->origin;
+		__entry->gen = queue->job->generation;
 		__entry->status = status;
 	),
 	TP_printk("job=%u gen=%u node=%u rank=%u ticket=%llu status=%s",
@@ -163,7 +163,7 @@ TRACE_EVENT(acp_complete,
 		  __print_symbolic(__entry->status, ACP_TRACE_STATUSES))
 );
 
-/* The flags but for MARKS, which are two bits of a count. */
+/* flags has all flags but ACP_FRAME_MARKS, which are a 2-bit count: marks. */
 DECLARE_EVENT_CLASS(acp_frame,
 	TP_PROTO(const struct acp_peer *peer, const struct acp_frame *f),
 	TP_ARGS(peer, f),
@@ -213,7 +213,9 @@ DEFINE_EVENT(acp_frame, acp_receive,
 	TP_ARGS(peer, f)
 );
 
-/* Under the peer's lock, and so is acp_ack.  tries: how often it was sent, this time included. */
+/*
+ * acp_retransmit and acp_ack: peer->lock is held. tries: transmissions so far, including this one.
+ */
 TRACE_EVENT(acp_retransmit,
 	TP_PROTO(const struct acp_peer *peer, u64 seq),
 	TP_ARGS(peer, seq),
@@ -253,7 +255,7 @@ TRACE_EVENT(acp_retransmit,
 		  __entry->backoff, __entry->window, __entry->flight)
 );
 
-/* age: since the frame was last sent.  srtt: the smoothed round trip before this one. */
+/* age: time since the last transmission of the frame. srtt: smoothed RTT before this sample. */
 TRACE_EVENT(acp_ack,
 	TP_PROTO(const struct acp_peer *peer, u64 seq, u64 now),
 	TP_ARGS(peer, seq, now),
@@ -320,9 +322,10 @@ TRACE_EVENT(acp_peer_state,
 );
 
 /*
- * What the frame says of itself, which need not be true: it is from a datagram (skb) or from a
- * header that was read (f); one of them may be NULL.  netns: inode of the network namespace
- * that dropped it.  size: of the datagram.  addr: where it came from, :: if only f is known.
+ * The fields show what the frame claims, which may be false.  They come from a datagram (skb) or
+ * from a decoded header (f); one of them may be NULL. netns: inode of the network namespace that
+ * dropped the frame. size: bytes of the datagram's payload. addr: source address, or :: if only f
+ * is known.
  */
 TRACE_EVENT(acp_drop,
 	TP_PROTO(const struct acp_node *node, const struct sk_buff *skb,

@@ -2,9 +2,9 @@
 /*
  * ACP: Advanced Communication Primitives - one-sided communication.
  *
- * Names and semantics of the functions acp_* follow ACP 3.0.0; what this
- * implementation adds is called acpx_*.  The manual pages acp(7) and those
- * of section 3 say more: units, ranges, blocking, thread safety, errors.
+ * Names and semantics of the functions acp_* follow ACP 3.0.0; extensions of
+ * this implementation are named acpx_*.  The manual, acp(7) and the pages of
+ * section 3, describes units, ranges, blocking, thread safety and errors.
  */
 #ifndef ACP_H
 #define ACP_H
@@ -19,7 +19,7 @@ extern "C" {
 /* ---- Types and constants ---- */
 
 typedef uint64_t acp_ga_t;	/* global address, byte-granular */
-typedef uint64_t acp_atkey_t;	/* address translation key: one registration */
+typedef uint64_t acp_atkey_t;	/* address translation key of a registration */
 typedef int64_t acp_handle_t;	/* a global memory access (GMA) */
 
 #define ACP_GA_NULL	0LLU
@@ -28,13 +28,13 @@ typedef int64_t acp_handle_t;	/* a global memory access (GMA) */
 #define ACP_HANDLE_ALL	0xffffffffffffffffLLU
 #define ACP_HANDLE_CONT	0xfffffffffffffffeLLU
 
-/* ---- Infrastructure: collective where said so ---- */
+/* ---- Infrastructure: collective where marked ---- */
 
 int acp_init(int *argc, char ***argv);		/* collective; 0 or -1 */
 int acp_finalize(void);				/* collective; 0 or -1 */
 int acp_reset(int rank);			/* collective; 0 or -1 */
-void acp_abort(const char *str);		/* ends the job, does not return */
-int acp_sync(void);				/* collective barrier; 0 or -1 */
+void acp_abort(const char *str);		/* ends the job and does not return */
+int acp_sync(void);				/* barrier, collective; 0 or -1 */
 int acp_rank(void);				/* 0 .. procs - 1, or -1 */
 int acp_procs(void);				/* 1 .., or -1 */
 
@@ -69,25 +69,25 @@ acp_handle_t acp_and8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t o
 void acp_complete(acp_handle_t handle);
 int acp_inquire(acp_handle_t handle);		/* 0: complete, 1: not yet */
 
-/* ---- The global heap: memory of any rank, without its help; thread-safe ---- */
+/* ---- Global heap: memory of any rank, which takes no part; thread-safe ---- */
 
 acp_ga_t acp_malloc(size_t size, int rank);	/* or ACP_GA_NULL */
 void acp_free(acp_ga_t ga);
 
-/* ---- Channels: one-way, in order, between two ranks ---- */
+/* ---- Channels: ordered messages from one rank to another ---- */
 
 typedef struct chitem *acp_ch_t;	/* one end of a channel, or NULL */
-typedef struct chreqitem *acp_request_t;	/* something asked of it, or NULL */
+typedef struct chreqitem *acp_request_t;	/* an outstanding operation, or NULL */
 
-acp_ch_t acp_create_ch(int sender, int receiver);	/* or NULL; called by both */
-int acp_free_ch(acp_ch_t ch);			/* 0 or -1; waits */
+acp_ch_t acp_create_ch(int sender, int receiver);	/* called by both ranks; or NULL */
+int acp_free_ch(acp_ch_t ch);			/* blocks; 0 or -1 */
 acp_request_t acp_nbfree_ch(acp_ch_t ch);	/* or NULL */
 acp_request_t acp_nbsend_ch(acp_ch_t ch, void *buf, size_t size);	/* or NULL */
 acp_request_t acp_nbrecv_ch(acp_ch_t ch, void *buf, size_t size);	/* or NULL */
-size_t acp_wait_ch(acp_request_t request);	/* bytes received, 0, or (size_t)-1 */
-int acp_waitall_ch(acp_request_t *request, int count, size_t *sizes);	/* 0 or -1 */
-int acp_send_ch(acp_ch_t ch, void *buf, size_t size);	/* 0 or -1; waits */
-int acp_recv_ch(acp_ch_t ch, void *buf, size_t size);	/* 0 or -1; waits */
+size_t acp_wait_ch(acp_request_t request);	/* blocks; bytes received, 0, or (size_t)-1 */
+int acp_waitall_ch(acp_request_t *request, int count, size_t *sizes);	/* blocks; 0 or -1 */
+int acp_send_ch(acp_ch_t ch, void *buf, size_t size);	/* blocks; 0 or -1 */
+int acp_recv_ch(acp_ch_t ch, void *buf, size_t size);	/* blocks; 0 or -1 */
 
 /* ---- Segmented buffers: a ring of segments mirrored from source to destination ---- */
 
@@ -95,31 +95,31 @@ typedef struct segbufitem *acp_segbuf_t;	/* one end, or NULL */
 
 acp_segbuf_t acp_create_src_segbuf(int dst_rank, void *buf, size_t segsize, size_t segnum);
 acp_segbuf_t acp_create_dst_segbuf(int src_rank, void *buf, size_t segsize, size_t segnum);
-int acp_connect_segbuf(acp_segbuf_t segbuf);	/* 0 or 1; waits */
+int acp_connect_segbuf(acp_segbuf_t segbuf);	/* blocks; 0 or 1 */
 int acp_isconnected_segbuf(acp_segbuf_t segbuf);	/* 0: yes, 1: not yet, or -1 */
 int acp_ready_segbuf(acp_segbuf_t segbuf);	/* destination: 0 or -1 */
 int acp_ack_segbuf(acp_segbuf_t segbuf);	/* source: 0 or -1 */
-int acp_isready_segbuf(acp_segbuf_t segbuf);	/* source: 0: room, 1: none, or -1 */
-int acp_isacked_segbuf(acp_segbuf_t segbuf);	/* destination: 0: there is one, 1: none, or -1 */
+int acp_isready_segbuf(acp_segbuf_t segbuf);	/* source: 0: free segment, 1: none, or -1 */
+int acp_isacked_segbuf(acp_segbuf_t segbuf);	/* destination: 0: arrived, 1: not, or -1 */
 int64_t acp_query_segbuf_head(acp_segbuf_t segbuf);	/* or -1 */
 int64_t acp_query_segbuf_tail(acp_segbuf_t segbuf);	/* or -1 */
 int64_t acp_query_segbuf_sent(acp_segbuf_t segbuf);	/* source; or -1 */
 int acp_disconnect_segbuf(acp_segbuf_t segbuf);	/* 0 or -1 */
-int acp_free_segbuf(acp_segbuf_t segbuf);		/* 0 or -1; waits */
+int acp_free_segbuf(acp_segbuf_t segbuf);		/* blocks; 0 or -1 */
 
-/* ---- Workspaces: a range of bytes spread over ranks ---- */
+/* ---- Workspaces: a range of bytes distributed over ranks ---- */
 
 typedef struct acp_wsditem {
-	size_t size_ws;		/* bytes in all */
-	size_t size_default;	/* bytes of a block, but for the last one */
+	size_t size_ws;		/* total bytes */
+	size_t size_default;	/* bytes of a block, except the last one */
 	size_t size_remainder;	/* bytes of the last one */
 	size_t ngas;		/* blocks */
 	acp_atkey_t key_data;	/* of this rank's part, or ACP_ATKEY_NULL */
 	acp_ga_t ga_data;
-	acp_atkey_t *keys;	/* for each block: of this rank's, else ACP_ATKEY_NULL */
-	acp_ga_t *gas;		/* ... where it is */
-	int *procs;		/* ... on which rank */
-	int *sizes;		/* ... bytes; INT_MAX if there are more */
+	acp_atkey_t *keys;	/* per block: key if on this rank, or ACP_ATKEY_NULL */
+	acp_ga_t *gas;		/* per block: its address */
+	int *procs;		/* per block: its rank */
+	int *sizes;		/* per block: its bytes, at most INT_MAX */
 	void *data;		/* this rank's part, or NULL */
 } acp_wsditem;
 
@@ -128,15 +128,15 @@ typedef struct acp_wsditem *acp_wsd_t;
 #define ACP_WSD_NULL	((acp_wsd_t)(-1))
 
 acp_wsd_t acp_create_ws(size_t size);		/* collective; or ACP_WSD_NULL */
-int acp_setparams_ws(size_t proc_start, size_t size_default);	/* 0 or -1; the same on all ranks */
+int acp_setparams_ws(size_t proc_start, size_t size_default);	/* same on all ranks; 0 or -1 */
 void acp_destroy_ws(acp_wsd_t WSD);		/* collective */
-void acp_free_ws(acp_wsd_t WSD);		/* the same */
+void acp_free_ws(acp_wsd_t WSD);		/* same as acp_destroy_ws */
 int acp_read_ws(acp_wsd_t WSD, acp_ga_t ga, size_t size, size_t offset);	/* 0 or -1 */
 int acp_write_ws(acp_wsd_t WSD, const acp_ga_t ga, size_t size, size_t offset);	/* 0 or -1 */
 
-/* ---- Containers: blocking; errno tells why something failed ---- */
+/* ---- Containers: blocking; errno has the reason of a failure ---- */
 
-/* Bytes in global memory. */
+/* A range of bytes in global memory. */
 #ifndef ACP_ELEMENT_T
 #define ACP_ELEMENT_T
 typedef struct {
@@ -152,7 +152,7 @@ typedef struct {
 /*
  * References; ga is ACP_GA_NULL if creation failed.
  *
- * Vectors, deques, lists: one at a time changes them, and nobody else reads then.
+ * Vectors, deques, lists: no other call may read or change one while a call changes it.
  */
 typedef struct {
 	acp_ga_t ga;
@@ -268,45 +268,45 @@ acp_list_it_t acp_increment_list_it(acp_list_it_t it);
 
 typedef struct {
 	acp_ga_t ga;
-	uint64_t num_ranks, num_slots;	/* slots: of each rank */
+	uint64_t num_ranks, num_slots;	/* slots per member */
 } acp_set_t;
 
 typedef struct {
 	acp_ga_t ga;
-	uint64_t num_ranks, num_slots;	/* slots: of each rank */
+	uint64_t num_ranks, num_slots;	/* slots per member */
 } acp_multiset_t;
 
 typedef struct {
 	acp_ga_t ga;
-	uint64_t num_ranks, num_slots;	/* slots: of each rank */
+	uint64_t num_ranks, num_slots;	/* slots per member */
 } acp_map_t;
 
 /* The end: rank == num_ranks, elem == ACP_GA_NULL. */
 typedef struct {
 	acp_set_t set;
-	int rank;			/* counts the members */
-	int slot;			/* of a local iterator -1 - slot */
+	int rank;			/* index of the member */
+	int slot;			/* local iterator: -1 - slot */
 	acp_ga_t elem;
 } acp_set_it_t;
 
 typedef struct {
 	acp_multiset_t set;
-	int rank;			/* counts the members */
-	int slot;			/* of a local iterator -1 - slot */
+	int rank;			/* index of the member */
+	int slot;			/* local iterator: -1 - slot */
 	acp_ga_t elem;
 } acp_multiset_it_t;
 
 typedef struct {
 	acp_map_t map;
-	int rank;			/* counts the members */
-	int slot;			/* of a local iterator -1 - slot */
+	int rank;			/* index of the member */
+	int slot;			/* local iterator: -1 - slot */
 	acp_ga_t elem;
 } acp_map_it_t;
 
 typedef struct {
 	acp_map_it_t it;
 	int success;
-} acp_map_ib_t;			/* of ACP 3.0.0; no function has it */
+} acp_map_ib_t;			/* of ACP 3.0.0; no function uses it */
 
 void acp_assign_set(acp_set_t set1, acp_set_t set2);
 void acp_assign_local_set(acp_set_t set1, acp_set_t set2);
@@ -425,65 +425,65 @@ acp_map_it_t acp_increment_map_it(acp_map_it_t it);
 #define acp_distance(type, ...)		acp_distance_##type(__VA_ARGS__)
 #define acp_increment(type, ...)	acp_increment_##type(__VA_ARGS__)
 
-/* ---- Additions of this implementation ---- */
+/* ---- Extensions of this implementation ---- */
 
-/* Reasons for failure; 0 is success. */
+/* Statuses of failed accesses; 0 is success. */
 enum {
-	ACPX_EOP = 1,		/* unknown operation or impossible argument */
-	ACPX_EGA = 2,		/* not an address of any rank */
-	ACPX_ESTAG = 3,		/* no such region: never registered, or no longer */
-	ACPX_ERANGE = 4,	/* reaches beyond its region */
-	ACPX_EACCESS = 5,	/* the region does not grant this */
-	ACPX_EALIGN = 6,	/* atomic not aligned to its size */
-	ACPX_ERANK = 7,		/* that rank is not there (any more) */
+	ACPX_EOP = 1,		/* invalid operation or argument */
+	ACPX_EGA = 2,		/* the address belongs to no rank */
+	ACPX_ESTAG = 3,		/* the region was never registered, or is no longer */
+	ACPX_ERANGE = 4,	/* exceeds the region */
+	ACPX_EACCESS = 5,	/* the region does not grant this access */
+	ACPX_EALIGN = 6,	/* the address of an atomic is not aligned */
+	ACPX_ERANK = 7,		/* the rank does not exist (any more) */
 	ACPX_ENOMEM = 8,	/* out of memory */
-	ACPX_ETIMEOUT = 9,	/* a peer has been silent too long */
-	ACPX_EPEER = 10,	/* a peer was restarted, or runs another set-up */
-	ACPX_EROUTE = 11,	/* no way to the peer */
-	ACPX_EORDER = 12,	/* a GMA this one waited for failed */
+	ACPX_ETIMEOUT = 9,	/* a peer was silent for the time-out */
+	ACPX_EPEER = 10,	/* a peer was restarted, or its settings differ */
+	ACPX_EROUTE = 11,	/* no route to the peer */
+	ACPX_EORDER = 12,	/* a GMA that this one waited for failed */
 	ACPX_EABORT = 13,	/* the job or the rank was ended */
-	ACPX_EUNKNOWN = 100,	/* too old a handle: its status is no longer kept */
+	ACPX_EUNKNOWN = 100,	/* too old: its status is no longer kept */
 	ACPX_EPENDING = 101,	/* not complete yet */
-	ACPX_ECORRUPT = 102	/* somebody has written where only the library does */
+	ACPX_ECORRUPT = 102	/* memory of the library was overwritten */
 };
 
-/* What is known of another rank, without asking it. */
+/* State of a rank as known to this node, without communication. */
 enum {
-	ACPX_PEER_UNKNOWN = 0,	/* nothing: nobody here has spoken to its node */
-	ACPX_PEER_UP = 1,	/* its node answered, when last spoken to */
-	ACPX_PEER_DOWN = 2,	/* it left, or its node is silent or out of reach */
-	ACPX_PEER_BACK = 3	/* its node answers again, after it was down or restarted */
+	ACPX_PEER_UNKNOWN = 0,	/* no communication with its node yet */
+	ACPX_PEER_UP = 1,	/* its node answered the last communication */
+	ACPX_PEER_DOWN = 2,	/* it left, or its node is silent or unreachable */
+	ACPX_PEER_BACK = 3	/* its node answers again after it was down or restarted */
 };
 
 enum {
 	ACPX_EVENT_DOWN = 1,	/* a node is lost on a color */
-	ACPX_EVENT_UP = 2,	/* it answers again */
+	ACPX_EVENT_UP = 2,	/* a lost node answers again */
 	ACPX_EVENT_LEFT = 3,	/* a rank ended without acp_finalize */
-	ACPX_EVENT_BROKEN = 4	/* there will be no acp_sync any more: somebody is missing */
+	ACPX_EVENT_BROKEN = 4	/* no further acp_sync can complete: a rank is missing */
 };
 
 struct acpx_event {
 	int type;		/* ACPX_EVENT_ */
-	int reason;		/* ACPX_EVENT_DOWN: ACPX_E*, else 0 */
-	int node;		/* its number; ACPX_EVENT_BROKEN: -1 */
-	int color;		/* ACPX_EVENT_DOWN, UP; else -1 */
-	int rank;		/* ACPX_EVENT_LEFT; else -1 */
+	int reason;		/* ACPX_EVENT_DOWN: ACPX_E*, otherwise 0 */
+	int node;		/* number of the node; ACPX_EVENT_BROKEN: -1 */
+	int color;		/* ACPX_EVENT_DOWN, UP; otherwise -1 */
+	int rank;		/* ACPX_EVENT_LEFT; otherwise -1 */
 	unsigned int missed;	/* older events that were not read in time */
 };
 
-#define ACPX_ERRORS_ABORT	0	/* acp_complete of a failed GMA ends the job (default) */
-#define ACPX_ERRORS_RETURN	1	/* the program asks acpx_status */
+#define ACPX_ERRORS_ABORT	0	/* a failed GMA ends the job in acp_complete (default) */
+#define ACPX_ERRORS_RETURN	1	/* the program checks acpx_status */
 
 #define ACPX_ACCESS_READ	1u	/* other ranks may read */
 #define ACPX_ACCESS_WRITE	2u	/* ... write */
 #define ACPX_ACCESS_ATOMIC	4u	/* ... do atomics */
-#define ACPX_ACCESS_RO		8u	/* read-only memory, for its owner too */
+#define ACPX_ACCESS_RO		8u	/* read-only memory, also for its owner */
 
-/* ---- Copies of several pieces as one access: see acpx_copy_strided(3) ---- */
+/* ---- Copies of several blocks as one access: see acpx_copy_strided(3) ---- */
 
 /*
- * Block i < count, of "block" bytes, from src + i * src_stride to dst + i * dst_stride.
- * Strides are bytes, of either sign, and not less than a block.
+ * Copy block i < count, of "block" bytes, from src + i * src_stride to dst + i * dst_stride.
+ * Strides are in bytes, signed, and their magnitudes are not less than a block.
  */
 acp_handle_t acpx_copy_strided(acp_ga_t dst, acp_ga_t src, size_t block, size_t count,
 			       int64_t dst_stride, int64_t src_stride, acp_handle_t order);
@@ -497,7 +497,7 @@ struct acpx_iov {
 
 acp_handle_t acpx_copyv(const struct acpx_iov *v, size_t n, acp_handle_t order);
 
-/* A copy, and when all of it is in memory, the 8 bytes at "flag" change. */
+/* A copy; the 8 bytes at "flag" change when the whole copy is in memory. */
 #define ACPX_SIGNAL_SET	0	/* they become operand */
 #define ACPX_SIGNAL_ADD	1	/* operand is added */
 
@@ -508,22 +508,22 @@ acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t 
 typedef struct acpx_context *acpx_context_t;
 
 int acpx_context_create(unsigned int depth, acpx_context_t *context);
-int acpx_context_bind(acpx_context_t context);	/* the calling thread; NULL: to none */
-int acpx_context_destroy(acpx_context_t context);	/* waits */
+int acpx_context_bind(acpx_context_t context);	/* the calling thread; NULL: to no context */
+int acpx_context_destroy(acpx_context_t context);	/* blocks */
 
 int acpx_status(acp_handle_t handle);		/* 0 or ACPX_E* */
 const char *acpx_strerror(int status);		/* one line of English */
-int acpx_set_error_mode(int mode);		/* former mode, or -1 */
+int acpx_set_error_mode(int mode);		/* previous mode, or -1 */
 int acpx_peer_state(int rank);			/* ACPX_PEER_*, or -1 */
 int acpx_query_node(int rank);			/* number of its node, or -1 */
-int acpx_event_fd(void);			/* for poll: POLLPRI if there are events; or -1 */
-int acpx_next_event(struct acpx_event *event);	/* 1: here it is, 0: none, or -1 */
+int acpx_event_fd(void);			/* for poll: POLLPRI if there is an event; or -1 */
+int acpx_next_event(struct acpx_event *event);	/* 1: stored, 0: none, or -1 */
 acp_ga_t acpx_query_heap_ga(int rank);		/* or ACP_GA_NULL */
-size_t acpx_starter_size(void);			/* bytes, own rank */
-size_t acpx_heap_size(void);			/* bytes, own rank */
+size_t acpx_starter_size(void);			/* bytes of the own rank */
+size_t acpx_heap_size(void);			/* bytes of the own rank */
 acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access);
 
-/* How the word at a flag's address is compared with a value; numbers are unsigned, */
+/* Comparison of the word at a flag's address with a value; unsigned without SIGNED. */
 enum {
 	ACPX_CMP_EQ = 1,
 	ACPX_CMP_NE = 2,
@@ -531,40 +531,40 @@ enum {
 	ACPX_CMP_GE = 4,
 	ACPX_CMP_LT = 5,
 	ACPX_CMP_LE = 6,
-	ACPX_CMP_SIGNED = 8	/* but with this: ACPX_CMP_GT | ACPX_CMP_SIGNED */
+	ACPX_CMP_SIGNED = 8	/* flag: ACPX_CMP_GT | ACPX_CMP_SIGNED */
 };
 
 #define ACPX_FOREVER	0xffffffffffffffffLLU	/* nanoseconds */
 
-/* A condition on a word of the caller's memory that others write to. */
+/* A condition on a word of the caller's memory that other ranks change. */
 struct acpx_condition {
-	const volatile void *flag;	/* aligned to its size; NULL: the condition is left out */
+	const volatile void *flag;	/* aligned to its size; NULL: the condition is ignored */
 	uint64_t value;
 	int size;			/* of the word: 4 or 8 bytes */
 	int compare;			/* ACPX_CMP_ */
 };
 
-/* Wait, at most so many nanoseconds: 0 or more, or -errno. */
+/* Wait for at most timeout_ns nanoseconds: 0 or more, or -errno. */
 int acpx_wait_until(const volatile void *flag, size_t size, int compare, uint64_t value,
 		    uint64_t timeout_ns);
 int acpx_wait_until_all(const struct acpx_condition *conditions, size_t count,
 			uint64_t timeout_ns);
 int64_t acpx_wait_until_any(const struct acpx_condition *conditions, size_t count,
-			    uint64_t timeout_ns);		/* index of one that holds */
+			    uint64_t timeout_ns);		/* index of the first that holds */
 int64_t acpx_wait_until_some(const struct acpx_condition *conditions, size_t count,
-			     size_t *indices, uint64_t timeout_ns);	/* how many hold */
+			     size_t *indices, uint64_t timeout_ns);	/* number that hold */
 
-/* The same without waiting. */
+/* Test without waiting. */
 int acpx_test(const volatile void *flag, size_t size, int compare, uint64_t value);
 int acpx_test_all(const struct acpx_condition *conditions, size_t count);
 int64_t acpx_test_any(const struct acpx_condition *conditions, size_t count);
 int64_t acpx_test_some(const struct acpx_condition *conditions, size_t count, size_t *indices);
 
-/* A heap, at some moment. */
+/* State of a heap at some moment. */
 struct acpx_heap_stats {
 	size_t size;		/* bytes for blocks and their overhead, 16 bytes each */
-	size_t used;		/* of these */
-	size_t blocks;		/* that are allocated */
+	size_t used;		/* bytes of these in use */
+	size_t blocks;		/* number of allocated blocks */
 };
 
 int acpx_free(acp_ga_t ga);			/* 0 or -errno */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages for tests: size and bytes say where they belong. */
+/* Messages for tests: size and contents identify channel and number. */
 #ifndef MESSAGES_H
 #define MESSAGES_H
 
@@ -18,7 +18,7 @@ static inline uint64_t play_mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Message "number" of a channel, whose name all know: its size, ... */
+/* Message @number of a channel, known to both ends: its size, ... */
 static inline size_t play_size(uint64_t channel, uint64_t number)
 {
 	uint64_t x = play_mix(channel * 1000003 + number);
@@ -68,7 +68,7 @@ static inline bool play_is(const unsigned char *bytes, size_t size, uint64_t cha
 	return same;
 }
 
-/* Pages of their own, as what is lent is moved below its address. */
+/* Separate pages, since memory lent for sending is moved away from its address. */
 static inline unsigned char *play_memory(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

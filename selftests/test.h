@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests in C: a file of TEST(function__case) { ... CHECK(...); ... } and one
- * TEST_MAIN.  Prints KTAP; the exit status is 1 if a test failed.  Each test
- * runs in a process of its own: a crash, or what it leaves open, does not
- * reach the next one.  The first CHECK that fails ends that process, wherever
- * it stands: in a thread, in another file, in a child of the test.
+ * Tests in C: a file of TEST(function__case) { ... CHECK(...); ... } and one TEST_MAIN. Prints
+ * KTAP; the exit status is 1 if a test failed. Each test runs in a process of its own: a crash, or
+ * open files, do not affect the next one. The first failed CHECK ends that process, even in a
+ * thread, in another file, or in a child of the test.
  *
- * Arguments of a test program: parts of names; only such tests run.
+ * Arguments of a test program: parts of names; only matching tests run.
  */
 #ifndef ACP_TEST_H
 #define ACP_TEST_H
@@ -18,21 +17,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TEST_MOST	256
+#define TEST_MAX	256
 
 struct test {
 	const char *name;
 	void (*run)(void);
 };
 
-/* How a test ended, shared with the processes it starts. */
+/* The result of a test, shared with the processes it starts. */
 struct test_end {
 	int failed, skipped;
 	char why[500];
 };
 
 struct test_state {
-	struct test all[TEST_MOST];
+	struct test all[TEST_MAX];
 	int count;
 	struct test_end *end;
 };
@@ -40,7 +39,7 @@ struct test_state {
 /* One for all files of a program. */
 __attribute__((weak)) struct test_state test_state;
 
-/* A test: registers itself, in the order of the file. */
+/* Define a test. It registers itself, in the order of the file. */
 #define TEST(name)								\
 	static void name(void);							\
 	__attribute__((constructor)) static void name##_register(void)		\
@@ -51,12 +50,12 @@ __attribute__((weak)) struct test_state test_state;
 
 static inline void test_add(const char *name, void (*run)(void))
 {
-	if (test_state.count == TEST_MOST)
+	if (test_state.count == TEST_MAX)
 		abort();
 	test_state.all[test_state.count++] = (struct test){ name, run };
 }
 
-/* End the running test as failed: file:line and printf-like reason; the first one counts. */
+/* End the running test as failed, with file:line and a printf-like reason; the first one counts. */
 #define FAIL(...)								\
 	do {									\
 		if (!__atomic_exchange_n(&test_state.end->failed, 1, __ATOMIC_SEQ_CST)) {	\
@@ -84,7 +83,7 @@ static inline void test_add(const char *name, void (*run)(void))
 			FAIL("%s", #condition);					\
 	} while (0)
 
-/* Two integers are the same; says both if not. */
+/* Check that two integers are equal; print both if not. */
 #define CHECK_EQ(a, b)								\
 	do {									\
 		unsigned long long a_ = (unsigned long long)(a);		\

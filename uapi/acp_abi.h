@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note OR MIT */
 /*
- * /dev/acp: what a process and the kernel module say to each other.
+ * /dev/acp: the interface between a process and the kernel module.
  *
  * A process opens the device, joins a job as one rank (ACP_IOC_JOIN), maps
- * its queues, and from then on works by writing entries into a ring.  One
- * open file is one rank; closing it leaves the job and releases everything.
+ * its queues, and then submits commands by writing entries to a ring.  One
+ * open file is one rank; closing it leaves the job and releases all resources.
  * The file belongs to the process that joined: a forked child that inherits
  * the descriptor gets -EPERM from every call, and no mapping.
  *
- * Rules of the ABI: every structure starts with its own size, unknown sizes,
- * flags, and reserved fields that are not zero are refused with -EINVAL; all
- * numbers are in host byte order; pointers travel as __u64.
+ * Rules of the ABI: every structure starts with its own size.  Unknown sizes,
+ * unknown flags and nonzero reserved fields are refused with -EINVAL.  All
+ * numbers are in host byte order; pointers are passed as __u64.
  *
- * Errors every ioctl can return, besides those named at its structure:
+ * Errors that every ioctl can return, in addition to those at its structure:
  *	-EFAULT		the argument cannot be read or written
  *	-EINVAL		size, flag, reserved field or value out of range
  *	-ENOTTY		no such ioctl
- *	-ENOTCONN	the file has not joined a job, nor is it attached to one that has;
- *			or that one was closed
- *	-EPERM		called by another process than the one that joined
- *	-ENODEV		the network namespace of the job is going away
+ *	-ENOTCONN	the file has neither joined a job nor been attached to a file that
+ *			has; or that file was closed
+ *	-EPERM		the caller is not the process that joined
+ *	-ENODEV		the network namespace of the job is being removed
  *	-ECANCELED	the job was aborted
  */
 #ifndef ACP_ABI_H
@@ -35,24 +35,24 @@
 #define ACP_DEPTH_MIN		64
 #define ACP_DEPTH_DEFAULT	4096
 #define ACP_DEPTH_MAX		65536
-#define ACP_RUNS_MAX		(1u << 20)	/* of either kind of run */
+#define ACP_RUNS_MAX		(1u << 20)	/* of ranks, and of nodes */
 #define ACP_COPY_MAX		(1ULL << 62)	/* bytes of one copy */
-#define ACP_TICKET_BITS		48		/* above these is the number of the queue */
-#define ACP_QUEUES_MAX		256		/* further queues of a rank at a time */
-#define ACP_QUEUE_LAST		16383		/* ... and in its life */
+#define ACP_TICKET_BITS		48		/* the bits above are the number of the queue */
+#define ACP_QUEUES_MAX		256		/* additional queues of a rank at a time */
+#define ACP_QUEUE_LAST		16383		/* largest number of a queue */
 
 /*
- * Submission ring: one page of 64 bytes that the user writes, then entries.
+ * Submission ring: a header of 64 bytes that the user writes, then entries.
  *
  * Position p (counted from 1, never wraps in practice) is stored in
  * entry[p & (depth - 1)] and is the ticket of that command.  tail is the
  * last ticket written; ticket 1 is complete from the start, so that tail
- * and completed are both 1 in a queue that was never used.
+ * and completed are both 1 in an unused queue.
  *
- * The tickets of queue number q of a rank (ACP_IOC_ATTACH; the one that comes
- * with joining is 0) count from q << ACP_TICKET_BITS on, in all that is said
- * here: no two commands of a rank have the same.  There are 2^48 - 2 commands
- * in a queue; what comes after these fails with ACP_ST_OP.
+ * All tickets of queue number q of a rank (ACP_IOC_ATTACH; joining creates
+ * queue 0) are offset by q << ACP_TICKET_BITS: no two commands of a rank have
+ * the same ticket.  A queue can execute 2^48 - 2 commands; later ones fail
+ * with ACP_ST_OP.
  *
  *  user:   fill entry[tail + 1]				needs (D)
  *  user:   store-release tail					(A)
@@ -60,13 +60,17 @@
  *  kernel: status, then store-release completed		(C)
  *  user:   load-acquire completed, then read status		(D)
  *  user:   after (A) a full fence, then read flags: if ACP_CQ_NEED_WAKEUP
- *	    is set, nobody looks at the ring until ACP_IOC_DOORBELL, or
- *	    fdatasync() of the descriptor, which is quicker.  The kernel sets
- *	    the flag, a full fence, then reads tail once more.
- *	    While it is clear the kernel looks by itself, all the time or (one
- *	    processor) by a timer: then a command may start some ten us later,
- *	    unless ACP_IOC_WAIT asks for a look.
+ *	    is set, the kernel does not process the ring until ACP_IOC_DOORBELL,
+ *	    or until fdatasync() of the descriptor, which is faster and returns
+ *	    ACP_RUNG: if it returns 0, a seccomp filter or the like has answered
+ *	    in place of the kernel, and the ring was not processed.  The kernel
+ *	    sets the flag, executes a full fence, then reads tail once more.
+ *	    While the flag is clear, the kernel polls the ring, continuously or
+ *	    (one processor) by a timer: then a command may start some ten us
+ *	    later, unless ACP_IOC_WAIT requests that the ring be processed.
  */
+#define ACP_RUNG 1
+
 struct acp_sq {
 	__u64 tail;
 	__u64 reserved[7];
@@ -74,7 +78,7 @@ struct acp_sq {
 
 /* Operations.  src is the word operated on, dst receives its former value. */
 enum acp_op {
-	ACP_OP_COPY	= 1,	/* dst := src, size bytes */
+	ACP_OP_COPY	= 1,	/* dst := src, size bytes; addresses are not checked if size is 0 */
 	ACP_OP_CAS4	= 2,	/* if src == a then src := b */
 	ACP_OP_CAS8	= 3,
 	ACP_OP_SWAP4	= 4,	/* src := a */
@@ -94,41 +98,41 @@ enum acp_op {
 };
 
 /*
- * ACP_OP_STRIDED: block i < count goes from src + i * b to dst + i * a, where a
- * and b are signed, and blocks do not overlap.  size is ACP_BLOCKS(bytes of a
- * block, count); no blocks, or empty ones, are a copy of nothing.
+ * ACP_OP_STRIDED: block i < count is copied from src + i * b to dst + i * a.  a
+ * and b are signed, and blocks must not overlap.  size is ACP_BLOCKS(bytes of a
+ * block, count); if either is 0, nothing is copied.
  *
- * ACP_OP_COPY_SET, COPY_ADD: address a is on dst's node, aligned, and allows
- * atomics.  It changes, atomically, when all of the copy is in memory; it does
- * not if any of it failed.
+ * ACP_OP_COPY_SET, COPY_ADD: address a is on dst's node, aligned, and permits
+ * atomics.  Its word changes, atomically, when the whole copy is in memory; it
+ * does not change if a part of the copy failed.
  */
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
 
 /* acp_sqe.flags */
 #define ACP_SQE_CONT	1u	/* order: continue the previous command, "order" = that ticket */
-#define ACP_SQE_MORE	2u	/* the next command ends with this one's status if this one fails */
+#define ACP_SQE_MORE	2u	/* if this command fails, the next one ends with its status */
 #define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE)
 
 /*
  * One command.  It may start when all commands up to ticket "order" are
- * complete (0: at once); it fails with ACP_ST_ORDER, without any effect,
- * when one of those after "seen" failed.
+ * complete (0: immediately).  It fails with ACP_ST_ORDER, without effect, if
+ * one of these commands with a ticket above "seen" failed.
  */
 struct acp_sqe {
 	__u8  op;		/* enum acp_op */
 	__u8  flags;		/* ACP_SQE_ */
-	__u8  reserved[6];	/* 0 */
+	__u8  reserved[6];	/* must be zero */
 	__u64 dst, src;		/* global addresses */
-	__u64 size;		/* of copies: bytes, or ACP_BLOCKS; else 0 */
+	__u64 size;		/* of copies: bytes, or ACP_BLOCKS; otherwise 0 */
 	__u64 order;		/* ticket, less than the command's own */
 	__u64 seen;		/* "completed" when the caller issued this, or a later ticket */
-	__u64 a, b;		/* operands; 0 where there are none */
+	__u64 a, b;		/* operands; 0 if unused */
 };
 
 /* Completion area, written by the kernel only, mapped read-only. */
 struct acp_cq {
 	__u64 completed;	/* all commands up to this ticket are complete */
-	__u64 failed;		/* how many of them failed */
+	__u64 failed;		/* number of these that failed */
 	__u32 flags;		/* ACP_CQ_ */
 	__u32 reserved[11];
 	__u8  status[];		/* ACP_ST_ of ticket t at [t & (depth - 1)], for depth tickets */
@@ -137,29 +141,29 @@ struct acp_cq {
 #define ACP_CQ_NEED_WAKEUP	1u	/* ring the doorbell after submitting */
 #define ACP_CQ_ABORTED		2u	/* job or rank has ended; all commands fail */
 
-/* How a command ended.  Only ACP_ST_OK promises an effect. */
+/* Status of a complete command.  Only ACP_ST_OK guarantees an effect. */
 enum acp_status {
 	ACP_ST_OK	= 0,
-	ACP_ST_OP	= 1,	/* unknown operation, flag, size or order in the entry */
-	ACP_ST_GA	= 2,	/* not an address of any rank, or of an unused color */
-	ACP_ST_STAG	= 3,	/* no such region: never registered, or no longer */
-	ACP_ST_RANGE	= 4,	/* reaches beyond its region */
-	ACP_ST_ACCESS	= 5,	/* the region does not grant this */
-	ACP_ST_ALIGN	= 6,	/* an atomic that is not aligned to its size */
-	ACP_ST_RANK	= 7,	/* that rank is not there (any more) */
-	ACP_ST_NOMEM	= 8,	/* out of memory, or the job has as many flows as it may */
-	ACP_ST_TIMEOUT	= 9,	/* a peer has been silent too long */
-	ACP_ST_PEER	= 10,	/* a peer was restarted, or runs another set-up of the job */
-	ACP_ST_ROUTE	= 11,	/* no way to the peer */
+	ACP_ST_OP	= 1,	/* invalid operation, flag, size or order in the entry */
+	ACP_ST_GA	= 2,	/* the address belongs to no rank, or to an unused color */
+	ACP_ST_STAG	= 3,	/* the region was never registered, or is no longer */
+	ACP_ST_RANGE	= 4,	/* exceeds the region */
+	ACP_ST_ACCESS	= 5,	/* the region does not grant this access */
+	ACP_ST_ALIGN	= 6,	/* the address of an atomic is not aligned to its size */
+	ACP_ST_RANK	= 7,	/* the rank does not exist, or no longer exists */
+	ACP_ST_NOMEM	= 8,	/* out of memory, or the job has reached its limit of flows */
+	ACP_ST_TIMEOUT	= 9,	/* a peer was silent for the time-out */
+	ACP_ST_PEER	= 10,	/* a peer was restarted, or its settings of the job differ */
+	ACP_ST_ROUTE	= 11,	/* no route to the peer */
 	ACP_ST_ORDER	= 12,	/* a command this one waited for failed */
 	ACP_ST_ABORT	= 13,	/* the job or the rank was ended */
 	ACP_ST_END
 };
 
 /*
- * Rank -> node, run-length coded.  Rank first + i, i < count, has node number
- * node + (i / block) % nodes.  Runs are sorted, cover every rank once, and
- * leave no node without a rank.
+ * Rank -> node, run-length encoded.  Rank first + i, i < count, is on node
+ * number node + (i / block) % nodes.  Runs are sorted, cover each rank exactly
+ * once, and place at least one rank on each node.
  */
 struct acp_rank_run {
 	__u32 first, count;
@@ -171,20 +175,26 @@ struct acp_rank_run {
  * Node -> address: node first + i, i < count, has address addr + i (counted
  * in network order) on the given color.  Each node has an address of each
  * color.  Runs are sorted by (color, first); one family in a job.
+ *
+ * scope: the interface index, if the addresses are IPv6 link-local addresses
+ * and one of them is that of the rank's own node; otherwise 0.  The node sends
+ * to the other nodes on that color through that interface.
  */
 struct acp_node_run {
 	__u32 first, count;
 	__u16 color;
 	__u16 family;		/* AF_INET: addr[0..3]; AF_INET6 */
-	__u32 reserved;
+	__u32 scope;
 	__u8  addr[16];
 };
 
-#define ACP_INTEGRITY_UDP	0	/* payloads over 128 bytes: UDP checksum */
-#define ACP_INTEGRITY_CRC32C	1	/* ... and crc32c in the authenticated header */
-#define ACP_INTEGRITY_AEAD	2	/* all is encrypted: ChaCha20-Poly1305 */
+/* Protection of payloads of more than 128 bytes; shorter ones are always authenticated. */
+#define ACP_INTEGRITY_TAG	0	/* the frame's tag covers the payload: authenticated */
+#define ACP_INTEGRITY_CRC32C	1	/* crc32c in the authenticated part: against errors */
+#define ACP_INTEGRITY_AEAD	2	/* everything is encrypted */
+#define ACP_INTEGRITY_UDP	3	/* the UDP checksum: against errors */
 
-/* Limits that an administrator sets, sysctls net.acp: which one -EDQUOT is about. */
+/* Limits set by an administrator (sysctls net.acp): the one that caused -EDQUOT. */
 enum acp_limit {
 	ACP_LIMIT_JOBS		= 1,	/* jobs: of the network namespace */
 	ACP_LIMIT_USER_JOBS	= 2,	/* user_jobs */
@@ -196,22 +206,35 @@ enum acp_limit {
 	ACP_LIMIT_END
 };
 
+/* Module parameter "memory": KiB that all users together have pinned or allocated. */
+#define ACP_LIMIT_MEMORY	65
+
 /*
- * ACP_IOC_JOIN: become a rank of a job.  Ranks on one node must agree on
- * everything up to "key" but for rank and sizes.
- *	-EALREADY	this file has joined
- *	-EEXIST		the rank is taken on this node
+ * -ENOMEM was caused by RLIMIT_MEMLOCK, which bounds the locked memory of all processes of a
+ * user together.  For other causes of -ENOMEM, "limit" is unchanged.
+ */
+#define ACP_LIMIT_MEMLOCK	64
+
+/*
+ * ACP_IOC_JOIN: become a rank of a job.  All ranks on a node must pass the
+ * same values up to "key", except rank and sizes.
+ *	-EALREADY	this file has already joined
+ *	-EEXIST		the rank is in use on this node
  *	-ESTALE		the rank has left, and others of this generation are still here
- *	-EADDRNOTAVAIL	the rank's node has no such local address here
- *	-EADDRINUSE	the port is taken by somebody else
- *	-EACCES		another key or user holds this job on this node
- *	-EPROTO		version, or a value that differs from the job's on this node
+ *	-EADDRNOTAVAIL	this node does not have the address of the rank's node, or the
+ *			address cannot be used: tentative, or on another interface than scope
+ *	-EADDRINUSE	another program uses the port
+ *	-EACCES		the job exists on this node with another key or user
+ *	-EPROTO		the version is not supported, or a value differs from the job's here
  *	-EAFNOSUPPORT	an IPv6 job on a kernel without IPv6
- *	-ENOMEM		no memory, or RLIMIT_MEMLOCK reached by starter and heap
- *	-EDQUOT		a limit of the administrator is reached; "node" says which
- *	-EOPNOTSUPP	the administrator lets no ranks join, here or anywhere; or integrity
- *			is aead, and the kernel has no rfc7539(chacha20,poly1305)
- *	-EINTR		a signal came while that was looked for; call again
+ *	-ENOMEM		out of memory, or starter and heap exceed RLIMIT_MEMLOCK; then
+ *			"limit" is ACP_LIMIT_MEMLOCK
+ *	-EDQUOT		an administrator's limit is reached; "limit" says which
+ *	-EPERM		a security module, or a BPF program of the process's control
+ *			group, denies it a UDP socket
+ *	-EOPNOTSUPP	the administrator permits no new ranks, in this namespace or at all;
+ *			or integrity is aead, and the kernel has no rfc7539(chacha20,poly1305)
+ *	-EINTR		a signal arrived while the cipher was loaded; call again
  */
 struct acp_join {
 	__u32 size;		/* sizeof(struct acp_join) */
@@ -222,37 +245,40 @@ struct acp_join {
 	__u32 nodes, colors;
 	__u32 port;		/* UDP, 1 .. 65535 */
 	__u32 integrity;	/* ACP_INTEGRITY_ */
-	__u32 timeout_ms;	/* silence until a peer counts as failed: 10 .. 3600000 */
-	__u32 open_timeout_ms;	/* the same while it has not answered yet */
-	__u32 rank_runs, node_runs;	/* how many */
+	__u32 timeout_ms;	/* silence after which a peer has failed: 10 .. 3600000 */
+	__u32 open_timeout_ms;	/* the same before its first answer */
+	__u32 rank_runs, node_runs;	/* numbers of runs */
 	__u64 rank_run_ptr;	/* struct acp_rank_run [] */
 	__u64 node_run_ptr;	/* struct acp_node_run [] */
 	__u8  key[16];
-	__u64 starter_size;	/* bytes; starter and heap memory of this rank, zeroed */
+	__u64 starter_size;	/* bytes of starter and heap memory of this rank, zeroed */
 	__u64 heap_size;
 	__u32 depth;		/* of the ring: a power of two, ACP_DEPTH_MIN .. MAX */
-	__u32 flags;		/* 0 */
+	__u32 flags;		/* must be zero */
 	/* out */
-	__u32 node;		/* the rank's node; with -EDQUOT an ACP_LIMIT_ */
-	__u32 local_ranks;	/* ranks the map places on this node */
+	__u32 node;		/* the rank's node */
+	__u32 local_ranks;	/* ranks placed on this node */
 	__u64 sq_bytes, cq_bytes;	/* sizes to map */
+	__u32 limit;		/* with -EDQUOT, -ENOMEM: the ACP_LIMIT_ that is reached */
+	__u32 reserved;		/* must be zero */
 };
 
 #define ACP_ACCESS_READ		1u	/* other ranks may read */
 #define ACP_ACCESS_WRITE	2u	/* ... write */
 #define ACP_ACCESS_ATOMIC	4u	/* ... do atomics */
-#define ACP_ACCESS_RO		8u	/* pinned for reading: no WRITE, ATOMIC, owner's writes */
+#define ACP_ACCESS_RO		8u	/* pinned for reading: excludes WRITE, ATOMIC, own writes */
 #define ACP_ACCESS_ALL		(ACP_ACCESS_READ | ACP_ACCESS_WRITE | ACP_ACCESS_ATOMIC)
 
 /*
- * ACP_IOC_REG: pin memory and name it.  A range that lies within a region of
- * the same color and access, still mapped, gets that region's key again; such
- * a key must be unregistered as often as it was registered.
- *	-EFAULT		unmapped, protected or not pinnable memory in the range
- *	-ENOMEM		no memory, or RLIMIT_MEMLOCK reached
- *	-EDQUOT		a limit of the administrator is reached; "key" says which
+ * ACP_IOC_REG: register memory: pin it and assign a key.  A range within a
+ * region of the same color and access that is still mapped gets the key of that
+ * region; the key must be unregistered as often as it was registered.
+ *	-EFAULT		part of the range is unmapped, protected or cannot be pinned
+ *	-ENOMEM		out of memory, or RLIMIT_MEMLOCK is reached; then "limit" is
+ *			ACP_LIMIT_MEMLOCK
+ *	-EDQUOT		an administrator's limit is reached; "limit" says which
  *	-ENOSPC		all STags of the rank are in use
- *	-EOVERFLOW	longer than the offset field of a GA can say
+ *	-EOVERFLOW	the range exceeds the offset field of a GA
  */
 struct acp_reg {
 	__u32 size;		/* sizeof(struct acp_reg) */
@@ -261,67 +287,69 @@ struct acp_reg {
 	__u32 reserved;
 	__u64 addr, length;
 	/* out */
-	__u64 key;		/* GA of offset 0; with -EDQUOT an ACP_LIMIT_ */
-	__u64 start;		/* address that offset 0 stands for (page aligned) */
+	__u64 key;		/* GA of offset 0 */
+	__u64 start;		/* virtual address of offset 0 (page aligned) */
 	__u64 base, end;	/* the region is [base, end) */
+	__u32 limit;		/* with -EDQUOT, -ENOMEM: the ACP_LIMIT_ that is reached */
+	__u32 reserved2;	/* must be zero */
 };
 
 /*
- * ACP_IOC_UNREG: give one registration back; with the last one the region
- * ends, and when the call returns no byte of it can change any more.  Never
- * waits for the network.
+ * ACP_IOC_UNREG: undo one registration.  The last one removes the region, and
+ * when the call returns, no access can change a byte of it any more.  The call
+ * never waits for the network.
  *	-ENOENT		no such key
  */
 struct acp_unreg {
 	__u32 size, reserved;
 	__u64 key;
 	/* out */
-	__u32 left;		/* registrations that still hold the region */
+	__u32 left;		/* remaining registrations of the region */
 	__u32 reserved2;
 };
 
 /*
- * ACP_IOC_WAIT: look at the ring, then sleep until "ticket" is complete.
- *	-EINTR		a signal came; call again
+ * ACP_IOC_WAIT: process the ring, then sleep until "ticket" is complete.
+ *	-EINTR		a signal arrived; call again
  *	-ETIMEDOUT	not complete after timeout_ns (0: do not sleep)
- * With ACP_WAIT_ARM it does not sleep: poll() reports POLLIN from when
- * "ticket" is complete.
+ * With ACP_WAIT_ARM it does not sleep: poll() reports POLLIN once "ticket"
+ * is complete.
  */
 struct acp_wait {
 	__u32 size;
 	__u32 flags;		/* ACP_WAIT_ */
 	__u64 ticket;
-	__u64 timeout_ns;	/* ~0: for ever */
+	__u64 timeout_ns;	/* ~0: no limit */
 };
 
 #define ACP_WAIT_ARM	1u
 
 /*
- * ACP_IOC_SYNC: barrier over all ranks of the job; one call a rank at a time.
- *	-EINTR		a signal came; call again, the arrival counts once
- *	-ETIMEDOUT	not all came within timeout_ns
+ * ACP_IOC_SYNC: barrier over all ranks of the job; one call per rank at a time.
+ *	-EINTR		a signal arrived; call again, the arrival counts once
+ *	-ETIMEDOUT	not all ranks arrived within timeout_ns
  *	-EBUSY		another thread of this rank is in the barrier
- *	-EPIPE		a rank left the job: no barrier can complete any more
- *	-EPROTO		"node" runs the job with another number of ranks, placement,
- *			nodes, colors or integrity: no barrier can complete.  Only
- *			before the first one has.
+ *	-EPIPE		a rank left the job: no further barrier can complete
+ *	-EPROTO		"node" has another number of ranks, placement, nodes, colors
+ *			or integrity for the job: no barrier can complete.  Only
+ *			before the first barrier has completed.
  * A rank that leaves without having passed a barrier with ACP_SYNC_FINAL
- * breaks the barriers of all others, so that nobody waits for the dead.
+ * breaks the barriers of all other ranks, so that no rank waits for it.
  */
 struct acp_sync {
 	__u32 size;
 	__u32 flags;		/* ACP_SYNC_ */
-	__u64 timeout_ns;	/* ~0: for ever */
-	/* out, with -EPROTO */
-	__u32 node;		/* it differs from the caller's */
-	__u32 reserved;		/* 0 */
+	__u64 timeout_ns;	/* ~0: no limit */
+	/* out */
+	__u32 node;		/* the caller's node; with -EPROTO the node that differs */
+	__u32 reserved;		/* must be zero */
 };
 
-#define ACP_SYNC_FINAL	1u	/* the caller leaves the job after this one */
+#define ACP_SYNC_FINAL	1u	/* the caller leaves the job after this barrier */
 
 /*
- * ACP_IOC_PEER: about a rank of the job.
- *	-ESRCH		it is not on this node, or not (any more) there
+ * ACP_IOC_PEER: the memory sizes of a rank of the job.
+ *	-ESRCH		the rank is not on this node, or does not exist (any more)
  */
 struct acp_peer_info {
 	__u32 size;
@@ -331,37 +359,37 @@ struct acp_peer_info {
 };
 
 enum acp_rank_states {
-	ACP_RANK_UNKNOWN = 0,	/* its node was not spoken to, or it has not come yet */
-	ACP_RANK_UP	= 1,	/* when its node was last heard of */
-	ACP_RANK_DOWN	= 2,	/* it left, or its node is silent or out of reach */
-	ACP_RANK_BACK	= 3,	/* its node is there again, after it was lost or restarted */
+	ACP_RANK_UNKNOWN = 0,	/* no communication with its node, or not joined yet */
+	ACP_RANK_UP	= 1,	/* its node answered the last communication */
+	ACP_RANK_DOWN	= 2,	/* it left, or its node is silent or unreachable */
+	ACP_RANK_BACK	= 3,	/* its node answers again after it was lost or restarted */
 };
 
-/* ACP_IOC_STATE: what this node knows of a rank of the job; nobody is asked. */
+/* ACP_IOC_STATE: the state of a rank as known to this node, without communication. */
 struct acp_rank_state {
 	__u32 size;
 	__u32 rank;
 	/* out */
 	__u32 state;		/* ACP_RANK_ */
-	__u32 status;		/* ACP_ST_ that an access would end with, when it is DOWN */
+	__u32 status;		/* if DOWN: the ACP_ST_ with which an access would end */
 };
 
 enum acp_event_type {
-	ACP_EVENT_DOWN	= 1,	/* "node" is lost on "color", with "status" as the reason */
-	ACP_EVENT_UP	= 2,	/* it is there again; what was under way is not */
+	ACP_EVENT_DOWN	= 1,	/* "node" is lost on "color"; "status" is the reason */
+	ACP_EVENT_UP	= 2,	/* it answers again; commands in flight have failed */
 	ACP_EVENT_LEFT	= 3,	/* "rank" of "node" left without a final barrier */
-	ACP_EVENT_BROKEN = 4,	/* no barrier will complete any more */
+	ACP_EVENT_BROKEN = 4,	/* no further barrier will complete */
 };
 
 /*
- * ACP_IOC_EVENT: what has happened to others since the caller joined, one at a
- * time.  poll() reports POLLPRI while there is something to read.
- *	-EAGAIN		nothing new
+ * ACP_IOC_EVENT: the next event of other ranks and nodes since the caller
+ * joined.  poll() reports POLLPRI while there is an event to read.
+ *	-EAGAIN		there is no event
  */
 struct acp_event {
 	__u32 size;
 	/* out */
-	__u32 missed;		/* that were not read in time, before this one */
+	__u32 missed;		/* earlier events that were not read in time */
 	__u8  type;		/* ACP_EVENT_ */
 	__u8  status;
 	__u8  color;
@@ -372,22 +400,22 @@ struct acp_event {
 /* ACP_IOC_ABORT: end the job on all nodes; every call and command fails. */
 
 /*
- * Who sleeps until others have changed words of this rank's memory; at
- * ACP_WATCH_OFFSET of its library page, so that ranks of the node, who write
- * there without the kernel, see it.  A line is 64 bytes; those of one number
- * share a counter.
+ * State of threads that sleep until words of this rank's memory change, at
+ * ACP_WATCH_OFFSET of its library page, where ranks of the node that write to
+ * this memory without the kernel can read it.  A line is 64 bytes; lines with
+ * the same number share a counter.
  *
- *  waiter: lines[] of its words + 1, once; then again and again
- *	    read wakes, armed := 1, full fence, look at the words, and if it
- *	    has to wait longer ACP_IOC_WATCH.  In this order: if it is woken,
- *	    and so disarmed, before it sleeps, it does not sleep
- *  writer: writes, full fence, reads armed: if it is set, and one of lines[]
- *	    that was written to is not 0, ACP_IOC_WAKE
- *  kernel: armed := 0, wakes + 1, wakes all who sleep; without being asked
- *	    after what it has written itself, and when a command of the rank
- *	    failed, a rank of the node left, or the job ended
+ *  waiter: increments lines[] of its words once; then, in a loop:
+ *	    reads wakes, sets armed to 1, full fence, checks the words, and calls
+ *	    ACP_IOC_WATCH if it has to wait.  In this order, a waiter that is
+ *	    woken, and thus disarmed, before it sleeps does not sleep
+ *  writer: writes, full fence, reads armed: if it is set, and lines[] of a line
+ *	    that it wrote is not 0, calls ACP_IOC_WAKE
+ *  kernel: sets armed to 0, increments wakes, wakes all waiters; also without a
+ *	    call, after its own writes, and when a command of the rank has failed,
+ *	    a rank of the node has left, or the job has ended
  *
- * The words do no harm whatever somebody writes there: waits end too early or
+ * Wrong values in this structure do no harm except that waits end too early or
  * too late.
  */
 #define ACP_WATCH_LINES		64
@@ -402,20 +430,20 @@ struct acp_watch {
 };
 
 /*
- * ACP_IOC_WATCH: sleep until "wakes" of the caller's acp_watch is another.
- *	-EINTR		a signal came; call again
- *	-ETIMEDOUT	it is still the same after timeout_ns
+ * ACP_IOC_WATCH: sleep until "wakes" of the caller's acp_watch changes.
+ *	-EINTR		a signal arrived; call again
+ *	-ETIMEDOUT	it is unchanged after timeout_ns
  */
 struct acp_watch_wait {
 	__u32 size;
-	__u32 flags;		/* 0 */
-	__u64 wakes;		/* as it was before "armed" was set */
-	__u64 timeout_ns;	/* ~0: for ever */
+	__u32 flags;		/* must be zero */
+	__u64 wakes;		/* value before "armed" was set */
+	__u64 timeout_ns;	/* ~0: no limit */
 };
 
 /*
- * ACP_IOC_WAKE: words of "rank", which is on this node, may have changed.
- *	-ESRCH		it is not on this node, or not (any more) there
+ * ACP_IOC_WAKE: wake the waiters of "rank" on this node, whose words may have changed.
+ *	-ESRCH		the rank is not on this node, or does not exist (any more)
  */
 struct acp_wake {
 	__u32 size;
@@ -423,37 +451,77 @@ struct acp_wake {
 };
 
 /*
- * ACP_IOC_ATTACH: the file becomes one more queue of a rank of the calling
- * process, for a thread that wants to submit and to wait beside others: rings
- * of its own (mmap, doorbell, poll, ACP_IOC_WAIT), on the same memory, counted
- * for the same user.  Everything else is the business of the rank's own file,
- * here it is -EOPNOTSUPP (mmap of anything but the rings: -EINVAL).  "order"
- * and "seen" of an entry are tickets of the same queue.
+ * ACP_IOC_WRONG_KEY: a source address of frames of the job with a wrong tag, whose sender
+ * probably has another key.  Only some addresses of the job's nodes are recorded, until the
+ * first barrier has completed.
+ *	-ENOENT		there are only "index" such addresses, or fewer
+ */
+struct acp_wrong_key {
+	__u32 size;
+	__u32 index;		/* from 0 */
+	/* out */
+	__u32 node;
+	__u16 color;
+	__u16 family;		/* AF_INET: addr[0..3]; AF_INET6 */
+	__u64 frames;
+	__u8  addr[16];
+};
+
+/*
+ * ACP_IOC_ATTACH: make the file an additional queue of a rank of the calling
+ * process, for a thread that submits and waits independently of others.  It has
+ * its own rings (mmap, doorbell, poll, ACP_IOC_WAIT), uses the same memory, and
+ * is charged to the same user.  All other calls use the rank's own file and
+ * fail here with -EOPNOTSUPP (mmap of anything except the rings: -EINVAL).
+ * "order" and "seen" of an entry are tickets of the same queue.
  *
- * Closing it ends commands that are under way there, their effects may still
- * come.  When the rank's own file is closed they end with ACP_ST_ABORT.
+ * Closing the file ends its commands in flight; their effects may still occur.
+ * When the rank's own file is closed, they end with ACP_ST_ABORT.
  *
  *	-EALREADY	this file has joined, or is attached already
- *	-EBADF		"fd" is no open file
- *	-EINVAL		it is no file of this device, or one that is attached itself
+ *	-EBADF		"fd" is not an open file
+ *	-EINVAL		"fd" is not a file of this device, or is an attached file
  *	-EXDEV		opened in another network namespace than the rank's file
- *	-ENOSPC		the rank has ACP_QUEUES_MAX of them, or has had ACP_QUEUE_LAST
- *	-ENOMEM		no memory
- *	-EDQUOT		a limit of the administrator is reached; "queue" says which
+ *	-ENOSPC		the rank has ACP_QUEUES_MAX queues, or has had ACP_QUEUE_LAST
+ *	-ENOMEM		out of memory
+ *	-EDQUOT		an administrator's limit is reached; "limit" says which
  */
 struct acp_attach {
 	__u32 size;		/* sizeof(struct acp_attach) */
 	__s32 fd;		/* of the file that joined */
 	__u32 depth;		/* of the ring: a power of two, ACP_DEPTH_MIN .. MAX */
-	__u32 flags;		/* 0 */
-	__u32 reserved;		/* 0 */
+	__u32 flags;		/* must be zero */
+	__u32 reserved;		/* must be zero */
 	/* out */
-	__u32 queue;		/* its number, 1 .. ACP_QUEUE_LAST; with -EDQUOT an ACP_LIMIT_ */
-	__u64 first;		/* ticket that is complete from the start: tail and completed */
+	__u32 queue;		/* its number, 1 .. ACP_QUEUE_LAST */
+	__u64 first;		/* ticket that is initially complete: tail and completed */
 	__u64 sq_bytes, cq_bytes;	/* sizes to map */
+	__u32 limit;		/* with -EDQUOT: the ACP_LIMIT_ that is reached */
+	__u32 reserved2;	/* must be zero */
 };
 
-#define ACP_IOC_MAGIC		0xAC
+/*
+ * A structure may grow at its end.  It begins with its size, which must equal the size in the
+ * number of the call (otherwise -EINVAL).  A kernel accepts each size from that of the first
+ * version, below, up to a page.  Bytes that it does not know must be zero (otherwise -E2BIG);
+ * fields that the caller's structure lacks are zero and not returned.  Calls of 32-bit programs
+ * fail with -ENOTTY.
+ */
+#define ACP_JOIN_SIZE_0		144
+#define ACP_REG_SIZE_0		72
+#define ACP_UNREG_SIZE_0	24
+#define ACP_WAIT_SIZE_0		24
+#define ACP_SYNC_SIZE_0		24
+#define ACP_PEER_SIZE_0		24
+#define ACP_STATE_SIZE_0	16
+#define ACP_EVENT_SIZE_0	20
+#define ACP_WATCH_SIZE_0	24
+#define ACP_WAKE_SIZE_0		8
+#define ACP_ATTACH_SIZE_0	56
+#define ACP_WRONG_KEY_SIZE_0	40
+
+/* 00-1F of it; free in Documentation/userspace-api/ioctl/ioctl-number.rst, as of Linux 6.12. */
+#define ACP_IOC_MAGIC		0xD5
 #define ACP_IOC_JOIN		_IOWR(ACP_IOC_MAGIC, 0, struct acp_join)
 #define ACP_IOC_REG		_IOWR(ACP_IOC_MAGIC, 1, struct acp_reg)
 #define ACP_IOC_UNREG		_IOWR(ACP_IOC_MAGIC, 2, struct acp_unreg)
@@ -467,21 +535,22 @@ struct acp_attach {
 #define ACP_IOC_WATCH		_IOW(ACP_IOC_MAGIC, 10, struct acp_watch_wait)
 #define ACP_IOC_WAKE		_IOW(ACP_IOC_MAGIC, 11, struct acp_wake)
 #define ACP_IOC_ATTACH		_IOWR(ACP_IOC_MAGIC, 12, struct acp_attach)
+#define ACP_IOC_WRONG_KEY	_IOWR(ACP_IOC_MAGIC, 13, struct acp_wrong_key)
 
 /*
- * mmap: offset = ACP_MAP(kind, rank), length up to the size of the thing,
+ * mmap: offset = ACP_MAP(kind, rank), length up to the size of the object,
  * MAP_SHARED, never PROT_EXEC.  Not inherited by fork, cannot grow.
- *	-EINVAL		kind, offset, length or flags
- *	-EACCES		writing to the completion area, or executing anything
- *	-ESRCH		that rank is not on this node
+ *	-EINVAL		invalid kind, offset, length or flags
+ *	-EACCES		writable completion area, or executable mapping
+ *	-ESRCH		the rank is not on this node
  */
 #define ACP_MAP(kind, rank)	(((__u64)(kind) << 48) | ((__u64)(rank) << 16))
 enum {
-	ACP_MAP_SQ	= 0,	/* rank 0: the caller's, whatever its rank */
-	ACP_MAP_CQ	= 1,	/* likewise */
+	ACP_MAP_SQ	= 0,	/* of the caller; pass rank 0 */
+	ACP_MAP_CQ	= 1,	/* of the caller; pass rank 0 */
 	ACP_MAP_STARTER	= 2,	/* of any rank on this node */
 	ACP_MAP_HEAP	= 3,
-	ACP_MAP_LIBRARY	= 4,	/* one page; its end is a struct acp_watch */
+	ACP_MAP_LIBRARY	= 4,	/* one page; ends with a struct acp_watch */
 };
 
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && !defined(__cplusplus)
@@ -490,8 +559,8 @@ _Static_assert(sizeof(struct acp_sqe) == 64, "ABI");
 _Static_assert(sizeof(struct acp_cq) == 64, "ABI");
 _Static_assert(sizeof(struct acp_rank_run) == 24, "ABI");
 _Static_assert(sizeof(struct acp_node_run) == 32, "ABI");
-_Static_assert(sizeof(struct acp_join) == 136, "ABI");
-_Static_assert(sizeof(struct acp_reg) == 64, "ABI");
+_Static_assert(sizeof(struct acp_join) == 144, "ABI");
+_Static_assert(sizeof(struct acp_reg) == 72, "ABI");
 _Static_assert(sizeof(struct acp_unreg) == 24, "ABI");
 _Static_assert(sizeof(struct acp_wait) == 24, "ABI");
 _Static_assert(sizeof(struct acp_sync) == 24, "ABI");
@@ -501,7 +570,8 @@ _Static_assert(sizeof(struct acp_event) == 20, "ABI");
 _Static_assert(sizeof(struct acp_watch) == 4096 - ACP_WATCH_OFFSET, "ABI");
 _Static_assert(sizeof(struct acp_watch_wait) == 24, "ABI");
 _Static_assert(sizeof(struct acp_wake) == 8, "ABI");
-_Static_assert(sizeof(struct acp_attach) == 48, "ABI");
+_Static_assert(sizeof(struct acp_attach) == 56, "ABI");
+_Static_assert(sizeof(struct acp_wrong_key) == 40, "ABI");
 #endif
 
 #endif /* ACP_ABI_H */

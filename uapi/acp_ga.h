@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note OR MIT */
 /*
- * Global addresses: the bit layout that kernel and library share.
+ * Global addresses: the bit layout shared by kernel and library.
  *
- * From the top: rank + 1, color, STag, offset.  The widths follow from the
- * number of ranks of the job, so a global address (GA) is valid in one job
- * only.  Since the rank field is never 0 in a valid address, ACP_GA_NULL (0)
- * and all other values below 2^(64 - rank bits) are nobody's.
+ * From the most significant bit: rank + 1, color, STag, offset.  The widths
+ * depend on the number of ranks of the job, so a global address (GA) is valid
+ * in one job only.  The rank field of a valid address is never 0: ACP_GA_NULL
+ * (0) and all other values below 2^(64 - rank bits) belong to no rank.
  *
  *	ranks		rank	color	STag	offset
  *	1		1	2	21	40
@@ -14,9 +14,9 @@
  *	1,048,576	21	2	7	34
  *	16,777,215	24	2	6	32
  *
- * The offset counts from the page in which the region starts, so that a GA
- * is aligned exactly as the memory it names.  An address translation key is
- * the GA of offset 0 of its region.
+ * The offset is relative to the page in which the region starts, so that a GA
+ * has the same alignment as the memory that it names.  An address translation
+ * key is the GA of offset 0 of its region.
  */
 #ifndef ACP_GA_H
 #define ACP_GA_H
@@ -27,11 +27,11 @@
 #define ACP_COLOR_BITS		2
 #define ACP_COLORS_MAX		(1u << ACP_COLOR_BITS)
 
-/* STags the kernel gives to memory of its own; user regions follow. */
+/* STags of memory allocated by the kernel; registered regions follow. */
 enum {
 	ACP_STAG_STARTER	= 0,
 	ACP_STAG_HEAP		= 1,
-	ACP_STAG_LIBRARY	= 2,	/* one page for the library's own exchanges */
+	ACP_STAG_LIBRARY	= 2,	/* one page for internal use of the library */
 	ACP_STAG_RESERVED	= 3,
 	ACP_STAG_USER		= 4,	/* first STag of a registration */
 };
@@ -73,7 +73,7 @@ static inline __u64 acp_ga_make(const struct acp_ga_layout *l, __u32 rank,
 	       ((__u64)stag << l->offset_bits) | offset;
 }
 
-/* Is this the address of a rank of the job?  Says nothing of its regions. */
+/* Is this the address of a rank of the job?  Regions are not checked. */
 static inline int acp_ga_valid(const struct acp_ga_layout *l, __u64 ga)
 {
 	return ((ga >> (64 - l->rank_bits)) - 1) < l->nprocs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The life of a command: see cmd.h. */
+/* Life cycle of a command: see cmd.h. */
 #include "cmd.h"
 
 u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
@@ -26,7 +26,7 @@ u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
 	}
 }
 
-void acp_cmd_shape(struct acp_msg *m)
+void acp_cmd_from_entry(struct acp_msg *m)
 {
 	if (m->op != ACP_OP_STRIDED) {
 		m->c = m->a;
@@ -34,9 +34,9 @@ void acp_cmd_shape(struct acp_msg *m)
 		return;
 	}
 	m->c = m->size;
-	m->size = acp_shape_size(m->c);
-	if (acp_shape_wanted(m->c) &&
-	    (m->a != acp_shape_block(m->c) || m->b != acp_shape_block(m->c)))
+	m->size = acp_strided_size(m->c);
+	if (acp_strided_wanted(m->c) &&
+	    (m->a != acp_strided_block(m->c) || m->b != acp_strided_block(m->c)))
 		return;
 	m->op = ACP_OP_COPY;
 	m->a = 0;
@@ -44,22 +44,33 @@ void acp_cmd_shape(struct acp_msg *m)
 	m->c = 0;
 }
 
-/* What no region can have is not sent anywhere. */
+void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m)
+{
+	u64 own = acp_ga_make(l, m->origin, 0, ACP_STAG_LIBRARY, 0);
+
+	if (m->op != ACP_OP_COPY && !acp_op_signals(m->op))
+		return;
+	m->src = own;
+	m->dst = m->op == ACP_OP_COPY ? own : m->c;
+}
+
+/* Do not send what fits into no region. */
 static u8 check_strided(const struct acp_ga_layout *l, const struct acp_msg *m)
 {
 	u64 first, size;
 
-	if (!acp_shape_wanted(m->c) || !acp_shape_apart(m->a, m->c) || !acp_shape_apart(m->b, m->c))
+	if (!acp_strided_wanted(m->c) || !acp_strided_apart(m->a, m->c) ||
+	    !acp_strided_apart(m->b, m->c))
 		return ACP_ST_OP;
 	if (!acp_ga_valid(l, m->src) || !acp_ga_valid(l, m->dst))
 		return ACP_ST_GA;
-	if (!acp_shape_span(l, m->dst, m->a, m->c, &first, &size) ||
-	    !acp_shape_span(l, m->src, m->b, m->c, &first, &size))
+	if (!acp_strided_span(l, m->dst, m->a, m->c, &first, &size) ||
+	    !acp_strided_span(l, m->src, m->b, m->c, &first, &size))
 		return ACP_ST_RANGE;
 	return ACP_ST_OK;
 }
 
-/* The operands of all but plain copies. */
+/* The operands of all commands except plain copies. */
 static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 				  const struct acp_msg *m)
 {
@@ -114,7 +125,7 @@ void acp_step_set(struct acp_step *s, const struct acp_ga_layout *l, const struc
 	s->color = s->plan == ACP_PLAN_SEND ? s->dst_color : acp_ga_color(l, m->src);
 }
 
-/* ---- when ---- */
+/* ---- when a command starts ---- */
 
 static bool same_flow(const struct acp_run *r, const struct acp_step *s)
 {
@@ -122,10 +133,10 @@ static bool same_flow(const struct acp_run *r, const struct acp_step *s)
 }
 
 /*
- * Would a fence put everything that s does after everything in the run?
- * Puts act at the peer before later frames are applied; an atomic on memory
- * here would act at once.  Results come home behind the peer: only another
- * result on the same way stays behind them, not what an atomic does there.
+ * Would a fence put all effects of s after all effects of the run? Puts take effect at the peer
+ * before later frames are applied; an atomic on local memory would take effect at once. Results
+ * come from the peer to this node: only another result on the same flow stays behind them, the
+ * effect of an atomic at the peer does not.
  */
 static bool orderable(const struct acp_run *r, const struct acp_step *s)
 {
@@ -144,13 +155,13 @@ enum acp_start acp_run_ask(const struct acp_run *r, u64 completed, u64 order,
 	return ACP_START_WAIT;
 }
 
-/* Can later commands be put after both the run and s by one fence? */
+/* Can one fence put later commands after both the run and s? */
 static bool joins(const struct acp_run *r, const struct acp_step *s)
 {
 	return same_flow(r, s) && (!r->results || !s->home || s->dst_color == r->dst_color);
 }
 
-/* A run that is complete is over: its results are here, and bind nobody any more. */
+/* A run that is complete is over: its results have arrived and restrict nothing any more. */
 void acp_run_started(struct acp_run *r, u64 completed, u64 ticket, const struct acp_step *s)
 {
 	bool follows = r->first <= r->last && r->last > completed && ticket == r->last + 1;
@@ -178,14 +189,28 @@ void acp_run_started(struct acp_run *r, u64 completed, u64 ticket, const struct 
 	}
 }
 
-void acp_run_sent(struct acp_run *r, u64 ticket, u32 life)
+void acp_run_sent(struct acp_run *r, u64 ticket, u32 epoch)
 {
-	if (r->life != life && r->first < ticket)
+	if (r->epoch != epoch && r->first < ticket)
 		r->first = ticket;
-	r->life = life;
+	r->epoch = epoch;
 }
 
-/* ---- what goes out ---- */
+void acp_step_fence(struct acp_out *o, const struct acp_step *s, u64 completed, u64 seen,
+		    u64 order)
+{
+	u64 past = max_t(u64, completed, seen);
+
+	o->fence = true;
+	if (past < order) {
+		o->m.depends = o->m.ticket - past - 1;
+		o->m.upto = o->m.ticket - order;
+	}
+	if (s->home)
+		o->m.flags |= ACP_MSG_ORDERED;
+}
+
+/* ---- items to be sent ---- */
 
 void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_msg *m,
 		   bool *fence)
@@ -218,7 +243,21 @@ void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_m
 	}
 }
 
-/* ---- failures ---- */
+/* ---- completion ---- */
+
+u8 acp_expect_lost(const struct acp_step *s, u8 expected, const u32 *epoch, u32 node, u32 color,
+		   u32 now)
+{
+	u8 lost = 0;
+
+	if (s->node == node && s->color == color && epoch[ACP_EXPECT_SOURCE - 1] != now)
+		lost |= ACP_EXPECT_SOURCE;
+	if (s->dst_node == node && s->dst_color == color && epoch[ACP_EXPECT_RESULT - 1] != now)
+		lost |= ACP_EXPECT_RESULT;
+	return lost & expected;
+}
+
+/* ---- failures that a receiving flow records ---- */
 
 static void forget(struct acp_fails *t, u32 i)
 {
@@ -226,8 +265,8 @@ static void forget(struct acp_fails *t, u32 i)
 }
 
 /*
- * Make room in a full table.  What is no longer known in detail is taken for
- * failed: refusing frames instead would keep rcv from ever passing "until".
+ * Make room in a full table. Commands whose entries are lost are treated as failed. Refusing frames
+ * instead would keep rcv from ever passing "until".
  */
 static bool forget_one(struct acp_fails *t)
 {

@@ -4,17 +4,17 @@
 
 #define INITIAL		16
 #define LEAST		1
-#define DRAINED		2	/* frames that make no queue */
-#define QUEUE_START	8	/* frames of our own that end slow start ... */
-#define QUEUE_MOST	8	/* ... and that shrink the window */
-#define JITTER_MOST	64	/* frames besides, for jitter */
-#define SLACK		10000	/* ns, of round trips that differ by chance */
-#define FEW		4	/* frames in flight: enough to see losses by later frames */
+#define DRAINED		2	/* frames that cause no queue */
+#define QUEUE_START	8	/* own frames in the queue that end slow start ... */
+#define QUEUE_MAX	8	/* ... and that shrink the window */
+#define JITTER_MAX	64	/* additional frames for jitter, at most */
+#define SLACK		10000	/* ns by which round trips differ by chance */
+#define FEW		4	/* frames in flight that suffice to detect losses by later frames */
 #define SLOW		4	/* rounds per step while there is a queue */
-#define PATIENCE	128	/* rounds until the shortest round trip is looked for */
-#define WHOLE		16384	/* shares are out of this */
-#define MANY		(WHOLE / 50)	/* lost: not by accident */
-#define MEMORY		16	/* rounds that averages look back */
+#define PATIENCE	128	/* rounds until the shortest round-trip time is measured again */
+#define WHOLE		16384	/* the unit of shares */
+#define MANY		(WHOLE / 50)	/* share of lost frames that is no accident */
+#define MEMORY		16	/* rounds over which averages extend */
 
 void acp_cong_init(struct acp_cong *c, u32 max)
 {
@@ -34,7 +34,7 @@ void acp_cong_init(struct acp_cong *c, u32 max)
 	c->jitter = 0;
 }
 
-/* The shortest round trip, after some more were measured. */
+/* Update the shortest round-trip time from the samples since the last call. */
 static void renew_shortest(struct acp_cong *c)
 {
 	if (c->least == ~0ULL)
@@ -46,18 +46,18 @@ static void renew_shortest(struct acp_cong *c)
 	c->least = ~0ULL;
 }
 
-/* Is there a queue on the way: a round trip clearly longer than the shortest? */
+/* Is there a queue on the path, that is, a round trip clearly longer than the shortest? */
 static bool queued(const struct acp_cong *c, u64 rtt)
 {
 	return rtt > c->rtt_min + max_t(u64, c->rtt_min / 4, SLACK);
 }
 
-/* Are more than so many of the frames in flight in a queue, and more than jitter explains? */
+/* Are more than "frames" of the frames in flight queued, those that jitter explains not counted? */
 static bool queues(const struct acp_cong *c, u32 flight, u32 frames, u64 rtt)
 {
 	if (flight <= frames || rtt <= c->rtt_min)
 		return false;
-	frames += min_t(u64, flight * c->jitter / rtt, JITTER_MOST);
+	frames += min_t(u64, flight * c->jitter / rtt, JITTER_MAX);
 	return flight * (rtt - c->rtt_min) > frames * rtt;
 }
 
@@ -68,7 +68,7 @@ static void shrink(struct acp_cong *c, u32 frames)
 	c->credit = 0;
 }
 
-/* One frame more per window of acknowledged ones, or faster, or slower. */
+/* One frame more per window of acknowledged frames; more with few marks, fewer if slow. */
 static void step(struct acp_cong *c, u32 frames, bool slow)
 {
 	c->credit += slow ? frames : SLOW * frames;
@@ -91,14 +91,14 @@ static void grow(struct acp_cong *c, u32 frames, u32 flight, u64 rtt)
 	c->window = min_t(u32, c->window, c->max);
 }
 
-/* What marks or, without them, the delay takes of the window.  True: marks did. */
+/* Reduce the window by marks or, without them, by delay. Returns true if marks reduced it. */
 static bool reduce(struct acp_cong *c, u32 flight, u64 rtt)
 {
 	u32 frames;
 
 	if (c->marked)
 		c->excess += c->window * c->marks;
-	else if (queues(c, flight, QUEUE_MOST, rtt))
+	else if (queues(c, flight, QUEUE_MAX, rtt))
 		c->excess += c->window * (WHOLE / 4);
 	frames = c->excess / (2 * WHOLE);
 	c->excess %= 2 * WHOLE;
@@ -108,9 +108,9 @@ static bool reduce(struct acp_cong *c, u32 flight, u64 rtt)
 }
 
 /*
- * For one round trip next to nothing of ours is queued; then the window is what it was.  The
- * way may have become longer, but more likely others fill the queue: who believed it at once
- * would see no queue any more.
+ * For one round trip, queue next to nothing; then restore the window. The path may have become
+ * longer, but more likely other flows fill the queue. A flow that adopted the new round-trip time
+ * at once would not detect a queue any more.
  */
 static void drain(struct acp_cong *c, u64 rtt)
 {
@@ -120,7 +120,7 @@ static void drain(struct acp_cong *c, u64 rtt)
 	c->window = min_t(u32, c->window, DRAINED);
 }
 
-/* The average with the share of some frames in this round. */
+/* The average after a round in which "frames" frames were marked or lost. */
 static u32 averaged(const struct acp_cong *c, u32 former, u32 frames)
 {
 	u32 share = frames ? min_t(u32, frames * WHOLE / c->acked, WHOLE) : 0;
@@ -137,7 +137,7 @@ static bool round_ended(struct acp_cong *c, u32 flight, u64 rtt)
 	c->marks = averaged(c, c->marks, c->marked);
 	reduced = reduce(c, flight, rtt);
 	if (c->marked)
-		c->age = 0;	/* it is marks that keep the queue short */
+		c->age = 0;	/* marks keep the queue short */
 	else if (++c->age >= PATIENCE)
 		drain(c, rtt);
 	c->acked = 0;
@@ -146,7 +146,7 @@ static bool round_ended(struct acp_cong *c, u32 flight, u64 rtt)
 	return reduced;
 }
 
-/* What acp_cong_acked() does not do by itself. */
+/* The part of acp_cong_acked() that is not inline. */
 bool acp_cong_react(struct acp_cong *c, u32 frames, u32 flight, bool marks, u64 rtt)
 {
 	flight += frames;

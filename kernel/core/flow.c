@@ -3,12 +3,13 @@
 #include "flow.h"
 
 #define WINDOW		ACP_FRAME_WINDOW
-#define HELLO_FIRST	1000000ULL	/* ns until a HELLO is repeated, doubling */
-#define HELLO_MOST	ACP_FLOW_RTO_MAX
-#define BACKOFF_MOST	10
-#define NO_PROGRESS	3		/* limits without progress, though heard of */
+#define HELLO_FIRST	1000000ULL	/* ns until a HELLO is repeated; doubled each time */
+#define HELLO_MAX	ACP_FLOW_RTO_MAX
+#define BACKOFF_MAX	10
+#define NO_PROGRESS	3		/* limits without progress, even if the peer is alive */
+#define QUESTIONS	16		/* probes per limit while frames are in flight, at most */
 
-/* A new life of our end: numbers start at 1, nothing is known of the path. */
+/* A new incarnation of this end: numbers start at 1, nothing is known of the path. */
 static void begin(struct acp_flow *f)
 {
 	u32 i;
@@ -35,12 +36,18 @@ static void begin(struct acp_flow *f)
 	f->rttvar = 0;
 	f->shortest = 0;
 	f->probe = 0;
+	f->begun = 0;
+	f->asked = 0;
+	f->question = 0;
+	f->answered = 0;
 	f->rto = ACP_FLOW_RTO_INIT;
 	f->rcv = 1;
 	f->beyond = 0;
+	f->n_held = 0;
 	for (i = 0; i < WINDOW / 64; i++) {
 		f->accepted[i] = 0;
 		f->applied[i] = 0;
+		f->held[i] = 0;
 	}
 	acp_cong_init(&f->cong, WINDOW - ACP_FLOW_ANSWERS);
 }
@@ -80,6 +87,22 @@ static void hello(struct acp_frame *fr, u8 flags, u32 src, u32 dst)
 	fr->ack = 0;
 }
 
+/*
+ * A HELLO of the peer's present incarnation. It is a sign of life only if it answers a later probe
+ * than all that were answered before: others may be replays. An answer that was delayed on the path
+ * shows that the peer was alive when it was probed, and perhaps not much longer.
+ */
+static void answered(struct acp_flow *f, const struct acp_frame *fr, u64 now)
+{
+	u64 asked = f->begun + fr->ack - 1;
+
+	if (fr->ack <= f->question || !f->asked || fr->ack - 1 > f->asked - f->begun)
+		return;
+	f->question = fr->ack;
+	f->answered = now;
+	acp_flow_heard(f, max_t(u64, f->heard, min_t(u64, now, asked + f->limit / 2)));
+}
+
 u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_frame *reply,
 		   u64 now)
 {
@@ -88,7 +111,7 @@ u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_fr
 	if (f->state == ACP_FLOW_OPEN && fr->epoch_src != f->epoch_peer) {
 		if (fr->epoch_dst == f->epoch_next)
 			return ACP_FLOW_PASS | ACP_FLOW_RESTART;
-		/* To an earlier life of ours: the echo of a replay, not a new peer. */
+		/* To an earlier incarnation of this end: the echo of a replay, not a new peer. */
 		if (fr->epoch_dst && fr->epoch_dst != f->epoch)
 			return ACP_FLOW_DROP;
 		hello(reply, ACP_FRAME_ASK, f->epoch_next, fr->epoch_src);
@@ -96,7 +119,7 @@ u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_fr
 	}
 	if (fr->epoch_dst == f->epoch) {
 		if (f->state == ACP_FLOW_OPEN) {
-			acp_flow_heard(f, now);
+			answered(f, fr, now);
 		} else {
 			acp_flow_opened(f, fr->epoch_src, now);
 			verdict |= ACP_FLOW_OPENED;
@@ -104,13 +127,14 @@ u32 acp_flow_hello(struct acp_flow *f, const struct acp_frame *fr, struct acp_fr
 	}
 	if (fr->flags & ACP_FRAME_ASK) {
 		hello(reply, 0, f->epoch, fr->epoch_src);
+		reply->ack = fr->seq;
 		verdict |= ACP_FLOW_REPLY;
 	}
 	return verdict;
 }
 
-u32 acp_flow_hello_stranger(const struct acp_flow *f, const struct acp_frame *fr,
-			    struct acp_frame *reply)
+u32 acp_flow_hello_mismatched(const struct acp_flow *f, const struct acp_frame *fr,
+			      struct acp_frame *reply)
 {
 	u32 verdict = ACP_FLOW_DROP;
 
@@ -131,9 +155,15 @@ void acp_flow_restart(struct acp_flow *f, u32 epoch_peer, u32 epoch_next, u64 no
 	acp_flow_opened(f, epoch_peer, now);
 }
 
-void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr)
+void acp_flow_ask(struct acp_flow *f, struct acp_frame *fr, u64 now)
 {
-	hello(fr, ACP_FRAME_ASK, f->epoch, f->state == ACP_FLOW_OPEN ? f->epoch_peer : 0);
+	bool open = f->state == ACP_FLOW_OPEN;
+
+	hello(fr, ACP_FRAME_ASK, f->epoch, open ? f->epoch_peer : 0);
+	if (!open)
+		return;
+	f->asked = max_t(u64, now, f->begun);
+	fr->seq = f->asked - f->begun + 1;
 }
 
 /* ---- sending ---- */
@@ -188,8 +218,9 @@ static bool in_ack(const struct acp_flow_ack *a, u64 seq)
 }
 
 /*
- * Is what is acknowledged of a frame that a time-out took for lost the first one that was sent?
- * Who holds a fenced one acknowledges it when what was before it arrives, so that tells nothing.
+ * Does the acknowledgement of a frame that was lost by time-out belong to its first transmission? A
+ * receiver that holds a fenced frame acknowledges it when earlier frames arrive, so this shows
+ * nothing.
  */
 static bool had_arrived(const struct acp_flow *f, const struct acp_flow_slot *s, u64 now)
 {
@@ -201,8 +232,8 @@ static bool had_arrived(const struct acp_flow *f, const struct acp_flow_slot *s,
 }
 
 /*
- * How long after it was sent again a frame must be acknowledged to show that earlier ones are
- * lost.  After a take-back srtt holds the standstill.
+ * How long after its retransmission a frame must be acknowledged to show that earlier ones are
+ * lost. After a time-out was taken back, srtt includes the stall.
  */
 static u64 least(const struct acp_flow *f, u64 seq)
 {
@@ -239,7 +270,7 @@ void *acp_flow_ack_take(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 	return NULL;
 }
 
-/* Jacobson's estimator; the time-out stays within the limits of the protocol. */
+/* Jacobson's estimator. The time-out stays within the limits of the protocol. */
 static void measure(struct acp_flow *f, u64 rtt)
 {
 	u64 diff = rtt > f->srtt ? rtt - f->srtt : f->srtt - rtt;
@@ -256,10 +287,10 @@ static void measure(struct acp_flow *f, u64 rtt)
 }
 
 /*
- * What an acknowledgement says about the path.  One that may have been held
- * back is no measure, unless it shows that the path has become slower.  The
- * back-off ends with a sample only (Karn): frames that are repeated give none,
- * and without it each of them would be repeated on a path that has become slower.
+ * Update the estimate of the path. An acknowledgement that may have been delayed is no measure,
+ * unless it shows that the path has become slower. Only a sample ends the back-off (Karn):
+ * retransmitted frames give none, and without the back-off each of them would be retransmitted on a
+ * path that has become slower.
  */
 static void sampled(struct acp_flow *f, u64 rtt, bool late)
 {
@@ -274,12 +305,12 @@ static void sampled(struct acp_flow *f, u64 rtt, bool late)
 }
 
 /*
- * Frames sent clearly before one that was acknowledged are lost.  Returns how
- * many, but 0 if all of them were sent before the last reaction to a loss.
+ * Frames sent before "before" are lost. Returns how many, but 0 if all of them were sent before the
+ * last reaction to a loss.
  */
 static u32 mark_lost(struct acp_flow *f, u64 before)
 {
-	bool news = false;
+	bool fresh = false;
 	u32 count = 0;
 	u64 seq;
 
@@ -292,14 +323,14 @@ static u32 mark_lost(struct acp_flow *f, u64 before)
 		f->flight--;
 		f->lost++;
 		count++;
-		news |= seq >= f->recover;
+		fresh |= seq >= f->recover;
 	}
-	return news ? count : 0;
+	return fresh ? count : 0;
 }
 
 /*
- * Has the peer seen marks that we do not know of?  Only an acknowledgement of
- * something new tells: what was overtaken on the way has an old count.
+ * Has the peer seen marks that are not known here yet? Called only for an acknowledgement of
+ * something new: one that was overtaken on the path has an old count.
  */
 static bool marks(struct acp_flow *f, const struct acp_flow_ack *a)
 {
@@ -310,9 +341,10 @@ static bool marks(struct acp_flow *f, const struct acp_flow_ack *a)
 }
 
 /*
- * Frames that the time-out took for lost arrive: those that are missing will be found as if there
- * had been none.  The oldest one goes again all the same: perhaps nothing else is sent that could
- * show what is missing.  What the repetition seemed to say of frames before it was wrong, too.
+ * Frames lost by time-out had arrived: those that are missing will be detected as if there had been
+ * no time-out. The oldest frame is retransmitted nevertheless, because perhaps no other frame is
+ * sent that could reveal what is missing. What the retransmission seemed to show about earlier
+ * frames was wrong, too.
  */
 static void take_back(struct acp_flow *f, const struct acp_flow_ack *a, u64 now)
 {
@@ -336,7 +368,7 @@ static void take_back(struct acp_flow *f, const struct acp_flow_ack *a, u64 now)
 	acp_cong_take_back(&f->cong);
 }
 
-/* Losses that an acknowledgement shows. */
+/* Process the losses that an acknowledgement reveals. */
 static void overtaken(struct acp_flow *f)
 {
 	u64 slack = max_t(u64, f->srtt / 4, 10000);
@@ -354,7 +386,7 @@ static void overtaken(struct acp_flow *f)
 
 u32 acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 {
-	u32 news = 0;
+	u32 events = 0;
 	u64 una;
 
 	if (!a->count)
@@ -373,26 +405,50 @@ u32 acp_flow_ack_end(struct acp_flow *f, struct acp_flow_ack *a, u64 now)
 	}
 	f->rearm = now;
 	f->progress = now;
+	acp_flow_heard(f, now);
 	if (a->arrived) {
 		take_back(f, a, now);
-		news |= ACP_FLOW_TAKEN_BACK;
+		events |= ACP_FLOW_TAKEN_BACK;
 	} else if (f->una >= f->doubt) {
 		f->doubt = 0;
 	}
 	if (acp_cong_acked(&f->cong, a->count, f->flight, marks(f, a), f->srtt))
-		news |= ACP_FLOW_REDUCED;
+		events |= ACP_FLOW_REDUCED;
 	overtaken(f);
-	return news;
+	return events;
 }
 
 /* ---- receiving ---- */
+
+/*
+ * Bits are by number modulo the window. A frame whose number was applied from another copy and
+ * which is still held can be mistaken for a later one, which is then retransmitted.
+ */
+enum acp_flow_hold acp_flow_hold(struct acp_flow *f, u64 seq)
+{
+	if (acp_flow_test(f->held, seq))
+		return ACP_HOLD_TWICE;
+	if (f->n_held == ACP_FLOW_HELD)
+		return ACP_HOLD_FULL;
+	acp_flow_set(f->held, seq);
+	f->n_held++;
+	return ACP_HOLD_KEPT;
+}
+
+void acp_flow_unhold(struct acp_flow *f, u64 seq)
+{
+	acp_flow_clear(f->held, seq);
+	f->n_held--;
+}
 
 void acp_flow_refuse(struct acp_flow *f, u64 seq)
 {
 	acp_flow_clear(f->accepted, seq);
 }
 
-/* The bits of "count" numbers (1 or more) from seq on that are in one word of a map: *n of them. */
+/*
+ * The bits of "count" numbers (at least 1) from seq on that are in one word of a map. *n: how many.
+ */
 static u64 bits(u64 seq, u32 count, u32 *n)
 {
 	u32 shift = seq % 64;
@@ -469,14 +525,14 @@ void acp_flow_fill_map(const struct acp_flow *f, struct acp_frame_ack *map)
 {
 	u32 i;
 
-	/* Number rcv itself is never applied, so the last bit, which wraps to it, is 0. */
+	/* Number rcv itself has never been applied, so the last bit, which wraps to it, is 0. */
 	for (i = 0; i < WINDOW / 64; i++)
 		map->map[i] = cpu_to_be64(window_bits(f, f->rcv + 1 + 64 * i));
 }
 
 /* ---- time ---- */
 
-/* How long the acknowledgement of all that is under way may be late. */
+/* How long the acknowledgement of all frames in flight may be delayed. */
 static u64 leeway(const struct acp_flow *f)
 {
 	return f->una > f->prompt ? ACP_FLOW_ACK_DELAY : 0;
@@ -485,17 +541,17 @@ static u64 leeway(const struct acp_flow *f)
 static u64 timeout(const struct acp_flow *f)
 {
 	if (f->state == ACP_FLOW_OPENING)
-		return min_t(u64, HELLO_FIRST << f->backoff, HELLO_MOST);
+		return min_t(u64, HELLO_FIRST << f->backoff, HELLO_MAX);
 	return min_t(u64, (f->rto << f->backoff) + leeway(f), ACP_FLOW_RTO_MAX);
 }
 
-/* With nothing to repeat, a silent peer of whom answers are expected is asked. */
+/* If there is nothing to retransmit, a silent peer that owes answers is probed. */
 static u64 probe_interval(const struct acp_flow *f)
 {
 	return max_t(u64, f->limit / 4, ACP_FLOW_RTO_MAX / 2);
 }
 
-/* When frames must be repeated or the peer be asked; ~0: never. */
+/* When to retransmit frames or probe the peer; ~0: never. */
 static u64 repeat_at(const struct acp_flow *f)
 {
 	if (f->state == ACP_FLOW_OPENING || f->next != f->una)
@@ -512,6 +568,12 @@ u64 acp_flow_deadline(const struct acp_flow *f)
 	return f->ack_at ? min_t(u64, at, f->ack_at) : at;
 }
 
+bool acp_flow_ask_due(const struct acp_flow *f, u64 now)
+{
+	return f->state == ACP_FLOW_OPEN && acp_flow_since(f->heard, now) >= f->limit / 4 &&
+	       acp_flow_since(f->asked, now) >= f->limit / QUESTIONS;
+}
+
 static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
 {
 	if (f->probing && acp_flow_since(f->heard, now) > f->limit)
@@ -521,7 +583,7 @@ static enum acp_flow_tick probe(struct acp_flow *f, u64 now)
 	return ACP_FLOW_ASK;
 }
 
-/* What this machine slept through, paused or too busy, was no silence of the peer. */
+/* Do not count as silence of the peer the time for which this machine was paused or too busy. */
 static void overslept(struct acp_flow *f, u64 late, u64 now)
 {
 	if (late < ACP_FLOW_RTO_MAX)
@@ -556,7 +618,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 		if (acp_flow_since(f->heard, now) > f->open_limit)
 			return ACP_FLOW_FAILED;
 		f->rearm = now;
-		if (f->backoff < BACKOFF_MOST)
+		if (f->backoff < BACKOFF_MAX)
 			f->backoff++;
 		return ACP_FLOW_ASK;
 	}
@@ -566,7 +628,7 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 	    acp_flow_since(f->progress, now) > NO_PROGRESS * f->limit)
 		return ACP_FLOW_FAILED;
 	f->rearm = now;
-	if (f->backoff < BACKOFF_MOST)
+	if (f->backoff < BACKOFF_MAX)
 		f->backoff++;
 	if (mark_lost(f, now - min_t(u64, oldest, now) + 1) || f->lost)
 		timed_out(f);
@@ -576,9 +638,12 @@ enum acp_flow_tick acp_flow_tick(struct acp_flow *f, u64 now)
 void acp_flow_expect(struct acp_flow *f, int n, u64 now)
 {
 	if (!f->expect && n > 0) {
-		f->heard = max_t(u64, f->heard, now);
-		f->rearm = now;
 		f->probing = false;
+		/* If frames are in flight, the wait has begun, and their time-out continues. */
+		if (f->next == f->una) {
+			f->heard = max_t(u64, f->heard, now);
+			f->rearm = now;
+		}
 	}
 	f->expect += n;
 }

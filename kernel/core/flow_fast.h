@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The steps of a flow that each frame takes: see flow.h, which includes this.  They are so short
- * that a call costs a good part of what they do.
+ * The functions of a flow that are called for each frame: see flow.h, which includes this file.
+ * They are so short that a call would take a substantial part of their time.
  */
 #ifndef ACP_FLOW_FAST_H
 #define ACP_FLOW_FAST_H
 
 /*
- * Time from then to now.  The caller may have asked for the time before it
- * waited for the lock, so then may be the later one.
+ * Time since "then". The caller may have read "now" before it waited for the lock, so "then" may be
+ * later.
  */
 static inline u64 acp_flow_since(u64 then, u64 now)
 {
@@ -41,6 +41,7 @@ static inline void acp_flow_opened(struct acp_flow *f, u32 epoch_peer, u64 now)
 	f->epoch_peer = epoch_peer;
 	f->backoff = 0;
 	f->probing = false;
+	f->begun = now;
 	f->heard = now;
 	f->progress = now;
 	f->rearm = now;
@@ -56,10 +57,8 @@ static inline u32 acp_flow_admit(struct acp_flow *f, const struct acp_frame *fr,
 {
 	if (fr->epoch_dst == f->epoch) {
 		if (f->state == ACP_FLOW_OPEN) {
-			if (fr->epoch_src != f->epoch_peer)
-				return ACP_FLOW_DROP;
-			acp_flow_heard(f, now);
-			return ACP_FLOW_PASS;
+			/* It may be a replay, so it is not yet a sign of life. */
+			return fr->epoch_src == f->epoch_peer ? ACP_FLOW_PASS : ACP_FLOW_DROP;
 		}
 		acp_flow_opened(f, fr->epoch_src, now);
 		return ACP_FLOW_PASS | ACP_FLOW_OPENED;
@@ -132,7 +131,7 @@ static inline enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq,
 	if (seq - f->rcv >= ACP_FRAME_WINDOW)
 		return ACP_FLOW_FUTURE;
 	if (acp_flow_test(f->accepted, seq)) {
-		f->ack_due = true;	/* though not applied: a sign of life */
+		f->ack_due = true;	/* although it is not applied yet */
 		return ACP_FLOW_DUPLICATE;
 	}
 	if (fence && seq != f->rcv)
@@ -141,7 +140,7 @@ static inline enum acp_flow_verdict acp_flow_accept(struct acp_flow *f, u64 seq,
 	return ACP_FLOW_NEW;
 }
 
-/* What was applied beyond a gap that is not there any more. */
+/* Advance over frames that were applied beyond a gap which is now closed. */
 static inline void acp_flow_close_gap(struct acp_flow *f)
 {
 	while (f->beyond && acp_flow_test(f->applied, f->rcv)) {
@@ -170,6 +169,40 @@ static inline void acp_flow_ack_later(struct acp_flow *f, u32 count, u64 now)
 	f->ack_due = f->late == ACP_FLOW_ACK_EVERY || acp_flow_map_needed(f);
 	if (!f->ack_at)
 		f->ack_at = now + ACP_FLOW_ACK_DELAY;
+}
+
+/* A refused frame may arrive again any number of times, so it is no sign of life. */
+static inline bool acp_flow_arrived(struct acp_flow *f, const struct acp_flow_taken *t,
+				    enum acp_arrived what, u64 now)
+{
+	bool due = f->ack_due;
+
+	if (t->epoch != f->epoch)
+		return false;
+	if (what == ACP_REFUSED) {
+		acp_flow_refuse_all(f, t->seq, t->count);
+		return true;
+	}
+	acp_flow_heard(f, now);
+	if (t->marked)
+		acp_flow_marked(f);
+	if (what == ACP_PENDING)
+		return true;
+	if (t->count == 1)
+		acp_flow_applied(f, t->seq);
+	else
+		acp_flow_applied_all(f, t->seq, t->count);
+	if (t->lazy && !due)
+		acp_flow_ack_later(f, t->count, now);
+	return true;
+}
+
+static inline bool acp_flow_settled(struct acp_flow *f, u32 epoch, u64 seq)
+{
+	if (epoch != f->epoch)
+		return false;
+	acp_flow_applied(f, seq);
+	return true;
 }
 
 static inline void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The wire format: see frame.h. */
 #include "frame.h"
-#include "shape.h"
+#include "strided_desc.h"
 
-/* What each frame type may carry, beside AEAD. */
+/* What each frame type may have, in addition to AEAD. */
 static const struct {
 	u8 flags;
 	u32 min, max;		/* bytes of the body */
@@ -16,14 +16,14 @@ static const struct {
 			      sizeof(struct acp_frame_hello) },
 };
 
-/* The fields of a message's first word, in host order. */
+/* The fields of the first word of a message, in host order. */
 #define TYPE		(0xffULL << 56)
 #define FLAGS(flags)	((u64)(flags) << 48)
 #define OP		(0xffULL << 40)
 #define STATUS		(0xffULL << 32)
 #define DEPENDS		0xffffffffULL	/* and upto */
 
-/* What of it each message type may carry; all else must be 0. */
+/* The fields of the first word that each message type may have; all others must be zero. */
 static const u64 msg_rules[] = {
 	[ACP_MSG_DATA] = TYPE | FLAGS(ACP_MSG_LAST | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
 	[ACP_MSG_CMD] = TYPE | FLAGS(ACP_MSG_ORDERED | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
@@ -53,8 +53,12 @@ static enum acp_frame_error check(const struct acp_frame *f)
 		if (bulk && sizeof(struct acp_frame_hdr) + f->length <= acp_frame_tagged(f))
 			return ACP_FRAME_BAD_LEN;
 	}
-	if ((f->type == ACP_FRAME_DATA) != (f->seq != 0))
+	if (f->type == ACP_FRAME_HELLO) {
+		if (f->flags & ACP_FRAME_ASK ? f->ack : f->seq)
+			return ACP_FRAME_BAD_FLAGS;
+	} else if ((f->type == ACP_FRAME_DATA) != (f->seq != 0)) {
 		return ACP_FRAME_BAD_FLAGS;
+	}
 	if (!f->epoch_src || (f->type != ACP_FRAME_HELLO && !f->epoch_dst))
 		return ACP_FRAME_BAD_FLAGS;
 	return ACP_FRAME_OK;
@@ -84,11 +88,15 @@ enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_fram
 	return check(f);
 }
 
-bool acp_frame_seal(const void *frame)
+bool acp_frame_seal(const void *frame, u32 *cipher)
 {
-	const struct acp_frame_seal *seal = frame + sizeof(struct acp_frame_hdr);
+	const struct acp_frame_hdr *h = frame;
+	const struct acp_frame_seal *seal = frame + sizeof(*h);
 
-	return !seal->reserved;
+	*cipher = be32_to_cpu(seal->cipher);
+	if (*cipher & ~(ACP_SEAL_BY | ACP_SEAL_WISHES) || (*cipher & ACP_SEAL_BY) == ACP_SEAL_BY)
+		return false;
+	return !(*cipher & ACP_SEAL_BY) || h->type != ACP_FRAME_HELLO;
 }
 
 bool acp_frame_crc(const void *frame, u32 *crc)
@@ -101,9 +109,14 @@ bool acp_frame_crc(const void *frame, u32 *crc)
 	return !c->reserved;
 }
 
-void acp_frame_key(struct acp_frame_key *k, u32 job, u16 generation, u32 from, u32 to, u16 color)
+void acp_frame_key(struct acp_frame_key *k, u32 cipher, u32 job, u16 generation, u32 from, u32 to,
+		   u16 color)
 {
-	memcpy(k->label, "acp-aead", sizeof(k->label));
+	const char *label = "acp-aead";
+
+	if (cipher & ACP_SEAL_BY)
+		label = cipher & ACP_SEAL_AES ? "acp-aes " : "acpaegis";
+	memcpy(k->label, label, sizeof(k->label));
 	k->job = cpu_to_be32(job);
 	k->generation = cpu_to_be16(generation);
 	k->color = cpu_to_be16(color);
@@ -111,7 +124,7 @@ void acp_frame_key(struct acp_frame_key *k, u32 job, u16 generation, u32 from, u
 	k->to = cpu_to_be32(to);
 }
 
-/* Type, flags, operation and status stand at the front of both, in the same order. */
+/* Both structures begin with type, flags, operation and status, in this order. */
 #define MSG_BYTES offsetof(struct acp_msg_hdr, depends)
 
 static_assert(offsetof(struct acp_msg, type) == offsetof(struct acp_msg_hdr, type));
@@ -120,8 +133,8 @@ static_assert(offsetof(struct acp_msg, op) == offsetof(struct acp_msg_hdr, op));
 static_assert(offsetof(struct acp_msg, status) == offsetof(struct acp_msg_hdr, status));
 static_assert(offsetof(struct acp_msg, depends) == MSG_BYTES);
 
-/* What the operations from ACP_OP_STRIDED on have; not in the way of the others. */
-static noinline void encode_shaped(struct acp_msg_cmd *c, const struct acp_msg *m)
+/* The operands of operations >= ACP_OP_STRIDED; out of line, to keep the others fast. */
+static noinline void encode_strided(struct acp_msg_cmd *c, const struct acp_msg *m)
 {
 	bool strided = m->op == ACP_OP_STRIDED;
 
@@ -130,8 +143,8 @@ static noinline void encode_shaped(struct acp_msg_cmd *c, const struct acp_msg *
 	c->args[2] = cpu_to_be64(m->b);
 }
 
-/* Says whether it is well formed. */
-static noinline bool decode_shaped(struct acp_msg *m, const struct acp_msg_cmd *c)
+/* Returns whether it is well formed. */
+static noinline bool decode_strided(struct acp_msg *m, const struct acp_msg_cmd *c)
 {
 	u64 first = be64_to_cpu(c->args[0]), second = be64_to_cpu(c->args[1]);
 
@@ -142,9 +155,9 @@ static noinline bool decode_shaped(struct acp_msg *m, const struct acp_msg_cmd *
 		return true;
 	}
 	m->c = first;
-	m->size = acp_shape_size(first);
+	m->size = acp_strided_size(first);
 	m->a = second;
-	return acp_shape_wanted(first);
+	return acp_strided_wanted(first);
 }
 
 static void encode_cmd(struct acp_msg_cmd *c, const struct acp_msg *m)
@@ -152,7 +165,7 @@ static void encode_cmd(struct acp_msg_cmd *c, const struct acp_msg *m)
 	c->dst = cpu_to_be64(m->dst);
 	c->src = cpu_to_be64(m->src);
 	if (m->op >= ACP_OP_STRIDED) {
-		encode_shaped(c, m);
+		encode_strided(c, m);
 		return;
 	}
 	c->args[0] = cpu_to_be64(m->op == ACP_OP_COPY ? m->size : m->a);
@@ -165,7 +178,7 @@ static bool decode_cmd(struct acp_msg *m, const struct acp_msg_cmd *c)
 	m->dst = be64_to_cpu(c->dst);
 	m->src = be64_to_cpu(c->src);
 	if (m->op >= ACP_OP_STRIDED)
-		return decode_shaped(m, c);
+		return decode_strided(m, c);
 	if (m->op == ACP_OP_COPY)
 		m->size = be64_to_cpu(c->args[0]);
 	else
@@ -179,7 +192,7 @@ static noinline void encode_more(struct acp_msg_more *more, const struct acp_msg
 {
 	if (m->op == ACP_OP_STRIDED) {
 		more->stride = cpu_to_be64(m->a);
-		more->shape = cpu_to_be64(m->c);
+		more->desc = cpu_to_be64(m->c);
 		more->position = cpu_to_be64(m->b);
 	} else {
 		more->flag = cpu_to_be64(m->c);
@@ -188,7 +201,7 @@ static noinline void encode_more(struct acp_msg_more *more, const struct acp_msg
 	}
 }
 
-/* Says whether it is well formed: what is needed to find a piece's place in its blocks. */
+/* Returns whether it is well formed, as far as is needed to find a piece's place in its blocks. */
 static noinline bool decode_more(struct acp_msg *m, const struct acp_msg_more *more)
 {
 	if (m->op != ACP_OP_STRIDED) {
@@ -197,10 +210,10 @@ static noinline bool decode_more(struct acp_msg *m, const struct acp_msg_more *m
 		return !more->reserved;
 	}
 	m->a = be64_to_cpu(more->stride);
-	m->c = be64_to_cpu(more->shape);
+	m->c = be64_to_cpu(more->desc);
 	m->b = be64_to_cpu(more->position);
-	return acp_shape_wanted(m->c) && m->b < acp_shape_size(m->c) &&
-	       m->length <= acp_shape_size(m->c) - m->b;
+	return acp_strided_wanted(m->c) && m->b < acp_strided_size(m->c) &&
+	       m->length <= acp_strided_size(m->c) - m->b;
 }
 
 void acp_msg_encode(void *p, const struct acp_msg *m)
@@ -222,7 +235,10 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 	}
 }
 
-/* An op of DATA: a piece has bytes, and a flag changes at the end of a copy that succeeded. */
+/*
+ * May DATA have its op? Pieces of strided copies have data, and a flag changes only at the end of a
+ * copy that succeeded.
+ */
 static noinline bool op_of_data(const struct acp_msg *m)
 {
 	if (m->flags & ACP_MSG_FAIL)
@@ -238,7 +254,7 @@ static bool length_right(const struct acp_msg *m)
 	case ACP_MSG_DATA:
 		return !m->length || !(m->flags & ACP_MSG_FAIL);
 	case ACP_MSG_PING:
-		return m->length <= ACP_PING_MOST;
+		return m->length <= ACP_PING_MAX;
 	case ACP_MSG_WORDS:
 		return m->length >= 2 * sizeof(struct acp_msg_word) &&
 		       !(m->length % sizeof(struct acp_msg_word));
@@ -247,7 +263,7 @@ static bool length_right(const struct acp_msg *m)
 	}
 }
 
-/* Fields that the type does not use are 0, so that they can be used later. */
+/* Reserved fields must be zero, so that later versions can define them. */
 static bool well_formed(u64 word, const struct acp_msg *m)
 {
 	bool fail = m->flags & ACP_MSG_FAIL;
@@ -297,7 +313,7 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 		if (!decode_cmd(m, p))
 			return 0;
 	} else if (have < size) {
-		return 0;	/* PING, WORDS: only DATA may have a payload that no tag covers */
+		return 0;	/* only DATA may have a payload that the tag does not cover */
 	}
 	return size;
 }

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The wire format: what a frame looks like, and the only code that encodes
- * and decodes one.  PROTOCOL.md says the same for people.
+ * The wire format, and the only code that encodes and decodes it. PROTOCOL.md specifies it.
  *
- * A frame is one UDP datagram: a header of 48 bytes and, by its type,
+ * A frame is one UDP datagram: a header of 48 bytes and a body that depends on its type:
  *	DATA	one or more messages, covered by one sequence number;
  *	ACK	the full bitmap of frames received beyond "ack";
- *	HELLO	the sender's set-up of the job, to open a flow.
- * A message is a header of 24 bytes and a body by its type, padded to 8.
+ *	HELLO	the sender's settings of the job, to open a flow.
+ * A message is a header of 24 bytes and a body that depends on its type, padded to 8.
  *
- * In a job with integrity aead, the body is encrypted: a seal is before it and
- * a code behind it.
+ * In a job with integrity aead, the body is encrypted: a nonce block precedes it, an authentication
+ * tag follows it.
  *
- * Everything is big-endian and of fixed width; all lengths are checked here,
- * so that what decode accepts needs no further look at sizes.
+ * All fields are big-endian and of fixed width. All lengths are validated here, so users of decoded
+ * frames and messages need not check sizes again.
  */
 #ifndef ACP_FRAME_H
 #define ACP_FRAME_H
@@ -22,9 +21,9 @@
 #include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
-#define ACP_FRAME_EDITION	1	/* of the messages: goes into the digest of a HELLO */
-#define ACP_FRAME_WINDOW	512	/* frames a sender may have beyond "ack" */
-#define ACP_FRAME_SHORT		128	/* payloads up to this are under the tag */
+#define ACP_FRAME_EDITION	2	/* of messages and tags; part of the digest of a HELLO */
+#define ACP_FRAME_WINDOW	512	/* frames that a sender may have beyond "ack" */
+#define ACP_FRAME_SHORT		128	/* payloads up to this share frames */
 #define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
 
 enum acp_frame_type {
@@ -34,44 +33,44 @@ enum acp_frame_type {
 };
 
 /* acp_frame_hdr.flags */
-#define ACP_FRAME_FENCE	1	/* DATA: apply only when all earlier frames were */
-#define ACP_FRAME_BULK	2	/* DATA: one message whose payload the tag does not cover */
-#define ACP_FRAME_CRC	4	/* BULK: a struct acp_frame_crc is before the payload */
-#define ACP_FRAME_ASK	8	/* HELLO: please answer */
+#define ACP_FRAME_FENCE	1	/* DATA: apply after all earlier frames */
+#define ACP_FRAME_BULK	2	/* DATA: one message with a long payload; see acp_frame_tagged() */
+#define ACP_FRAME_CRC	4	/* BULK: a struct acp_frame_crc precedes the payload */
+#define ACP_FRAME_ASK	8	/* HELLO: the sender requests an answer */
 #define ACP_FRAME_MORE	8	/* BULK: the message has a struct acp_msg_more */
-#define ACP_FRAME_LAZY	16	/* DATA: nobody waits for its acknowledgement, it may be late */
+#define ACP_FRAME_LAZY	16	/* DATA: the acknowledgement may be delayed, nothing waits for it */
 #define ACP_FRAME_AEAD	32	/* the body is encrypted: never with BULK */
 /*
- * DATA, ACK: counts, modulo 4, acknowledgements that say: since the one before
- * it, a frame came that the network has marked (ECN).  Two bits, MARK counts one.
+ * DATA, ACK: a counter, modulo 4, of acknowledgements that report frames marked by the network
+ * (ECN) since the previous acknowledgement. Two bits; MARK counts one.
  */
 #define ACP_FRAME_MARKS	192
 #define ACP_FRAME_MARK	64
 
 struct acp_frame_hdr {
-	__be64 tag;		/* SipHash-2-4 of what follows, see acp_frame_tagged() */
+	__be64 tag;		/* SipHash-2-4 of what follows, see acp_frame_tagged(), nh.h */
 	__u8   version;
 	__u8   type;		/* enum acp_frame_type */
 	__u8   flags;
-	__u8   color;		/* which of the sender's and receiver's addresses */
+	__u8   color;		/* selects the addresses of sender and receiver */
 	__be32 job;
 	__be16 generation;	/* of the job */
 	__be16 length;		/* bytes after this header */
 	__be32 node;		/* the sender */
-	__be32 epoch_src;	/* random, one per life of the sender's flow */
-	__be32 epoch_dst;	/* as the receiver told it; 0 in a first HELLO */
-	__be64 seq;		/* DATA: its number, counted from 1; else 0 */
-	__be64 ack;		/* all frames before this one were applied */
+	__be32 epoch_src;	/* random, one per incarnation of the sender's flow */
+	__be32 epoch_dst;	/* as received from the receiver; 0 in a first HELLO */
+	__be64 seq;		/* DATA: number from 1; HELLO with ASK: a time, or 0; otherwise 0 */
+	__be64 ack;		/* all earlier frames were applied; HELLO: "seq" that it answers */
 };
 
 static_assert(sizeof(struct acp_frame_hdr) == 48);
 
-/* ACK body: bit i of word w says that frame ack + 1 + 64 w + i was applied. */
+/* ACK body: bit i of word w means that frame ack + 1 + 64 w + i was applied. */
 struct acp_frame_ack {
 	__be64 map[ACP_FRAME_WINDOW / 64];
 };
 
-/* HELLO body: peers that differ in any of it do not belong together. */
+/* HELLO body: peers whose bodies differ do not belong to the same job. */
 struct acp_frame_hello {
 	__be32 nprocs;
 	__be32 nodes;
@@ -87,21 +86,33 @@ struct acp_frame_crc {
 static_assert(sizeof(struct acp_frame_crc) == 8);
 
 #define ACP_FRAME_NONCE	12
-#define ACP_FRAME_CODE	16	/* Poly1305, behind the body */
+#define ACP_FRAME_CODE	16	/* authentication tag of the cipher, after the body */
 
-/* With ACP_FRAME_AEAD, between header and body. */
+/* With ACP_FRAME_AEAD, between header and body. AEGIS-128 uses all of it as the nonce. */
 struct acp_frame_seal {
 	__u8   nonce[ACP_FRAME_NONCE];
-	__be32 reserved;	/* 0 */
+	__be32 cipher;		/* ACP_SEAL_ */
 };
+
+/* If neither of these two is set, the cipher is ChaCha20-Poly1305. A HELLO has neither. */
+#define ACP_SEAL_AES		1	/* AES-256-GCM */
+#define ACP_SEAL_AEGIS		4	/* AEGIS-128 */
+/* The sender has CPU instructions for that cipher and prefers to receive frames encrypted by it. */
+#define ACP_SEAL_WANTS		2	/* AES-256-GCM */
+#define ACP_SEAL_WANTS_AEGIS	8
+
+#define ACP_SEAL_BY	(ACP_SEAL_AES | ACP_SEAL_AEGIS)
+#define ACP_SEAL_WISHES	(ACP_SEAL_WANTS | ACP_SEAL_WANTS_AEGIS)
 
 static_assert(sizeof(struct acp_frame_seal) == 16);
 
 #define ACP_FRAME_SEALED (sizeof(struct acp_frame_seal) + ACP_FRAME_CODE)
 
-/* What a key is derived from: keyed BLAKE2s of it, with the job's key, is the frames' key. */
+/*
+ * Input of key derivation: the key of frames is the BLAKE2s of it, keyed with the key of the job.
+ */
 struct acp_frame_key {
-	char   label[8];	/* "acp-aead" */
+	char   label[8];	/* "acp-aead"; "acp-aes "; "acpaegis" */
 	__be32 job;
 	__be16 generation;
 	__be16 color;
@@ -111,63 +122,62 @@ struct acp_frame_key {
 static_assert(sizeof(struct acp_frame_key) == 24);
 
 enum acp_msg_type {
-	ACP_MSG_DATA	= 1,	/* put this at dst */
-	ACP_MSG_CMD	= 2,	/* execute this where src lives */
+	ACP_MSG_DATA	= 1,	/* write the payload to dst */
+	ACP_MSG_CMD	= 2,	/* execute it on the node of src */
 	ACP_MSG_DONE	= 3,	/* command "ticket" of rank "origin" ended with "status" */
 	ACP_MSG_BARRIER	= 4,	/* ticket: number of the barrier; origin: sending node */
-	ACP_MSG_PING	= 5,	/* send it back; ticket: the sender's; origin: sending node */
-	ACP_MSG_WORDS	= 6,	/* a DATA of 8 bytes each for ticket, ticket + 1, ... */
+	ACP_MSG_PING	= 5,	/* return it; ticket: the sender's; origin: sending node */
+	ACP_MSG_WORDS	= 6,	/* DATA of 8 bytes each for ticket, ticket + 1, ... */
 };
 
 /* acp_msg_hdr.flags */
-#define ACP_MSG_LAST	1	/* DATA: the command's last piece; now its status is known */
-#define ACP_MSG_FAIL	2	/* DATA, CMD: it failed with "status" at the sender */
+#define ACP_MSG_LAST	1	/* DATA: the last piece; the status of the command is known */
+#define ACP_MSG_FAIL	2	/* DATA, CMD: it failed at the sender, with "status" */
 #define ACP_MSG_ORDERED	4	/* CMD: its DATA must not overtake earlier frames */
 #define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
 #define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
 /*
- * BARRIER: none will complete any more.  ticket, lower half: the node, counted
- * from 1, that runs another set-up of the job, or 0; upper half: the rank,
- * counted from 1, that left, or 0.
+ * BARRIER: no further barrier will complete. ticket, lower half: the node, counted from 1, whose
+ * settings of the job differ, or 0; upper half: the rank, counted from 1, that left, or 0.
  */
 #define ACP_MSG_BROKEN	32
-#define ACP_MSG_ANSWER	64	/* PING: it is sent back */
+#define ACP_MSG_ANSWER	64	/* PING: it is returned */
 
-#define ACP_PING_MOST	128	/* bytes of its payload: it shares frames */
+#define ACP_PING_MAX	128	/* most bytes of its payload, which shares frames */
 
 struct acp_msg_hdr {
 	union {
 		struct {
 			__u8   type;	/* enum acp_msg_type */
 			__u8   flags;
-			__u8   op;	/* CMD: enum acp_op; DATA: see acp_msg_more; else 0 */
-			__u8   status;	/* DONE, and with FAIL: enum acp_status; else 0 */
+			__u8   op;	/* CMD: enum acp_op; DATA: see acp_msg_more; otherwise 0 */
+			__u8   status;	/* DONE, and with FAIL: enum acp_status; otherwise 0 */
 			/*
-			 * DATA, CMD behind a fence: it fails if one of the origin's commands
-			 * ticket - depends .. ticket - upto failed; else 0
+			 * DATA, CMD behind a fence: it fails if one of the origin's commands from
+			 * ticket - depends to ticket - upto failed; otherwise 0
 			 */
 			__be16 depends, upto;
 		};
-		__be64 word;	/* all of these at once */
+		__be64 word;	/* all of the above */
 	};
 	__be32 origin;		/* rank that issued the command */
-	__be32 length;		/* DATA, PING, WORDS: bytes of payload; else 0 */
+	__be32 length;		/* DATA, PING, WORDS: bytes of payload; otherwise 0 */
 	__be64 ticket;		/* the command, at its origin */
 };
 
 /*
- * DATA with an op: a piece of a strided copy, or what is done when all of a copy
- * is in memory (with LAST).
+ * DATA with an op: a piece of a strided copy, or what to do when a copy is complete in memory (with
+ * LAST).
  */
 struct acp_msg_more {
 	union {
 		struct {			/* ACP_OP_STRIDED */
 			__be64 stride;		/* block i begins at dst + i * stride */
-			__be64 shape;		/* as in ACP_BLOCKS */
-			__be64 position;	/* of the payload in the blocks, end to end */
+			__be64 desc;		/* descriptor, as in ACP_BLOCKS */
+			__be64 position;	/* of the payload in the concatenated blocks */
 		};
 		struct {			/* ACP_OP_COPY_SET, ACP_OP_COPY_ADD */
-			__be64 flag;		/* its address */
+			__be64 flag;		/* its global address */
 			__be64 operand;
 			__be64 reserved;	/* 0 */
 		};
@@ -184,23 +194,23 @@ struct acp_msg_data {
 
 struct acp_msg_cmd {
 	struct acp_msg_hdr h;
-	__be64 dst, src;	/* as in struct acp_sqe, and so is ... */
+	__be64 dst, src;	/* as in struct acp_sqe, as are ... */
 	/* COPY: size; STRIDED, COPY_SET, COPY_ADD: size, a, b; CAS4, CAS8: a, b; others: a */
 	__be64 args[];
 };
 
-/* The payload of WORDS is two or more of these; each counts as a message of the frame. */
+/* The payload of WORDS is two or more of these. Each counts as a message of the frame. */
 struct acp_msg_word {
 	__be64 dst;
 	__u8   data[8];
 };
 
 /*
- * What most frames have: one DATA of 8 bytes, which is all of its command, and waits for nothing.
- * Who makes or reads such a frame may do so in fewer steps; on the wire it is like any other.
+ * The most frequent content of a frame: one DATA of 8 bytes that is all of its command and depends
+ * on nothing. It can be encoded and decoded in fewer steps; on the wire it is an ordinary DATA.
  */
 struct acp_msg_lone {
-	struct acp_msg_hdr h;	/* its word is ACP_MSG_LONE, its length 8 */
+	struct acp_msg_hdr h;	/* word: ACP_MSG_LONE; length: 8 */
 	__be64 dst;
 	__u8   data[8];
 };
@@ -221,19 +231,19 @@ struct acp_frame {
 	u32 job, node;
 	u32 epoch_src, epoch_dst;
 	u64 seq, ack;
-	u32 length;		/* of the body, seal and code not counted */
+	u32 length;		/* of the body, without nonce block and authentication tag */
 };
 
 /*
- * A message in host order, 0 what is not on the wire; payload is where it stands in the frame.
+ * A message in host order. Fields that are not on the wire are 0. The payload stays in the frame.
  *
  *	op of a command		size	a		b		c
  *	COPY			bytes	0		0		0
- *	STRIDED			bytes	dst's stride	src's stride	shape, as in ACP_BLOCKS
+ *	STRIDED			bytes	dst's stride	src's stride	blocks, as in ACP_BLOCKS
  *	COPY_SET, COPY_ADD	bytes	0		operand		flag's address
  *	atomics			0	operand		operand		0
  *
- * DATA has them in the same places, but for STRIDED: there b is the position.
+ * DATA uses the same fields, except that b is the position if it has STRIDED.
  */
 struct acp_msg {
 	union {
@@ -241,7 +251,7 @@ struct acp_msg {
 			u8  type, flags, op, status;
 			u16 depends, upto;
 		};
-		u64 word;	/* all of these at once */
+		u64 word;	/* all of the above */
 	};
 	u32 origin;
 	u32 length;
@@ -249,7 +259,7 @@ struct acp_msg {
 	u64 dst, src, size, a, b, c;
 };
 
-/* Why a frame was refused; each is a counter. */
+/* Why a frame was refused. Each has a counter. */
 enum acp_frame_error {
 	ACP_FRAME_OK = 0,
 	ACP_FRAME_BAD_LEN,
@@ -258,13 +268,19 @@ enum acp_frame_error {
 	ACP_FRAME_BAD_FLAGS,
 };
 
-/* Bytes of seal and code. */
+/* Bytes of nonce block and authentication tag. */
 static inline u32 acp_frame_sealed(u8 flags)
 {
 	return flags & ACP_FRAME_AEAD ? ACP_FRAME_SEALED : 0;
 }
 
-/* Write all but the tag. */
+/**
+ * acp_frame_encode() - write the header of a frame, except the tag
+ * @h: header to write
+ * @f: header in host order
+ *
+ * Context: Any context.
+ */
 static inline void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_frame *f)
 {
 	h->version = ACP_FRAME_VERSION;
@@ -281,17 +297,29 @@ static inline void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_fr
 	h->ack = cpu_to_be64(f->ack);
 }
 
-/*
- * Decode and check a header of a datagram of "len" bytes, "h" being its
- * first 48 (the caller makes sure of those).  Looks at nothing behind it,
- * and not at the tag.
+/**
+ * acp_frame_decode() - decode and validate the header of a datagram
+ * @f: header in host order; valid only if ACP_FRAME_OK is returned
+ * @h: the first 48 bytes of the datagram, which must be readable
+ * @len: bytes of the datagram
+ *
+ * Does not read the body and does not check the tag.
+ *
+ * Context: Any context.
+ * Return: ACP_FRAME_OK, or the reason to drop the datagram.
  */
 enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_frame_hdr *h, u32 len);
 
-/*
- * Where the tagged part of a decoded frame ends: the tag covers all from
- * behind itself to there.  In a BULK frame, the payload begins there; with
- * AEAD, the seal.
+/**
+ * acp_frame_tagged() - get the end of the part of a frame that its tag covers directly
+ * @f: decoded header
+ *
+ * The part begins after the tag. In a BULK frame it ends at the payload, of which the tag covers a
+ * hash (nh.h) or, depending on the integrity of the job, nothing. With AEAD it ends at the nonce
+ * block.
+ *
+ * Context: Any context.
+ * Return: Offset in the frame.
  */
 static inline u32 acp_frame_tagged(const struct acp_frame *f)
 {
@@ -304,20 +332,38 @@ static inline u32 acp_frame_tagged(const struct acp_frame *f)
 	return sizeof(struct acp_frame_hdr) + body;
 }
 
-/* Where the body of a decoded frame begins. */
+/**
+ * acp_frame_body() - get the start of the body of a frame
+ * @f: decoded header
+ *
+ * Context: Any context.
+ * Return: Offset in the frame.
+ */
 static inline u32 acp_frame_body(const struct acp_frame *f)
 {
 	return sizeof(struct acp_frame_hdr) +
 	       (f->flags & ACP_FRAME_AEAD ? sizeof(struct acp_frame_seal) : 0);
 }
 
-/* All of a frame: bytes of its datagram's payload. */
+/**
+ * acp_frame_size() - get the size of a frame
+ * @f: decoded header
+ *
+ * Context: Any context.
+ * Return: Bytes of the payload of its datagram.
+ */
 static inline u32 acp_frame_size(const struct acp_frame *f)
 {
 	return sizeof(struct acp_frame_hdr) + f->length + acp_frame_sealed(f->flags);
 }
 
-/* How much of the body is authentic once tag and code are right: but for a BULK frame, all. */
+/**
+ * acp_frame_covered() - get the part of the body that is authentic after verification
+ * @f: decoded header
+ *
+ * Context: Any context.
+ * Return: Bytes from the start of the body: all of it, in a BULK frame those before the payload.
+ */
 static inline u32 acp_frame_covered(const struct acp_frame *f)
 {
 	if (f->flags & ACP_FRAME_AEAD)
@@ -325,19 +371,42 @@ static inline u32 acp_frame_covered(const struct acp_frame *f)
 	return acp_frame_tagged(f) - sizeof(struct acp_frame_hdr);
 }
 
-/* Is the seal of a frame with ACP_FRAME_AEAD, which begins at "frame", as it must be? */
-bool acp_frame_seal(const void *frame);
+/**
+ * acp_frame_seal() - read and validate the nonce block of a frame
+ * @frame: start of a frame with ACP_FRAME_AEAD, readable up to its body
+ * @cipher: set to the ACP_SEAL_ flags of the nonce block
+ *
+ * Context: Any context.
+ * Return: True if the flags are valid.
+ */
+bool acp_frame_seal(const void *frame, u32 *cipher);
 
-/*
- * The checksum in a frame with ACP_FRAME_CRC, which begins at "frame".
- * False: what must be 0 is not.
+/**
+ * acp_frame_crc() - read and validate the checksum of a frame
+ * @frame: start of a frame with ACP_FRAME_CRC, readable up to its payload
+ * @crc: set to the checksum
+ *
+ * Context: Any context.
+ * Return: True if the reserved field is zero.
  */
 bool acp_frame_crc(const void *frame, u32 *crc);
 
-/* Write what the key of frames "from" a node "to" another is derived from. */
-void acp_frame_key(struct acp_frame_key *k, u32 job, u16 generation, u32 from, u32 to, u16 color);
+/**
+ * acp_frame_key() - fill the input of key derivation
+ * @k: input to fill
+ * @cipher: ACP_SEAL_AES, ACP_SEAL_AEGIS or 0; other flags are ignored
+ * @job: id of the job
+ * @generation: generation of the job
+ * @from: node that encrypts
+ * @to: node that decrypts
+ * @color: color of the flow
+ *
+ * Context: Any context.
+ */
+void acp_frame_key(struct acp_frame_key *k, u32 cipher, u32 job, u16 generation, u32 from, u32 to,
+		   u16 color);
 
-/* Numbers that a CMD has behind its addresses. */
+/* Operands that a CMD has after its addresses. */
 static inline u32 acp_op_args(u8 op)
 {
 	if (op >= ACP_OP_STRIDED)
@@ -345,13 +414,25 @@ static inline u32 acp_op_args(u8 op)
 	return op == ACP_OP_CAS4 || op == ACP_OP_CAS8 ? 2 : 1;
 }
 
-/* Does it change a flag when a copy is done? */
+/**
+ * acp_op_signals() - test whether an operation changes a flag when its copy is complete
+ * @op: operation, any value
+ *
+ * Context: Any context.
+ * Return: True for ACP_OP_COPY_SET and ACP_OP_COPY_ADD.
+ */
 static inline bool acp_op_signals(u8 op)
 {
 	return op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
 }
 
-/* Bytes of a DATA message before its payload (or checksum), or of all of another one. */
+/**
+ * acp_msg_head() - get the size of the fixed part of a message
+ * @m: message; only type and op are read
+ *
+ * Context: Any context.
+ * Return: Bytes before the payload, or before the checksum if there is one.
+ */
 static inline u32 acp_msg_head(const struct acp_msg *m)
 {
 	switch (m->type) {
@@ -364,25 +445,51 @@ static inline u32 acp_msg_head(const struct acp_msg *m)
 	}
 }
 
-/* Size of a message on the wire, padding included, a checksum not. */
+/**
+ * acp_msg_size() - get the size of a message on the wire
+ * @m: message; only type, op and length are read
+ *
+ * Context: Any context.
+ * Return: Bytes including padding, without a checksum.
+ */
 static inline u32 acp_msg_size(const struct acp_msg *m)
 {
 	return acp_msg_head(m) + ((m->length + 7) & ~7u);
 }
 
-/* How many messages it counts as. */
+/**
+ * acp_msg_count() - get the number of messages that a message counts as
+ * @m: message; only type and length are read
+ *
+ * Context: Any context.
+ * Return: Number of words for WORDS, otherwise 1.
+ */
 static inline u32 acp_msg_count(const struct acp_msg *m)
 {
 	return m->type == ACP_MSG_WORDS ? m->length / sizeof(struct acp_msg_word) : 1;
 }
 
-/* Write the fixed part of a message; the caller adds payload and padding. */
+/**
+ * acp_msg_encode() - write the fixed part of a message
+ * @p: where to write acp_msg_head() bytes
+ * @m: message; the caller writes payload and padding
+ *
+ * Context: Any context.
+ */
 void acp_msg_encode(void *p, const struct acp_msg *m);
 
-/*
- * Decode the message at "p", "room" bytes before the end of the frame.
- * "have" (<= room) are readable: at least the fixed part must be.
- * Returns its size on the wire, or 0 if it is malformed.
+/**
+ * acp_msg_decode() - decode and validate a message
+ * @m: message to fill; valid only if the result is not 0
+ * @p: start of the message
+ * @room: bytes from there to the end of the frame
+ * @have: readable bytes, at most @room; a message whose fixed part is longer is malformed
+ *
+ * PING and WORDS must be readable completely, because only DATA may have a payload that the tag of
+ * the frame does not cover.
+ *
+ * Context: Any context.
+ * Return: Size on the wire, or 0 if the message is malformed.
  */
 u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the protocol core needs of its surroundings: fixed-width types,
- * byte order, memcpy, the rounds of SipHash.  In the module the kernel has them; in user-space
- * tests these few lines stand in for it.
+ * What the protocol core needs from its environment: fixed-width types, byte order, memcpy, the
+ * rounds of SipHash. In the module the kernel provides them; this header defines them for tests in
+ * user space.
  */
 #ifndef ACP_PORT_H
 #define ACP_PORT_H
@@ -34,7 +34,7 @@ typedef __u64 u64;
 #define cpu_to_be32 __cpu_to_be32
 #define cpu_to_be64 __cpu_to_be64
 #define le64_to_cpu __le64_to_cpu
-#define noinline	/* as the compiler likes */
+#define noinline	/* left to the compiler */
 #define min_t(t, a, b) ((t)(a) < (t)(b) ? (t)(a) : (t)(b))
 #define max_t(t, a, b) ((t)(a) > (t)(b) ? (t)(a) : (t)(b))
 #define static_assert(x) _Static_assert(x, #x)
@@ -45,7 +45,7 @@ typedef __u64 u64;
 #define SIPHASH_CONST_3 0x7465646279746573ULL
 #define SIPHASH_PERMUTATION(a, b, c, d) siphash_round(&(a), &(b), &(c), &(d))
 
-/* One addition, and what it is mixed into. */
+/* One addition, rotation and exclusive or. */
 static inline void siphash_mix(u64 *sum, u64 *word, int turn)
 {
 	*sum += *word;
@@ -64,8 +64,8 @@ static inline void siphash_round(u64 *v0, u64 *v1, u64 *v2, u64 *v3)
 #endif
 
 /*
- * For a variable that is filled before it is used, where the kernel's habit of
- * clearing all of them first is a good part of what the function costs.
+ * For a variable that is filled before use, where the kernel's automatic initialization of
+ * variables takes a substantial part of the function's time.
  */
 #if __has_attribute(__uninitialized__)
 #define acp_uncleared __attribute__((__uninitialized__))
@@ -73,7 +73,7 @@ static inline void siphash_round(u64 *v0, u64 *v1, u64 *v2, u64 *v3)
 #define acp_uncleared
 #endif
 
-/* The compiler shall forget what it knows of this variable. */
+/* Make the compiler forget what it knows of this variable. */
 #define acp_unknown(var)	__asm__("" : "+r" (var))
 
 #endif /* ACP_PORT_H */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Tests of a cluster in Python: results as KTAP, helpers to run things and to judge their output."""
+"""Tests of a cluster in Python: results as KTAP, and helpers to run programs and check their
+output.
+"""
 import os
 import re
 import sys
@@ -9,11 +11,11 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)
 
 
 class Failure(Exception):
-    """A test failed; the text says why."""
+    """A test failed; the text is the reason."""
 
 
 class Skip(Exception):
-    """A test cannot be done here; the text says why."""
+    """A test is not possible here; the text is the reason."""
 
 
 def check(condition, why):
@@ -22,13 +24,15 @@ def check(condition, why):
 
 
 def check_lines(text, *patterns):
-    """Each pattern matches a whole line of the text."""
+    """Check that each pattern matches a whole line of the text."""
     for pattern in patterns:
         check(re.search(f"^{pattern}$", text, re.M), f"no line like '{pattern}' in:\n{text}")
 
 
 def main(tests):
-    """Run functions, in order, and print how each ended; arguments of the program: parts of names."""
+    """Run functions in order, and print their results; arguments of the program select tests by
+    parts of their names.
+    """
     wanted = [t for t in tests if not sys.argv[1:] or any(a in t.__name__ for a in sys.argv[1:])]
     failed = 0
     print(f"KTAP version 1\n1..{len(wanted)}", flush=True)
@@ -38,7 +42,7 @@ def main(tests):
             print(f"ok {number} - {test.__name__}", flush=True)
         except Skip as e:
             print(f"ok {number} - {test.__name__} # SKIP {e}", flush=True)
-        except Exception as e:      # whatever it is: the others run nevertheless
+        except Exception as e:      # whatever it is, the others must still run
             failed += 1
             text = str(e) if isinstance(e, Failure) else traceback.format_exc()
             print("".join(f"# {line}\n" for line in text.splitlines()), end="")

@@ -6,7 +6,7 @@
         job.wait_line("running")
         machines[2].link(False)
 
-Guest i has the addresses 10.7.C.i and fd07:0:0:C::i on ethC, as in scripts/vm. The module is loaded.
+Guest i has the addresses 10.7.C.i and fd07:0:0:C::i on ethC, as in scripts/harness/vm. The module is loaded.
 """
 import argparse
 import copy
@@ -22,16 +22,18 @@ import time
 
 import ktap
 
-sys.path.insert(0, os.path.join(ktap.TOP, "scripts"))
+sys.path.insert(0, os.path.join(ktap.TOP, "scripts/harness"))
 import child  # noqa: E402 (in scripts)
 import guest  # noqa: E402
 import job as launcher  # noqa: E402
 
-PATIENCE = 120      # seconds that anything may take on a loaded machine
+PATIENCE = 120 * int(os.environ.get("ACP_TEST_LOAD", "1"))  # seconds; timeout of every operation
 
 
 def wait_until(condition, what, seconds=PATIENCE):
-    """Poll until the condition gives something true, and return that; what: for the complaint."""
+    """Poll until the condition returns a true value, and return that; what: text for the error
+    message.
+    """
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = condition()
@@ -66,13 +68,13 @@ class Process:
         return f"{self.name} on {self.machine.name}, which {self.machine.state()}, printed:\n{self.output()}"
 
     def wait(self):
-        """Wait for its end; returns its exit status."""
+        """Wait for its end; return its exit status."""
         wait_until(lambda: self.ended() or not self.machine.alive(), lambda: f"end of {self._explain()}")
         ktap.check(self.ended(), self._explain())
         return int(read(f"{self.base}.status"))
 
     def wait_line(self, pattern):
-        """Wait until it has printed a line that matches; returns the match."""
+        """Wait until it has printed a line that matches; return the match."""
         def look():
             return re.search(pattern, self.output(), re.M) or self.ended() or not self.machine.alive()
         wait_until(look, lambda: f"'{pattern}' of {self._explain()}")
@@ -81,13 +83,13 @@ class Process:
         return match
 
     def kill(self, signal="KILL"):
-        """End it, or let it have another signal."""
+        """Kill it, or send it another signal."""
         pid = wait_until(lambda: read(f"{self.base}.pid").strip(), f"process of {self.name}")
         self.machine.run(f"kill -{signal} {pid}")
 
 
 class Machine:
-    """A guest: it may live several times, with the same addresses."""
+    """A guest, which may be booted several times with the same addresses."""
 
     def __init__(self, machines, me):
         self.machines, self.me, self.name = machines, me, f"g{me}"
@@ -104,7 +106,7 @@ class Machine:
         return f"{self.dir}/g{self.me}.console"
 
     def boot(self):
-        """Start it; up() waits until it is there."""
+        """Start it; up() waits until it has booted."""
         self.life += 1
         self.started = 0
         self.dir = f"{self.machines.share}/{self.name}.{self.life}"
@@ -115,11 +117,11 @@ class Machine:
             self.qemu = child.Child(command, stderr=errors)
 
     def up(self):
-        """Wait for the boot, load the module."""
+        """Wait for the boot, then load the module."""
         self.must_run(f"insmod {shlex.quote(self.machines.module)}")
 
     def kill(self):
-        """The power fails."""
+        """Cut the power."""
         if self.alive():
             self.qemu.kill()
             self.qemu.process.wait()
@@ -139,11 +141,11 @@ class Machine:
                     seen += more
 
     def link(self, up, card=0):
-        """Plug a network card's cable in or out."""
+        """Connect or disconnect the cable of a network interface."""
         self._monitor(f"set_link n{card} {'on' if up else 'off'}")
 
     def start(self, command, environ=None):
-        """Run shell text; returns the Process."""
+        """Run a shell script; return the Process."""
         number = self.started
         self.started += 1
         words = [f"export {k}={shlex.quote(v)}\n" for k, v in (environ or {}).items()]
@@ -153,7 +155,7 @@ class Machine:
         return Process(self, number, command.split("\n", 1)[0])
 
     def run(self, command):
-        """Run shell text to its end: its exit status and output."""
+        """Run a shell script to its end; return its exit status and output."""
         process = self.start(command)
         return process.wait(), process.output()
 
@@ -163,13 +165,15 @@ class Machine:
         return output
 
     def counter(self, name):
-        """A counter of /proc/net/acp."""
+        """Return a counter of /proc/net/acp."""
         match = re.search(fr"^{name}\s+(\d+)", self.must_run("cat /proc/net/acp"), re.M)
         ktap.check(match, f"no counter {name}")
         return int(match[1])
 
     def check_sound(self):
-        """It runs, the module can be unloaded (and is loaded anew), the kernel has not complained."""
+        """Check that it runs, that the module can be unloaded (it is loaded again), and that the
+        kernel logged no problem.
+        """
         ktap.check(self.alive(), f"{self.name} {self.state()}")
         self.must_run("rmmod acp")
         self.up()
@@ -178,7 +182,7 @@ class Machine:
 
 
 class Machines(list):
-    """Some guests on the same networks."""
+    """Several guests on the same networks."""
 
     def __init__(self, count, cards=1):
         super().__init__(Machine(self, me) for me in range(1, count + 1))
@@ -186,7 +190,7 @@ class Machines(list):
         self.release, _, self.image = guest.resolve_kernel(kernel)
         build = os.environ.get("ACP_BUILD", os.path.join(ktap.TOP, "build"))
         self.module = os.path.join(build, self.release, "acp.ko")
-        ktap.check(os.path.exists(self.module), f"no {self.module}: scripts/build-module {kernel}")
+        ktap.check(os.path.exists(self.module), f"no {self.module}: scripts/harness/build-module {kernel}")
         self.cards, self.memory = cards, "1G" if kernel == "debug" else "256M"
         self.net = ("239.255.%d.%d" % (random.randrange(256), random.randrange(1, 255)), random.randrange(20000, 60000))
 
@@ -209,7 +213,7 @@ class Machines(list):
         shutil.rmtree(self.work, ignore_errors=True)
 
     def qemu_command(self, me, directory):
-        command = f"exec sh selftests/cluster/agent.sh {shlex.quote(directory)}"
+        command = f"exec /run/vm/busybox sh selftests/cluster/agent.sh {shlex.quote(directory)}"
         opts = argparse.Namespace(
             commands=[command] * len(self), kmemleak=False, see=[], share=[self.share], smp="1", icount=False,
             mem=self.memory, append="", reboot=False, monitor=True, nics=self.cards, net="mcast",
@@ -231,7 +235,7 @@ class Machines(list):
             machine.kill()
 
     def check_sound(self):
-        """What runs is sound."""
+        """Check all running guests."""
         for machine in self:
             if machine.alive():
                 machine.check_sound()
@@ -258,12 +262,12 @@ class Job:
         return self.machines[rank // -(-self.ranks // len(self.machines))]
 
     def start(self, rank):
-        """Start a rank (also: another time)."""
+        """Start a rank, possibly again."""
         environ = {**self.environ, "ACP_RANK": str(rank)}
         self.processes[rank] = self.machine(rank).start(f"exec {self.command}", environ)
 
     def again(self, command):
-        """The same job another time, also what identifies it, with another program."""
+        """Return the same job with the same id, for another program."""
         job = copy.copy(self)
         job.command = command
         job.begin()
@@ -277,12 +281,12 @@ class Job:
             self[rank].wait_line(pattern)
 
     def check_running(self):
-        """No rank has ended yet."""
+        """Check that no rank has ended."""
         for rank, process in self.processes.items():
             ktap.check(not process.ended(), f"rank {rank} ended:\n{process.output()}")
 
     def check_end(self, ranks=None):
-        """The ranks end, with status 0."""
+        """Check that the ranks end with status 0."""
         for rank in ranks or range(self.ranks):
             status = self[rank].wait()
             ktap.check(status == 0, f"rank {rank}: exit status {status}\n{self[rank].output()}")

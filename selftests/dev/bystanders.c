@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Ranks that must not be disturbed: see bystanders.h. */
+/* Ranks that must not be disturbed (see bystanders.h). */
 #include "isolated.h"
 
 #include "bystanders.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks 1 and 2 of a job of three, at work while somebody else misbehaves: what
- * they do must go on, and memory that they did not open to others must not change.
+ * Ranks 1 and 2 of a job of three ranks, which communicate while another process misbehaves. Their
+ * communication must continue, and memory that they did not grant to others must not change.
  */
 #ifndef BYSTANDERS_H
 #define BYSTANDERS_H
@@ -14,16 +14,16 @@
 
 struct bystanders {
 	struct rank a, b;
-	struct memory secret, read_only;	/* of b: for nobody, for readers */
+	struct memory secret, read_only;	/* of b: no access, read access */
 	uint64_t rounds;
 	pthread_t thread;
 	bool stop;
 };
 
-/* The job is that of setup_local(); rank 0 is free. */
+/* The job is that of setup_local(). Rank 0 is not joined. */
 void bystanders_open(struct bystanders *s);
 
-/* They worked until now, and nothing has changed.  They leave. */
+/* Check that both have worked until now and that nothing has changed; then they leave. */
 void bystanders_close(struct bystanders *s);
 
 #endif /* BYSTANDERS_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Further queues of a rank (ACP_IOC_ATTACH): what may be asked of them, by whom;
- * that each has its own commands; and all orders in which files are closed,
- * processes end, and commands come to their end.
+ * Additional contexts of a rank (ACP_IOC_ATTACH): which calls they accept, and from which process;
+ * that each has its own commands; and all orders of closing files, ending processes and completing
+ * commands.
  */
 #include "isolated.h"
 
@@ -16,12 +16,12 @@
 
 #define WAIT		(30000 * MS)
 #define TICKETS		(1ULL << ACP_TICKET_BITS)
-#define COMMANDS	256	/* that the kernel takes of a queue at once */
+#define COMMANDS	256	/* that the kernel takes from a queue at once */
 #define LONG		(8UL << 20)
 
 static struct rank r;
 
-/* A job with a node that never answers: commands to it fail after ms. */
+/* A job with a node that never answers: commands to it fail after @ms. */
 static void begin_beside_silence(uint32_t ms)
 {
 	static const char *const addresses[] = { "127.0.0.1", "127.0.0.2", NULL };
@@ -72,7 +72,7 @@ TEST(attach_says_what_to_map)
 		CHECK(a.sq_bytes >= 64 + (64u << i) * 64 && a.sq_bytes % PAGE == 0);
 		CHECK(a.cq_bytes >= 64 + (64u << i) && a.cq_bytes % PAGE == 0);
 	}
-	/* A number is never given again. */
+	/* Numbers are not reused. */
 	CHECK_EQ(close(fd[2]), 0);
 	fd[2] = device_open();
 	struct acp_attach a = good();
@@ -108,7 +108,7 @@ TEST(K1_attach_arguments)
 		a.reserved = 1u << i;
 		CHECK_ERRNO(attach(fd, &a), EINVAL);
 	}
-	/* None of these took anything. */
+	/* None of these consumed any resource. */
 	a = good();
 	CHECK_EQ(attach(fd, &a), 0);
 	CHECK_EQ(a.queue, 1);
@@ -128,7 +128,7 @@ TEST(K1_attach_pointers)
 	a = good();
 	for (i = 1; i < sizeof(a); i++)
 		CHECK_ERRNO(attach(fd, memcpy(before_hole(i), &a, i)), EFAULT);
-	/* What its user cannot hear of must not remain. */
+	/* If the result cannot be written, the queue must not remain. */
 	*p = a;
 	CHECK_EQ(mprotect(p, PAGE, PROT_READ), 0);
 	for (i = 0; i < 2 * ACP_QUEUES_MAX / 64; i++)
@@ -165,7 +165,7 @@ TEST(K1_attach_to_what)
 	s.join.job++;
 	CHECK_ERRNO(ioctl(further.fd, ACP_IOC_JOIN, &s.join), EALREADY);
 	rank_works(&further);
-	/* The file that failed so often is as good as new. */
+	/* The file can still be attached after so many failures. */
 	CHECK_EQ(attach(fd, &a), 0);
 }
 
@@ -181,13 +181,14 @@ TEST(attach_from_another_namespace)
 	CHECK_ERRNO(attach(fd, &a), EXDEV);
 }
 
-/* ---- What a further queue may be asked ---- */
+/* ---- Calls on an additional context ---- */
 
 TEST(further_queue_submits_and_waits_and_nothing_else)
 {
 	static const unsigned long refused[] = {
 		ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_SYNC, ACP_IOC_PEER, ACP_IOC_ABORT,
 		ACP_IOC_STATE, ACP_IOC_EVENT, ACP_IOC_WATCH, ACP_IOC_WAKE,
+		ACP_IOC_WRONG_KEY,
 	};
 	struct acp_wait w = { .size = sizeof(w) };
 	struct rank further;
@@ -205,7 +206,7 @@ TEST(further_queue_submits_and_waits_and_nothing_else)
 	CHECK_EQ(rank_map(further.fd, ACP_MAP_CQ, 0, PAGE, PROT_WRITE), MAP_FAILED);
 	CHECK_EQ(errno, EACCES);
 	CHECK_EQ(ioctl(further.fd, ACP_IOC_DOORBELL), 0);
-	CHECK_EQ(fdatasync(further.fd), 0);
+	CHECK_EQ(fdatasync(further.fd), ACP_RUNG);
 	w.ticket = further.last;
 	CHECK_EQ(ioctl(further.fd, ACP_IOC_WAIT, &w), 0);
 	w.ticket++;
@@ -232,7 +233,7 @@ TEST(poll_of_a_further_queue)
 	CHECK_EQ(status(&further, w.ticket), ACP_ST_TIMEOUT);
 }
 
-/* Each queue completes by itself, whatever becomes of the others. */
+/* Each queue completes independently of the others. */
 TEST(queues_do_not_wait_for_each_other)
 {
 	struct rank a, b;
@@ -245,13 +246,13 @@ TEST(queues_do_not_wait_for_each_other)
 	rank_works(&b);
 	rank_works(&r);
 	CHECK_EQ(rank_wait(&a, waits, 0), -1);
-	/* Nothing behind it is published, either. */
+	/* Nor is anything after it published. */
 	rank_copy(&a, heap_ga(&a, 8), heap_ga(&a, 0), 8, 0);
 	sleep_ms(20);
 	CHECK_EQ(rank_completed(&a), waits - 1);
 }
 
-/* The order is of a queue, and what fails takes along what waits for it there. */
+/* Order is per queue: a failed command cancels those in the same queue that wait for it. */
 TEST(order_within_a_queue)
 {
 	struct rank a;
@@ -268,13 +269,16 @@ TEST(order_within_a_queue)
 	CHECK_EQ(status(&a, second), ACP_ST_ORDER);
 	CHECK_EQ(r.heap[100], 0);
 	CHECK(filled(r.heap + 200, 64, 5));
-	/* Tickets of earlier queues are complete for this one, those of later ones impossible. */
+	/*
+	 * Tickets of lower-numbered queues count as complete for this one; those of higher-numbered
+	 * ones are invalid.
+	 */
 	CHECK_EQ(rank_wait(&a, rank_copy(&a, heap_ga(&a, 300), heap_ga(&a, 0), 64, 7), WAIT), 0);
 	CHECK_EQ(rank_wait(&a, rank_copy(&a, heap_ga(&a, 300), heap_ga(&a, 0), 64, 2 * TICKETS + 2),
 			   WAIT), ACP_ST_OP);
 }
 
-/* ---- Many at once ---- */
+/* ---- Concurrency ---- */
 
 #define THREADS	4
 #define ROUNDS	3000
@@ -364,7 +368,7 @@ static unsigned long kib_of(const struct acp_attach *a)
 	return (a->sq_bytes + a->cq_bytes) >> 10;
 }
 
-/* Rings count for the user: the limit is hit exactly, and comes back whole. */
+/* Rings are charged to the user: the limit can be reached exactly, and everything is uncharged. */
 TEST(K1_rings_count)
 {
 	struct acp_attach a;
@@ -384,7 +388,7 @@ TEST(K1_rings_count)
 		.size = sizeof(a), .fd = r.fd, .depth = 4096 }), EDQUOT);
 	limit_set("depth", 65536);
 	CHECK_EQ(close(fd), 0);
-	/* Find out what is the least that is enough. */
+	/* Find the smallest sufficient limit. */
 	for (limit = 64; ; limit += 4) {
 		limit_set("user_memory", limit);
 		fd = device_open();
@@ -393,7 +397,8 @@ TEST(K1_rings_count)
 		if (!attach(fd, &a))
 			break;
 		CHECK_EQ(errno, EDQUOT);
-		CHECK_EQ(a.queue, ACP_LIMIT_USER_MEMORY);
+		CHECK_EQ(a.limit, ACP_LIMIT_USER_MEMORY);
+		CHECK_EQ(a.queue, 0);
 		CHECK_EQ(close(fd), 0);
 	}
 	for (i = 0; i < 3; i++) {
@@ -403,7 +408,7 @@ TEST(K1_rings_count)
 		b.depth = 4096;
 		CHECK_ERRNO(attach(other, &b), EDQUOT);
 		CHECK_EQ(close(fd), 0);
-		/* It is given back a grace period later. */
+		/* It is uncharged after a grace period. */
 		for (int tries = 0; attach(other, &b); tries++) {
 			CHECK_EQ(errno, EDQUOT);
 			CHECK(tries < 500);
@@ -414,7 +419,7 @@ TEST(K1_rings_count)
 	rank_works(&r);
 }
 
-/* ---- Ends ---- */
+/* ---- Termination ---- */
 
 static void *wait_for_the_end(void *arg)
 {
@@ -427,7 +432,7 @@ static void *wait_for_the_end(void *arg)
 	return NULL;
 }
 
-/* The rank leaves: its queues end, whoever has them open. */
+/* When the rank is closed, its queues end, whoever has them open. */
 TEST(rank_closed_before_its_queues)
 {
 	struct acp_sqe e = { .op = ACP_OP_COPY, .size = 8 };
@@ -444,7 +449,7 @@ TEST(rank_closed_before_its_queues)
 	first = ask_silence(&q);
 	for (i = 1; i < COMMANDS + 20; i++)
 		ask_silence(&q);
-	/* Some started, some wait for others, some were not taken. */
+	/* Some commands have started, some wait for others, some have not been taken. */
 	CHECK_EQ(pthread_create(&thread, NULL, wait_for_the_end, &q), 0);
 	wait_asleep(getpid(), 1);
 	a = good();
@@ -472,8 +477,8 @@ TEST(rank_closed_before_its_queues)
 }
 
 /*
- * Commands under way end with their queue, and nobody waits for their answers:
- * or the peer would soon be asked for as much as it may be.
+ * Commands in flight end with their queue, and nobody waits for their responses. Otherwise the
+ * limit on requests to the peer would soon be reached.
  */
 TEST(queue_closed_with_commands_under_way)
 {
@@ -492,7 +497,7 @@ TEST(queue_closed_with_commands_under_way)
 	rank_works(&r);
 }
 
-/* A long copy that the worker does for a queue that is gone. */
+/* The worker is executing a long copy for a queue that is closed. */
 TEST(queue_closed_with_a_copy_under_way)
 {
 	struct rank q, other;
@@ -533,7 +538,7 @@ TEST(abort_reaches_all_queues)
 	CHECK(q.cq->flags & ACP_CQ_ABORTED);
 	struct acp_wait w = { .size = sizeof(w), .ticket = ticket, .timeout_ns = WAIT };
 
-	/* What had started ends by itself, what comes fails. */
+	/* What has started completes; new commands fail. */
 	if (rank_completed(&q) < ticket)
 		CHECK_ERRNO(ioctl(q.fd, ACP_IOC_WAIT, &w), ECANCELED);
 	rank_attach(&late, &r);
@@ -565,7 +570,8 @@ TEST(P4_forked_child_may_do_nothing)
 		CHECK_ERRNO(attach(fd, &a), EPERM);
 		CHECK_EQ(rank_map(q.fd, ACP_MAP_SQ, 0, PAGE, PROT_READ), MAP_FAILED);
 		CHECK_EQ(errno, EPERM);
-		sleep_ms(300);		/* it has all of them open when its parent closes them */
+		/* it has inherited all of them when its parent closes them */
+		sleep_ms(300);
 		_exit(0);
 	}
 	CHECK_EQ(close(q.fd), 0);
@@ -604,7 +610,7 @@ TEST(P1_killed_with_queues)
 	rank_works(&r);
 }
 
-/* As many as there may be, all with commands under way, of a process that is killed. */
+/* The maximum number of queues, all with commands in flight, of a process that is killed. */
 TEST(P1_killed_with_all_queues)
 {
 	uint64_t began;
@@ -636,10 +642,10 @@ TEST(P1_killed_with_all_queues)
 	rank_works(&r);
 }
 
-/* ---- All at once ---- */
+/* ---- All operations at once ---- */
 
 static bool stop;
-static int files[2];		/* of a rank that comes and goes */
+static int files[2];		/* of a rank that is opened and closed repeatedly */
 
 static bool stopped(void)
 {
@@ -669,7 +675,10 @@ static void *attach_always(void *arg)
 	return NULL;
 }
 
-/* The rank's file is closed while others attach to it, ring, and close theirs. */
+/*
+ * The file of the rank is closed while other threads attach to it, ring the doorbell, and close
+ * their files.
+ */
 TEST(K4_attach_while_the_rank_leaves)
 {
 	unsigned long attached[3] = { 0 };
@@ -705,7 +714,7 @@ static void *ring_always(void *arg)
 {
 	struct rank *q = arg;
 
-	/* Doorbells that come fast begin a hold: the timer must not outlive the queue. */
+	/* Frequent doorbells start moderation: its timer must not outlive the queue. */
 	while (!stopped()) {
 		struct acp_sqe e = { .op = ACP_OP_COPY, .dst = heap_ga(q, 8), .src = heap_ga(q, 0),
 				     .size = 8 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * O9: long copies within a node: the caller does some of them himself, a worker
- * the rest, whoever interrupts, waits, or leaves meanwhile.
+ * O9: long copies within a node. The caller executes a part of them, a worker the rest, while calls
+ * are interrupted, wait, or the rank leaves.
  */
 #include "isolated.h"
 
@@ -29,7 +29,7 @@ static uint64_t start(size_t offset, size_t size, uint64_t order)
 	return rank_copy(&r[0], memory_ga(&to, offset), memory_ga(&from, offset), size, order);
 }
 
-/* Nobody else looks at the ring, so it is the doorbell. */
+/* Nobody else reads the ring, so the doorbell executes the copy. */
 TEST(O9_done_when_the_doorbell_returns)
 {
 	int i;
@@ -52,7 +52,7 @@ TEST(O9_done_when_the_doorbell_returns)
 #ifdef __x86_64__
 #define VECTORS	16
 
-/* What is in all vector registers, before a doorbell and behind it. */
+/* The contents of all vector registers before and after a doorbell. */
 static void doorbell_with(int fd, const uint8_t before[VECTORS][32], uint8_t behind[VECTORS][32])
 {
 	long result = SYS_fdatasync;
@@ -69,10 +69,10 @@ static void doorbell_with(int fd, const uint8_t before[VECTORS][32], uint8_t beh
 		     : "rcx", "r11", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
 		       "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
 		       "xmm14", "xmm15");
-	CHECK_EQ(result, 0);
+	CHECK_EQ(result, ACP_RUNG);
 }
 
-/* The module copies by vector registers: those of its caller are what they were. */
+/* The module copies with vector registers: it must preserve those of its caller. */
 TEST(O9_the_callers_registers_stay)
 {
 	uint8_t before[VECTORS][32], behind[VECTORS][32];
@@ -96,7 +96,7 @@ TEST(O9_the_callers_registers_stay)
 }
 #endif
 
-/* More than one call does; and what comes behind it in order. */
+/* A copy longer than one call executes, and a command ordered after it. */
 TEST(O9_longer_than_a_call_does)
 {
 	uint64_t ticket, behind;
@@ -110,7 +110,7 @@ TEST(O9_longer_than_a_call_does)
 	CHECK(!memcmp(r[0].heap, from.addr + 8 * MB - 8, 8));
 }
 
-/* A look that does not want to wait is over soon, and the copy goes on. */
+/* A wait with timeout 0 returns soon, and the copy continues. */
 TEST(O9_no_time_to_wait)
 {
 	uint64_t ticket, looks = 0;
@@ -136,7 +136,10 @@ TEST(O9_many_at_once)
 	CHECK(!memcmp(to.addr, from.addr, 8000000));
 }
 
-/* A bad end is found before the first byte moves; a bad one does not stop others. */
+/*
+ * A range that exceeds its region is detected before the first byte is copied; a bad command does
+ * not stop others.
+ */
 TEST(O9_out_of_range)
 {
 	uint64_t bad, good;
@@ -155,7 +158,7 @@ static void nothing(int number)
 	(void)number;
 }
 
-/* Signals all the time: whoever is in a call leaves it, and the copies come to their ends. */
+/* With frequent signals: an interrupted call returns, and the copies complete. */
 TEST(O9_interrupted)
 {
 	struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
@@ -186,7 +189,7 @@ static void *copy_on(void *arg)
 	return arg;
 }
 
-/* While one rank copies without end another's short commands do not have to wait for that. */
+/* Endless copies of one rank must not delay short commands of another. */
 TEST(O9_others_go_on)
 {
 	pthread_t thread;
@@ -199,12 +202,12 @@ TEST(O9_others_go_on)
 	for (i = 0; i < 200; i++)
 		CHECK_EQ(rank_do_copy(&r[1], heap_ga(&r[1], 0), heap_ga(&r[1], 64), 8), ACP_ST_OK);
 	printf("# a short one took %llu us\n", (unsigned long long)(now_ns() - begun) / 200000);
-	CHECK(now_ns() - begun < 20000 * MS);
+	CHECK(now_ns() - begun < 20000 * MS * test_load());
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 }
 
-/* Who leaves does not wait for the copy, and nothing of it stays. */
+/* Closing a rank does not wait for the copy, and nothing of it remains. */
 TEST(O9_left_meanwhile)
 {
 	int i;
@@ -222,7 +225,7 @@ TEST(O9_left_meanwhile)
 	}
 }
 
-/* A job that ends waits for no copies but its own, and nobody waits for it meanwhile. */
+/* A job that ends waits only for its own copies, and nobody waits for the job. */
 TEST(O9_other_jobs_end)
 {
 	struct acp_sqe e = { .op = ACP_OP_STRIDED, .size = ACP_BLOCKS(1, 4 * MB), .a = 2, .b = 1 };
@@ -231,7 +234,7 @@ TEST(O9_other_jobs_end)
 	struct rank b;
 	int i, fd;
 
-	/* By single bytes, that takes long; no caller is there to do it. */
+	/* Copying single bytes takes long, and no caller executes it. */
 	begin(8 * MB);
 	e.dst = memory_ga(&to, 0);
 	e.src = memory_ga(&from, 0);
@@ -242,7 +245,10 @@ TEST(O9_other_jobs_end)
 		rank_push(&r[0], &e);
 	CHECK_EQ(ioctl(r[0].fd, ACP_IOC_DOORBELL), 0);
 	rank_close(&b);
-	/* Who joins a job that its ranks have left ends it first, or waits until it has ended. */
+	/*
+	 * Joining a job that all its ranks have left ends that job first, or waits until it has
+	 * ended.
+	 */
 	end = now_ns() + 60000 * MS;
 	while ((fd = setup_join(&s)) < 0 && now_ns() < end)
 		sleep_ms(20);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* One allocation that fails: see fail_nth.h. */
+/* Fail one allocation (see fail_nth.h). */
 #include "isolated.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Let one allocation fail: the kernel's fault injection, for the calling
- * thread (Documentation/fault-injection, "fail-nth").
+ * Let one allocation fail with the fault injection of the kernel, for the calling thread
+ * (Documentation/fault-injection, "fail-nth").
  */
 #ifndef FAIL_NTH_H
 #define FAIL_NTH_H
@@ -9,18 +9,19 @@
 #include <stdbool.h>
 
 /*
- * Can this kernel inject faults?  From then on without traces in the log: who
- * asked for them knows.
+ * True if this kernel supports fault injection. Also turns off the stack traces in the kernel log.
  */
 bool fail_nth_possible(void);
 
-/* For the calling thread, also for allocations that could wait. */
+/* Prepare the calling thread, also for allocations that may sleep. */
 void fail_nth_open(void);
 
-/* Let the n-th fail of this thread's allocations and accesses to user memory in the kernel. */
+/* Let the @n-th of the allocations and user memory accesses of this thread in the kernel fail. */
 void fail_nth_arm(int n);
 
-/* No more of it.  Did it fail?  Reading and writing here are such accesses, too. */
+/*
+ * Disarm. True if an access has failed. Accesses by read() and write() of this function count, too.
+ */
 bool fail_nth_disarm(void);
 
 #endif /* FAIL_NTH_H */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * K1: the ioctls with every kind of bad argument: bad pointers, sizes, flags,
- * reserved fields, numbers nobody knows, results that cannot be written, and
- * random bytes.  Also who may call: not before a join, not after a fork, not
- * from another process.
+ * K1: the ioctls with every kind of bad argument: pointers, sizes, flags, reserved fields, unknown
+ * numbers, results that cannot be written, and random bytes. Also who may call them: not before a
+ * join, not after a fork, and no other process.
  */
 #include "isolated.h"
 
@@ -13,12 +12,12 @@
 
 #include "rank.h"
 
-/* All ioctls that take a structure, and its size. */
+/* All ioctls with a structure, and its size. */
 static const struct call {
 	const char *name;
 	unsigned long number;
 	size_t size;
-	bool writes;		/* a result */
+	bool writes;		/* the call returns a result */
 } calls[] = {
 	{ "REG", ACP_IOC_REG, sizeof(struct acp_reg), true },
 	{ "UNREG", ACP_IOC_UNREG, sizeof(struct acp_unreg), true },
@@ -32,7 +31,7 @@ static const struct call {
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
-/* An argument that would be good: the memory it registers, the key it gives back. */
+/* A valid argument: memory to register, a key to unregister. */
 static void good_argument(const struct call *c, void *p, struct rank *r, struct memory *m)
 {
 	memset(p, 0, c->size);
@@ -182,7 +181,7 @@ TEST(K1_reserved_fields_and_flags)
 	CHECK_ERRNO(ioctl(r.fd, ACP_IOC_UNREG, &unreg), ENOENT);
 }
 
-/* The result cannot be written: a registration must not remain. */
+/* If the result cannot be written, the registration must not remain. */
 TEST(K1_result_not_writable)
 {
 	char *p = pages(PAGE, PROT_READ | PROT_WRITE);
@@ -207,7 +206,7 @@ TEST(K1_result_not_writable)
 	CHECK_EQ(status_kib("VmPin"), 0);
 }
 
-/* The same for giving back: whatever it did, nothing is lost or given back twice. */
+/* The same for unregistering: in each case nothing is leaked or freed twice. */
 TEST(K1_unregister_result_not_writable)
 {
 	struct acp_unreg *u = pages(PAGE, PROT_READ | PROT_WRITE);
@@ -236,14 +235,107 @@ TEST(K1_unknown_ioctls)
 	unsigned int i;
 
 	rank_open_local(&r, 1);
-	for (i = 8; i < 256; i++)
+	for (i = _IOC_NR(ACP_IOC_WRONG_KEY) + 1; i < 256; i++)	/* the last call */
 		CHECK_ERRNO(ioctl(r.fd, _IOWR(ACP_IOC_MAGIC, i, struct acp_reg), arg), ENOTTY);
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < 8; i++)
 		CHECK_ERRNO(ioctl(r.fd, _IOWR('V', i, struct acp_reg), arg), ENOTTY);
-		CHECK_ERRNO(ioctl(r.fd, _IOWR(ACP_IOC_MAGIC, i, char[200]), arg), ENOTTY);
-	}
+	CHECK_ERRNO(ioctl(r.fd, _IOWR(ACP_IOC_MAGIC, 3, char[200]), arg), ENOTTY);
+	CHECK_ERRNO(ioctl(r.fd, _IO(0xAC, 3), arg), ENOTTY);
 	CHECK_ERRNO(ioctl(r.fd, _IOR(ACP_IOC_MAGIC, 1, struct acp_reg), arg), ENOTTY);
 	CHECK_ERRNO(ioctl(r.fd, _IO(ACP_IOC_MAGIC, 1), arg), ENOTTY);
+}
+
+/* ---- Structures of other versions ---- */
+
+static const struct {
+	unsigned long call;
+	uint32_t least;			/* bytes, in the first version */
+} structures[] = {
+	{ ACP_IOC_JOIN, ACP_JOIN_SIZE_0 }, { ACP_IOC_REG, ACP_REG_SIZE_0 },
+	{ ACP_IOC_UNREG, ACP_UNREG_SIZE_0 }, { ACP_IOC_WAIT, ACP_WAIT_SIZE_0 },
+	{ ACP_IOC_SYNC, ACP_SYNC_SIZE_0 }, { ACP_IOC_PEER, ACP_PEER_SIZE_0 },
+	{ ACP_IOC_STATE, ACP_STATE_SIZE_0 }, { ACP_IOC_EVENT, ACP_EVENT_SIZE_0 },
+	{ ACP_IOC_WATCH, ACP_WATCH_SIZE_0 }, { ACP_IOC_WAKE, ACP_WAKE_SIZE_0 },
+	{ ACP_IOC_ATTACH, ACP_ATTACH_SIZE_0 }, { ACP_IOC_WRONG_KEY, ACP_WRONG_KEY_SIZE_0 },
+};
+
+/* A call whose number encodes a structure of @size bytes, while its size field contains @says. */
+static int call_sized(int fd, unsigned long call, uint32_t size, void *at, uint32_t says)
+{
+	memcpy(at, &says, sizeof(says));
+	return ioctl(fd, _IOC(_IOC_DIR(call), ACP_IOC_MAGIC, _IOC_NR(call), size), at);
+}
+
+TEST(K1_structures_of_any_size)
+{
+	char *p = pages(4 * PAGE, PROT_READ | PROT_WRITE);
+	struct rank r;
+	size_t i;
+
+	rank_open_local(&r, 1);
+	for (i = 0; i < sizeof(structures) / sizeof(structures[0]); i++) {
+		unsigned long call = structures[i].call;
+		uint32_t size = _IOC_SIZE(call), least = structures[i].least;
+
+		CHECK(least <= size);
+		memset(p, 0, 4 * PAGE);
+		CHECK_ERRNO(call_sized(r.fd, call, least - 1, p, least - 1), EINVAL);
+		CHECK_ERRNO(call_sized(r.fd, call, 4, p, 4), EINVAL);
+		CHECK_ERRNO(call_sized(r.fd, call, size, p, size + 1), EINVAL);
+		CHECK_ERRNO(call_sized(r.fd, call, size, p, 0), EINVAL);
+		CHECK_ERRNO(call_sized(r.fd, call, size, p, ~0u), EINVAL);
+		CHECK_ERRNO(call_sized(r.fd, call, size + 4, p, size), EINVAL);
+		CHECK_ERRNO(call_sized(r.fd, call, PAGE + 1, p, PAGE + 1), E2BIG);
+		p[size + 7] = 1;
+		CHECK_ERRNO(call_sized(r.fd, call, size + 8, p, size + 8), E2BIG);
+		CHECK_ERRNO(call_sized(r.fd, call, PAGE, p, PAGE), E2BIG);
+		/* The end of the claimed structure is not mapped. */
+		memset(p, 0, size + 8);
+		CHECK_EQ(mprotect(p + PAGE, PAGE, PROT_NONE), 0);
+		CHECK_ERRNO(call_sized(r.fd, call, size + 8, p + PAGE - size, size + 8), EFAULT);
+		CHECK_EQ(mprotect(p + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+	}
+}
+
+/*
+ * Fields that this kernel does not know are zero, so the call has the same meaning; they are not
+ * modified.
+ */
+TEST(K1_structure_of_a_later_version)
+{
+	struct {
+		struct acp_rank_state s;
+		uint64_t more[3];
+	} *of = (void *)pages(PAGE, PROT_READ | PROT_WRITE);
+	struct rank r;
+
+	rank_open_local(&r, 1);
+	CHECK_EQ(call_sized(r.fd, ACP_IOC_STATE, sizeof(*of), of, sizeof(*of)), 0);
+	CHECK_EQ(of->s.state, ACP_RANK_UP);
+	CHECK_EQ(of->s.size, sizeof(*of));
+	CHECK(!of->more[0] && !of->more[1] && !of->more[2]);
+	CHECK_EQ(call_sized(r.fd, ACP_IOC_STATE, PAGE, of, PAGE), 0);
+}
+
+/* The returned size is not that of the kernel: the structure can be used for the next call. */
+TEST(K1_structure_of_a_later_version_is_used_again)
+{
+	struct {
+		struct acp_event e;
+		uint32_t more[3];
+	} *of = (void *)pages(PAGE, PROT_READ | PROT_WRITE);
+	const unsigned long call = _IOC(_IOC_DIR(ACP_IOC_EVENT), ACP_IOC_MAGIC,
+					_IOC_NR(ACP_IOC_EVENT), sizeof(*of));
+	struct rank r[2];
+
+	rank_open_local(r, 2);
+	rank_close(&r[1]);	/* early, so that there are at least two events */
+	of->e.size = sizeof(*of);
+	CHECK_EQ(ioctl(r[0].fd, call, of), 0);
+	CHECK(of->e.type);
+	CHECK_EQ(of->e.size, sizeof(*of));
+	CHECK_EQ(ioctl(r[0].fd, call, of), 0);
+	CHECK_EQ(of->e.size, sizeof(*of));
 }
 
 TEST(K1_not_joined)
@@ -266,7 +358,7 @@ TEST(K1_not_joined)
 	CHECK_ERRNO(write(fd, arg, 1), EINVAL);
 }
 
-/* All calls fail so, whatever the argument. */
+/* All calls fail with this error, whatever the argument. */
 static void all_fail(int fd, int error)
 {
 	char arg[64] = { 0 };
@@ -310,7 +402,7 @@ TEST(P4_forked_child_may_call_nothing)
 	CHECK(filled(r[1].heap, 100, 1));
 }
 
-/* The rank lives on in a child's copy of the descriptor, and ends when that is closed. */
+/* The rank continues with a child's copy of the descriptor, and ends when that is closed. */
 TEST(P4_parent_exits_first)
 {
 	int go[2];
@@ -337,7 +429,7 @@ TEST(P4_parent_exits_first)
 	close(go[1]);
 	for (int i = 0; i < 100 && setup_join(&s) == -EEXIST; i++)
 		sleep_ms(20);
-	CHECK_EQ(setup_join(&s), -EEXIST);	/* the last of the loop has it now */
+	CHECK_EQ(setup_join(&s), -EEXIST);	/* the last iteration has joined */
 }
 
 static void send_fd(int socket, int fd)
@@ -418,7 +510,7 @@ static void random_bytes(void *p, size_t n, uint64_t *seed)
 		*byte++ = (uint8_t)next_random(seed);
 }
 
-/* Some fields right, some wrong: gets past the first checks now and then. */
+/* Some fields valid, some not: this sometimes passes the first checks. */
 static void mutate(void *p, size_t n, uint64_t *seed)
 {
 	uint32_t *word = p;
@@ -431,7 +523,7 @@ static void mutate(void *p, size_t n, uint64_t *seed)
 	}
 }
 
-/* Nothing may happen to rank 1, whatever rank 0 calls. */
+/* Rank 1 must not be affected by any call of rank 0. */
 TEST(K1_random_calls)
 {
 	uint64_t seed = (uint64_t)getpid();
@@ -449,7 +541,7 @@ TEST(K1_random_calls)
 		const struct call *c = &calls[next_random(&seed) % CALLS];
 
 		if (c->number == ACP_IOC_WAIT || c->number == ACP_IOC_SYNC)
-			continue;	/* could wait for ever, as asked */
+			continue;	/* may wait forever, as requested */
 		good_argument(c, arg, &r[0], &m);
 		if (i & 7)
 			mutate(arg, c->size, &seed);
@@ -469,7 +561,7 @@ TEST(K1_random_calls)
 	CHECK_EQ(status_kib("VmPin"), 0);
 }
 
-/* Most fail; a good one takes some milliseconds until the job is gone. */
+/* Most fail; a successful one takes some milliseconds until the job has ended. */
 TEST_LONG(K1_random_joins, 300)
 {
 	uint64_t seed = (uint64_t)getpid();
@@ -487,7 +579,7 @@ TEST_LONG(K1_random_joins, 300)
 		if (i & 2)
 			mutate(s.nodes, sizeof(s.nodes[0]), &seed);
 		if (s.join.starter_size > 1 << 20 && s.join.starter_size < 1ULL << 46)
-			continue;	/* memory that may exist, and takes time to clear */
+			continue;	/* memory that may be allocated, and takes time to clear */
 		if (s.join.heap_size > 1 << 20 && s.join.heap_size < 1ULL << 46)
 			continue;
 		fd = setup_join(&s);

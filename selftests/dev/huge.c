@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * M7: registered memory in huge pages, of which one pin holds all, and in a mix
- * of both; M3 for it: parts are taken away, split, copied for a child.
+ * M7: registered memory in huge pages, each of which is pinned once, and mixed with small pages. M3
+ * for huge pages: parts are unmapped, split, or copied for a child.
  */
 #include "isolated.h"
 
@@ -35,7 +35,7 @@ static struct memory m;
 	}							\
 	static void name(enum kind kind)
 
-/* ---- memory ---- */
+/* ---- Memory ---- */
 
 static void need(enum kind kind)
 {
@@ -49,7 +49,7 @@ static void need(enum kind kind)
 	CHECK(write_file(file, kind == THP ? "madvise" : RESERVE));
 }
 
-/* Addresses that begin at a huge page's border, nothing there. */
+/* Reserve unmapped addresses that are aligned to a huge page. */
 static char *room(size_t size)
 {
 	char *p = pages(size + HUGE, PROT_NONE);
@@ -69,7 +69,7 @@ static char *map_at(char *p, size_t size, int prot, int flags)
 	return p;
 }
 
-/* KiB of the mapping that begins there which are in transparent huge pages. */
+/* KiB in transparent huge pages of the mapping that begins at @p. */
 static long thp_kib(const char *p)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -88,7 +88,7 @@ static long thp_kib(const char *p)
 	return kib;
 }
 
-/* Huge pages at an address, zero, all there. */
+/* Huge pages at an address, zeroed and populated. */
 static char *huge_at(enum kind kind, char *p, size_t size)
 {
 	map_at(p, size, PROT_READ | PROT_WRITE, kind == HUGETLB ? MAP_HUGETLB : 0);
@@ -106,7 +106,7 @@ static char *huge(enum kind kind, size_t size)
 	return huge_at(kind, room(size), size);
 }
 
-/* Small pages, whatever the system's habits. */
+/* Small pages, whatever the settings of the system. */
 static char *small_at(char *p, size_t size)
 {
 	map_at(p, size, PROT_READ | PROT_WRITE, 0);
@@ -115,7 +115,7 @@ static char *small_at(char *p, size_t size)
 	return p;
 }
 
-/* Pins ever made, or given back, in the whole machine. */
+/* The number of pins ever taken or released in the whole machine. */
 static long pins(const char *name)
 {
 	char format[64], line[128];
@@ -133,7 +133,7 @@ static long pins(const char *name)
 	return n;
 }
 
-/* ---- access ---- */
+/* ---- Access ---- */
 
 static void register_it(char *p, size_t size)
 {
@@ -152,7 +152,7 @@ static int write_to(size_t offset)
 	return rank_do_copy(&r[1], memory_ga(&m, offset), heap_ga(&r[1], 0), 100);
 }
 
-/* What the other rank writes is what the program sees, all over. */
+/* Writes of the other rank are visible to the program in the whole region. */
 static void works_all_over(void)
 {
 	size_t offset;
@@ -176,7 +176,7 @@ static void refused_soon(size_t offset)
 	CHECK_EQ(status, ACP_ST_STAG);
 }
 
-/* The worker has had time to look, and found nothing. */
+/* Wait for the worker: the region must not be revoked. */
 static void still_works(void)
 {
 	works_all_over();
@@ -190,9 +190,9 @@ static void give_back(void)
 	CHECK_EQ(write_to(0), ACP_ST_STAG);
 }
 
-/* ---- M7: what it costs, and what it does ---- */
+/* ---- M7: costs and function ---- */
 
-/* Registering takes so many pins, and unregistering gives them back. */
+/* Registration takes this number of pins, and unregistration releases them. */
 static void takes(char *p, size_t size, long wanted)
 {
 	long made = pins("nr_foll_pin_acquired"), undone = pins("nr_foll_pin_released");
@@ -220,7 +220,10 @@ TEST_BOTH(M7_one_pin_for_a_huge_page)
 	takes(s + 5 * PAGE, 3 * PAGE, 3);
 }
 
-/* Small pages, huge ones, small ones: for a region from somewhere in the first to the last. */
+/*
+ * Small pages, huge pages, small pages: for a region from the middle of the first to the middle of
+ * the last.
+ */
 static char *mixed(enum kind kind)
 {
 	char *p;
@@ -282,7 +285,7 @@ TEST_BOTH(M7_atomics)
 	}
 }
 
-/* Nobody has written to it yet: registering brings the pages. */
+/* Registration faults in pages that have not been written. */
 TEST_BOTH(M7_memory_not_touched_yet)
 {
 	char *p;
@@ -297,7 +300,10 @@ TEST_BOTH(M7_memory_not_touched_yet)
 	takes(p, 2 * HUGE, 2);
 }
 
-/* Only to be read, and then the program writes: others see what it sees, or nothing. */
+/*
+ * Registered read-only, then the program writes: others read the same data, or the region is
+ * revoked.
+ */
 TEST(M7_huge_zero_page)
 {
 	char *p, byte = 0;
@@ -341,7 +347,7 @@ TEST_BOTH(M7_rights)
 	CHECK(filled(p, 2 * HUGE, 2));
 }
 
-/* What counts is what was registered, not what is held with it. */
+/* The registered size is charged, not the size of the pinned pages. */
 TEST_BOTH(M7_memlock_limit_exactly_hit)
 {
 	char *p = huge(kind, 2 * HUGE);
@@ -366,9 +372,12 @@ TEST_BOTH(M7_memlock_limit_exactly_hit)
 	CHECK_EQ(status_kib("VmPin"), before);
 }
 
-/* ---- M3: taken away ---- */
+/* ---- M3: unmapping ---- */
 
-/* Two mappings of hugetlb: when one is split a 6.1 kernel with lockdep complains about itself. */
+/*
+ * Two mappings of hugetlb: when one is split, a 6.1 kernel with lockdep reports a problem of its
+ * own.
+ */
 TEST_BOTH(M3_munmap_of_a_part_of_the_region)
 {
 	char *p;
@@ -387,7 +396,7 @@ TEST_BOTH(M3_munmap_of_a_part_of_the_region)
 	give_back();
 }
 
-/* The page is split in the page table, and what the region has of it stays. */
+/* The page table entry is split, and the part in the region remains. */
 TEST(M3_munmap_beside_the_region)
 {
 	char *p = huge(THP, HUGE);
@@ -429,7 +438,7 @@ TEST_BOTH(M3_dropping_all)
 	give_back();
 }
 
-/* Split in the page table, and what can be done to split it in memory. */
+/* Split in the page table, and, as far as possible, in memory. */
 TEST(M3_split)
 {
 	char *p = huge(THP, 2 * HUGE), wish[80];
@@ -505,22 +514,22 @@ static void nothing(int number)
 	(void)number;
 }
 
-/* A byte of it is found broken: the program loses the page, and so does the region. */
+/* A byte is reported as broken: the program loses the page, and so does the region. */
 TEST(M3_broken_memory)
 {
 	char *p = huge(HUGETLB, 2 * HUGE);
 
 	begin_with(p, 2 * HUGE);
-	/* Some kernels tell who calls this, even if he ignores it. */
+	/* Some kernels report the caller of this, although the signal is ignored. */
 	CHECK(signal(SIGBUS, nothing) != SIG_ERR);
-	/* EBUSY: it was taken from the program, but others, we, have it still. */
+	/* EBUSY: the program has lost the page, but it is still pinned by this test. */
 	if (madvise(p + HUGE + 5 * PAGE, PAGE, MADV_HWPOISON) && errno != EBUSY)
 		SKIP("memory cannot be declared broken: %s", strerror(errno));
 	refused_soon(0);
 	give_back();
 }
 
-/* The parent keeps the registered memory, whole; the child's copy does not change. */
+/* The parent keeps the whole registered memory; the copy of the child does not change. */
 TEST_BOTH(M3_fork)
 {
 	char *p = huge(kind, 2 * HUGE), byte = 0;
@@ -551,7 +560,7 @@ TEST_BOTH(M3_fork)
 	give_back();
 }
 
-/* Registered in small pages; whatever the kernel makes of them meanwhile. */
+/* Registered in small pages, which the kernel then makes huge. */
 TEST(M3_small_pages_made_huge)
 {
 	char *p;

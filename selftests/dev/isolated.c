@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Tests that are processes: see isolated.h. */
+/* Tests in processes of their own (see isolated.h). */
 #include "isolated.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* What a test's processes tell the harness: the first complaint counts. */
+/* Results of the processes of a test for the harness: the first report counts. */
 struct report {
 	int state;		/* 0, TEST_FAILED, TEST_SKIPPED; atomic */
 	char text[500];
@@ -31,6 +31,14 @@ void test_add(struct test *t)
 bool test_short(void)
 {
 	return getenv("ACP_TEST_SHORT");
+}
+
+unsigned int test_load(void)
+{
+	const char *said = getenv("ACP_TEST_LOAD");
+	int times = said ? atoi(said) : 1;
+
+	return times > 1 ? times : 1;
 }
 
 void test_end(int state, const char *file, int line, const char *format, ...)
@@ -84,7 +92,7 @@ bool write_file(const char *path, const char *text)
 static bool sleeps_waiting(pid_t pid, int thread)
 {
 	char path[100];
-	long call = -1;			/* who runs has none, says the file */
+	long call = -1;			/* a running thread has none in this file */
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, thread);
@@ -117,7 +125,7 @@ void wait_asleep(pid_t pid, int threads)
 {
 	int looks = 0, tries;
 
-	/* Twice, with a while between: it is not a lock that they wait for. */
+	/* Check twice with a pause: they must not merely be waiting for a lock. */
 	for (tries = 0; looks < 2 && tries < 3000; tries++) {
 		looks = count_asleep(pid) >= threads ? looks + 1 : 0;
 		usleep(20000);
@@ -156,7 +164,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Show a file of a process, as comments. */
+/* Print a file in /proc of a process, as KTAP comments. */
 static void show(int pid, int thread, const char *name)
 {
 	char path[100], line[300];
@@ -191,7 +199,7 @@ static void show_threads(int pid)
 
 #define SYSLOG_READ_ALL	3	/* action of klogctl() */
 
-/* What the processors do: the kernel writes it to its log, which others look at, too. */
+/* Let the kernel write the state of the processors to its log, which others read, too. */
 static void show_processors(void)
 {
 	static char log[20000];
@@ -210,7 +218,7 @@ static void show_processors(void)
 	printf("\n");
 }
 
-/* Where the processes of a test are that hangs. */
+/* Show where the processes of a hanging test are. */
 static void show_group(pid_t group)
 {
 	struct dirent *e;
@@ -224,7 +232,7 @@ static void show_group(pid_t group)
 		closedir(dir);
 }
 
-/* End what a test left behind, and wait until it is gone. */
+/* Kill what a test has left behind, and wait until it has ended. */
 static void sweep(pid_t group)
 {
 	kill(-group, SIGKILL);
@@ -232,7 +240,7 @@ static void sweep(pid_t group)
 		;
 }
 
-static pid_t group;		/* of the test that runs, or 0 */
+static pid_t group;		/* of the running test, or 0 */
 
 static bool verdict(int number, const struct test *t, int status, bool late, double seconds)
 {
@@ -255,7 +263,7 @@ static bool verdict(int number, const struct test *t, int status, bool late, dou
 	return ok;
 }
 
-/* Run a test in a child; whether it passed or was skipped. */
+/* Run a test in a child. True if it passed or was skipped. */
 static bool run(int number, const struct test *t)
 {
 	double begun = now();
@@ -269,7 +277,7 @@ static bool run(int number, const struct test *t)
 		start(t);
 	setpgid(child, child);
 	group = child;
-	alarm(test_short() ? 2 * t->seconds : t->seconds);
+	alarm(t->seconds * (test_short() ? 2 : 1) * test_load());
 	late = waitpid(child, &status, 0) < 0;
 	alarm(0);
 	if (late)
@@ -294,7 +302,10 @@ static void interrupt(int signal)
 	(void)signal;
 }
 
-/* Out of time: what the test began would live on, and hold the pipe that somebody reads. */
+/*
+ * Timed out: otherwise the processes of the test would remain, and keep the pipe of the caller
+ * open.
+ */
 static void end_all(int signal)
 {
 	if (group)

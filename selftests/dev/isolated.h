@@ -2,16 +2,15 @@
 /*
  * Tests in C as in ../test.h, but each in a process of its own:
  *
- *	TEST(K1_null_pointer)
- *	{
- *		CHECK(open("/dev/null", O_RDONLY) >= 0);
- *		CHECK_ERRNO(close(-1), EBADF);
- *	}
+ *		TEST(K1_null_pointer)
+ *		{
+ *			CHECK(open("/dev/null", O_RDONLY) >= 0);
+ *			CHECK_ERRNO(close(-1), EBADF);
+ *		}
  *
- * What a test leaves behind (open files, mappings, children, a crash) does
- * not reach the next one, and a test that hangs is ended.  A CHECK that fails
- * ends its process; it may stand in threads and in children of the test.
- * isolated.c has main(): arguments choose tests by a part of their names.
+ * What a test leaves behind (open files, mappings, children, a crash) does not affect the next one,
+ * and a hanging test is killed. A failed CHECK ends its process; it may be used in threads and
+ * children of the test. isolated.c has main(): arguments select tests by a part of their names.
  */
 #ifndef ISOLATED_H
 #define ISOLATED_H
@@ -29,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TEST_SECONDS	180	/* until a test counts as hung */
+#define TEST_SECONDS	90	/* until a test counts as hanging */
 
 struct test {
 	const char *name;
@@ -38,7 +37,7 @@ struct test {
 	struct test *next;
 };
 
-/* A test: registers itself, in the order of the file. */
+/* Define a test. It registers itself, in the order of the file. */
 #define TEST_LONG(name, limit)							\
 	static void name(void);							\
 	__attribute__((constructor)) static void name##_register(void)		\
@@ -55,29 +54,37 @@ void test_add(struct test *t);
 
 enum { TEST_FAILED = 1, TEST_SKIPPED = 2 };
 
-/* End this process; the first that does so as failed or skipped gives the verdict. */
+/* End this process. The first process that ends as failed or skipped determines the result. */
 void test_end(int state, const char *file, int line, const char *format, ...)
 	__attribute__((noreturn, format(printf, 4, 5)));
 
-/* $ACP_TEST_SHORT: be brief, the machine is slow. */
+/* True if $ACP_TEST_SHORT is set: be brief, because the machine is slow. */
 bool test_short(void);
 
-/* Run a function in a child that may lower its rights; it ends with 0 or by a CHECK. */
+/*
+ * $ACP_TEST_LOAD: the factor by which operations may be slower than on an idle machine; at least 1.
+ */
+unsigned int test_load(void);
+
+/* Run a function in a child, which may drop privileges. It must end with 0 or by a CHECK. */
 void in_child(void (*run)(void));
 
-/* The same for who has to put something right then: 0, or the status of a child that failed. */
+/*
+ * The same for a caller that must clean up afterwards. Return 0, or the status of a child that
+ * failed.
+ */
 int child_status(void (*run)(void));
 
-/* Write a file of the kernel's; false: it cannot be. */
+/* Write a file of the kernel. False if that is not possible. */
 bool write_file(const char *path, const char *text);
 
-/* Wait until so many threads of a process sleep in an ioctl or on a futex. */
+/* Wait until @threads threads of a process sleep in an ioctl or on a futex. */
 void wait_asleep(pid_t pid, int threads);
 
-/* This thread runs on that processor from now on, and so do the softirqs that it causes. */
+/* Bind this thread, and the softirqs that it causes, to @processor. */
 void stay_on(int processor);
 
-/* Processor 1 on or off; false if this machine cannot. */
+/* Set processor 1 online or offline. False if this machine cannot do that. */
 bool set_processor(bool on);
 
 #define FAIL(...)	test_end(TEST_FAILED, __FILE__, __LINE__, __VA_ARGS__)
@@ -89,7 +96,7 @@ bool set_processor(bool on);
 			FAIL("%s", #condition);					\
 	} while (0)
 
-/* Two integers are the same; says both if not. */
+/* Check that two integers are equal; print both if not. */
 #define CHECK_EQ(found, wanted)							\
 	do {									\
 		long long found_ = (long long)(found);				\
@@ -100,7 +107,7 @@ bool set_processor(bool on);
 			     found_, found_, #wanted, wanted_, wanted_);	\
 	} while (0)
 
-/* A call that must fail with an errno. */
+/* Check that a call fails with this errno. */
 #define CHECK_ERRNO(call, wanted)						\
 	do {									\
 		int errno_ = (long)(call) == -1 ? errno : 0;			\

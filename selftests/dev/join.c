@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* Joining a job: every error that the ABI names, and that a refused join leaves nothing behind. */
+/*
+ * Joining a job: every error that the ABI specifies, and that a rejected join leaves nothing
+ * behind.
+ */
 #include "isolated.h"
 
 #include <arpa/inet.h>
@@ -12,7 +15,7 @@
 
 #include "rank.h"
 
-/* The join must fail so, and its rank and job must be free afterwards. */
+/* The join must fail with @error, and its rank and job must be free afterwards. */
 static void refused(struct setup *s, int error, const char *what)
 {
 	int found = setup_join(s);
@@ -32,7 +35,7 @@ static void accepted(struct setup *s, const char *what)
 	close(fd);
 }
 
-/* A field set to a bad value, everything else good. */
+/* Set a field to a bad value; all others are valid. */
 #define BAD(field, value, error)						\
 	do {									\
 		struct setup s_;						\
@@ -56,8 +59,10 @@ TEST(K1_join_size_and_version)
 	BAD(size, 0, EINVAL);
 	BAD(size, 1, EINVAL);
 	BAD(size, sizeof(struct acp_join) - 1, EINVAL);
+	/* differs from the size in the number of the call */
 	BAD(size, sizeof(struct acp_join) + 1, EINVAL);
 	BAD(size, sizeof(struct acp_join) + 8, EINVAL);
+	BAD(reserved, 1, EINVAL);
 	BAD(size, ~0u, EINVAL);
 	BAD(version, 0, EPROTO);
 	BAD(version, ACP_ABI_VERSION + 1, EPROTO);
@@ -85,10 +90,11 @@ TEST(K1_join_numbers_out_of_range)
 	BAD(port, 0, EINVAL);
 	BAD(port, 65536, EINVAL);
 	GOOD(port, 65535);
-	BAD(integrity, ACP_INTEGRITY_AEAD + 1, EINVAL);
+	BAD(integrity, ACP_INTEGRITY_UDP + 1, EINVAL);
 	BAD(integrity, ~0u, EINVAL);
 	GOOD(integrity, ACP_INTEGRITY_CRC32C);
 	GOOD(integrity, ACP_INTEGRITY_AEAD);
+	GOOD(integrity, ACP_INTEGRITY_UDP);
 	BAD(flags, 1, EINVAL);
 	BAD(flags, 1u << 31, EINVAL);
 }
@@ -152,7 +158,7 @@ TEST(K1_join_run_counts_and_pointers)
 	BAD(node_run_ptr, (uintptr_t)before_hole(sizeof(struct acp_node_run) - 1), EFAULT);
 }
 
-/* The most runs that may be named, of which only a part is readable. */
+/* The maximum number of runs, of which only a part is readable. */
 TEST(K1_join_runs_end_at_a_hole)
 {
 	struct acp_rank_run *r = before_hole(100 * sizeof(*r));
@@ -180,7 +186,7 @@ TEST(K1_join_runs_end_at_a_hole)
 		refused(&s_, EINVAL, "rank run " #__VA_ARGS__);			\
 	} while (0)
 
-/* first, count, node, nodes, block, reserved; good is 0, 4, 0, 1, 4, 0 */
+/* first, count, node, nodes, block, reserved; valid is 0, 4, 0, 1, 4, 0 */
 TEST(K1_join_rank_run)
 {
 	BAD_RANK_RUN(1, 4, 0, 1, 4, 0);
@@ -244,7 +250,7 @@ TEST(K1_join_node_run)
 	BAD_NODE_RUN(family, 0);
 	BAD_NODE_RUN(family, AF_UNIX);
 	BAD_NODE_RUN(family, 0xffff);
-	BAD_NODE_RUN(reserved, 1);
+	BAD_NODE_RUN(scope, 1);
 }
 
 TEST(K1_join_mixed_families)
@@ -325,7 +331,7 @@ TEST(K1_join_twice)
 	accepted(&s, "rank 0 after it left");
 }
 
-/* The job has ended before this rank came: it is told as those that were there. */
+/* The job was aborted before this rank joined: it gets the same error as the others. */
 TEST(K1_join_an_aborted_job)
 {
 	struct rank r[2];
@@ -340,7 +346,7 @@ TEST(K1_join_an_aborted_job)
 	CHECK_EQ(rank_do_copy(&r[1], heap_ga(&r[1], 8), heap_ga(&r[1], 0), 8), ACP_ST_ABORT);
 }
 
-/* What is under way for a rank that left must not reach another one. */
+/* Commands in flight for a rank that left must not reach its successor. */
 TEST(K1_join_again_while_others_stay)
 {
 	struct setup s;
@@ -391,6 +397,7 @@ TEST(K1_join_disagrees_with_the_job)
 	DIFFERS(s_.join.port++, EPROTO);
 	DIFFERS(s_.join.integrity = ACP_INTEGRITY_CRC32C, EPROTO);
 	DIFFERS(s_.join.integrity = ACP_INTEGRITY_AEAD, EPROTO);
+	DIFFERS(s_.join.integrity = ACP_INTEGRITY_UDP, EPROTO);
 	DIFFERS((s_.join.nprocs = 3, s_.ranks[0].count = 3), EPROTO);
 	DIFFERS(s_.ranks[0].block = 2, EPROTO);
 	DIFFERS(s_.nodes[0].addr[3] = 2, EPROTO);
@@ -441,7 +448,7 @@ TEST(M4_join_memlock_limit)
 	setup_local(&s, 0, 1);
 	s.join.starter_size = 64 * PAGE;
 	s.join.heap_size = 64 * PAGE;
-	while (high - low > 1) {	/* with "low" pages it fails, with "high" it works */
+	while (high - low > 1) {	/* with @low pages it fails, with @high it succeeds */
 		middle = (low + high) / 2;
 		limit_pages(middle);
 		fd = setup_join(&s);
@@ -505,7 +512,7 @@ TEST(K1_join_bad_argument_pointers)
 	CHECK_EQ(ioctl(fd, ACP_IOC_JOIN, p), 0);
 }
 
-/* The result cannot be written: the join did not happen, and can be tried again. */
+/* If the result cannot be written, the join has not happened and can be repeated. */
 TEST(K1_join_result_not_writable)
 {
 	void *p = pages(PAGE, PROT_READ | PROT_WRITE);
@@ -523,7 +530,7 @@ TEST(K1_join_result_not_writable)
 	CHECK_EQ(ioctl(fd, ACP_IOC_JOIN, p), 0);
 }
 
-/* A page that is never there: who reads it waits for ever. */
+/* A page that never arrives: a reader waits forever. */
 static void *page_that_never_comes(void)
 {
 	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
@@ -539,7 +546,7 @@ static void *page_that_never_comes(void)
 	return p;
 }
 
-/* One whose placement cannot be read waits alone: others join and leave. */
+/* A join that waits for its placement to be read delays nobody else: others join and leave. */
 TEST(K1_join_that_waits_for_its_memory)
 {
 	int ready[2], status = 0;
@@ -560,14 +567,14 @@ TEST(K1_join_that_waits_for_its_memory)
 	}
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
-		_exit(0);	/* the child has said why */
+		_exit(0);	/* the child has reported the error */
 	sleep_ms(300);
 	accepted(&s, "meanwhile");
 	CHECK_EQ(kill(child, SIGKILL), 0);
 	CHECK_EQ(waitpid(child, &status, 0), child);
 }
 
-/* What comes back. */
+/* The result of a join. */
 TEST(K1_join_result)
 {
 	struct acp_peer_info peer = { .size = sizeof(peer), .rank = 1 };
@@ -604,7 +611,7 @@ TEST(K1_join_result)
 	CHECK_ERRNO(ioctl(r[0].fd, ACP_IOC_PEER, &peer), ESRCH);
 }
 
-/* A node of a job of a million ranks over 16,384 nodes: quick and small. */
+/* A node of a job with a million ranks on 16,384 nodes: joining is fast and takes little memory. */
 TEST(K1_join_a_million_ranks)
 {
 	struct setup s;
@@ -618,7 +625,7 @@ TEST(K1_join_a_million_ranks)
 	start = now_ns();
 	fd = setup_join(&s);
 	CHECK(fd >= 0);
-	CHECK(now_ns() - start < 10000 * MS);
+	CHECK(now_ns() - start < 10000 * MS * test_load());
 	CHECK_EQ(s.join.node, 0);
 	CHECK_EQ(s.join.local_ranks, 64);
 	close(fd);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * K1, M4: limits that an administrator sets.  Each is exactly hit, and one
- * over is refused; it can be lowered below what is in use; and whatever
- * becomes of a rank, nothing of it counts any more afterwards.
+ * K1, M4: limits that an administrator sets. Each can be reached exactly, and one more is rejected;
+ * each can be set below the current use; and however a rank ends, nothing of it is charged
+ * afterwards.
  */
 #include "isolated.h"
 
@@ -31,7 +31,7 @@ static void enter(int namespace)
 	CHECK_EQ(setns(namespace, CLONE_NEWNET), 0);
 }
 
-/* A network namespace of its own, which the caller is in from now on. */
+/* Enter a new network namespace. */
 static int new_namespace(void)
 {
 	CHECK_EQ(unshare(CLONE_NEWNET), 0);
@@ -49,7 +49,7 @@ static int join(uint32_t job, uint32_t rank)
 	struct setup s;
 
 	setup_local(&s, rank, 100);
-	s.join.job += job << 22;	/* process ids are less */
+	s.join.job += job << 22;	/* process ids are smaller */
 	return setup_join(&s);
 }
 
@@ -62,13 +62,13 @@ static int join_well(uint32_t job, uint32_t rank)
 	return fd;
 }
 
-/* The limit is reached, and it is this one. */
+/* The limit is reached, and the error reports this limit. */
 static void refused(struct setup *s, uint32_t limit)
 {
 	long long before = counter("limit_calls");
 
 	CHECK_EQ(setup_join(s), -EDQUOT);
-	CHECK_EQ(s->join.node, limit);
+	CHECK_EQ(s->join.limit, limit);
 	CHECK_EQ(counter("limit_calls"), before + 1);
 }
 
@@ -81,7 +81,7 @@ static void rank_refused(uint32_t job, uint32_t rank, uint32_t limit)
 	refused(&s, limit);
 }
 
-/* Some milliseconds after the last rank a job is gone. */
+/* Join; a job ends some milliseconds after its last rank. */
 static int join_soon(uint32_t job, uint32_t rank)
 {
 	uint64_t end = now_ns() + 10000 * MS;
@@ -113,7 +113,7 @@ TEST(K1_join_limit_of_a_user)
 	setup_local(&s, 2, 3);
 	s.join.job++;
 	rank_open(&r[2], &s);
-	limit_set("user_ranks", 1);	/* those that are there stay */
+	limit_set("user_ranks", 1);	/* existing ranks remain */
 	for (i = 0; i < 3; i++)
 		rank_works(&r[i]);
 	rank_close(&r[2]);
@@ -126,7 +126,10 @@ TEST(K1_join_limit_of_a_user)
 	rank_refused(2, 0, ACP_LIMIT_USER_RANKS);
 }
 
-/* Each fails in another place; with room for one rank, the next would be refused. */
+/*
+ * Each fails at a different point. The limit is one rank, so a leaked charge would make the next
+ * join fail.
+ */
 static void fail_to_join(void)
 {
 	struct acp_join *hole = pages(PAGE, PROT_READ | PROT_WRITE);
@@ -177,7 +180,7 @@ TEST(K1_failed_joins_count_for_nothing)
 	close(join_well(0, 0));
 }
 
-/* Who is refused has made no job, which would be in the way of others for a while. */
+/* A rejected join must not create a job, which would remain for a while. */
 TEST(K1_refused_joins_make_no_job)
 {
 	struct setup s;
@@ -213,11 +216,11 @@ static void try_job_limit(const char *name, uint32_t limit)
 	fd[0] = join_soon(0, 0);
 	fd[1] = join_soon(1, 0);
 	rank_refused(2, 0, limit);
-	fd[2] = join_well(1, 1);	/* of a job that is there */
+	fd[2] = join_well(1, 1);	/* of an existing job */
 	close(fd[1]);
 	rank_refused(2, 0, limit);
 	close(fd[2]);
-	close(join_well(1, 0));		/* the same job again, at once */
+	close(join_well(1, 0));		/* the same job again, immediately */
 	fd[1] = join_soon(2, 0);
 	limit_set(name, 0);
 	fd[2] = join_well(0, 1);
@@ -238,7 +241,7 @@ TEST(K1_join_limit_of_jobs)
 
 /* ---- Memory ---- */
 
-/* KiB that a rank takes: the least limit with which it may join. */
+/* KiB charged for a rank: the smallest limit with which it may join. */
 static unsigned long rank_kib(struct setup *s)
 {
 	unsigned long low = 0, high = 1 << 20, middle;
@@ -248,13 +251,13 @@ static unsigned long rank_kib(struct setup *s)
 		middle = (low + high) / 2;
 		limit_set("user_memory", middle);
 		fd = setup_join(s);
-		if (fd == -EDQUOT) {	/* or the try before has not given back all yet */
+		if (fd == -EDQUOT) {	/* unless the previous attempt has not yet been uncharged */
 			sleep_ms(50);
 			fd = setup_join(s);
 		}
 		if (fd < 0) {
 			CHECK_EQ(fd, -EDQUOT);
-			CHECK_EQ(s->join.node, ACP_LIMIT_USER_MEMORY);
+			CHECK_EQ(s->join.limit, ACP_LIMIT_USER_MEMORY);
 			low = middle;
 		} else {
 			close(fd);
@@ -311,7 +314,8 @@ static void over(struct rank *r, void *p, size_t size, uint32_t limit)
 	struct memory m;
 
 	CHECK_EQ(rank_register(r, &m, p, size, ACP_ACCESS_ALL), -EDQUOT);
-	CHECK_EQ(m.reg.key, limit);
+	CHECK_EQ(m.reg.limit, limit);
+	CHECK_EQ(m.reg.key, 0);
 	CHECK_EQ(status_kib("VmPin"), before);
 }
 
@@ -330,7 +334,7 @@ TEST(M4_user_memory_limit_exactly_hit)
 	s.join.starter_size = 64 * PAGE;
 	s.join.heap_size = 64 * PAGE;
 	kib = rank_kib(&s);
-	/* Starter memory, heap, a page for the library, both queues, commands in flight. */
+	/* Starter memory, heap, one page for the library, both queues, commands in flight. */
 	CHECK(kib >= 512 + 4 + 8 + 4 + 32 && kib <= 512 + 4 + 8 + 4 + 80);
 	limit_set("user_memory", kib + 64);
 	rank_open(&r, &s);
@@ -346,7 +350,7 @@ TEST(M4_user_memory_limit_exactly_hit)
 		CHECK_EQ(rank_unregister(&r, m.reg.key, NULL), 0);
 	}
 	CHECK_EQ(rank_register(&r, &m, p, 16 * PAGE, ACP_ACCESS_ALL), 0);
-	limit_set("user_memory", 0);	/* below what is in use: that stays */
+	limit_set("user_memory", 0);	/* below the current use, which is not affected */
 	CHECK_EQ(rank_do_copy(&r, memory_ga(&m, 0), heap_ga(&r, 0), 8), ACP_ST_OK);
 	over(&r, p + 16 * PAGE, 1, ACP_LIMIT_USER_MEMORY);
 	limit_set("user_memory", kib);
@@ -354,7 +358,7 @@ TEST(M4_user_memory_limit_exactly_hit)
 	CHECK_EQ(rank_kib(&s), kib);
 }
 
-/* A mapping that is gone counts until it is unregistered, and then no more. */
+/* A mapping that is revoked is charged until it is unregistered. */
 TEST(M4_user_memory_of_revoked_regions)
 {
 	unsigned long kib;
@@ -382,7 +386,7 @@ TEST(M4_user_memory_of_revoked_regions)
 	rank_open(&r, &s);
 }
 
-/* Memory that a neighbour has mapped outlives its rank, and counts as long. */
+/* Memory that a neighbour has mapped outlives its rank, and is charged as long. */
 TEST(M4_user_memory_mapped_by_a_neighbour)
 {
 	struct rank r[2];
@@ -404,7 +408,7 @@ TEST(M4_user_memory_mapped_by_a_neighbour)
 	CHECK(setup_join(&s) >= 0);
 }
 
-/* What describes an irregular placement is memory, too. */
+/* The description of an irregular placement is charged, too. */
 TEST(M4_user_memory_of_a_placement)
 {
 	const uint32_t n = 4096;
@@ -424,7 +428,7 @@ TEST(M4_user_memory_of_a_placement)
 	limit_set("user_memory", n * sizeof(*runs) / 1024 - 1);
 	refused(&s, ACP_LIMIT_USER_MEMORY);
 	CHECK_EQ(rank_kib(&s), kib + n * sizeof(*runs) / 1024);
-	/* Once for the job: another rank has room for itself. */
+	/* Once per job: a second rank is charged only for itself. */
 	limit_set("user_memory", 2 * kib + n * sizeof(*runs) / 1024);
 	CHECK(setup_join(&s) >= 0);
 	s.join.rank = 1;
@@ -445,7 +449,7 @@ TEST(M4_user_regions_limit_exactly_hit)
 		CHECK_EQ(rank_register(&r[i & 1], &m[i], p + i * PAGE, PAGE, ACP_ACCESS_ALL), 0);
 	over(&r[0], p + 3 * PAGE, PAGE, ACP_LIMIT_USER_REGIONS);
 	over(&r[1], p + 3 * PAGE, PAGE, ACP_LIMIT_USER_REGIONS);
-	CHECK_EQ(rank_register(&r[0], &again, p, PAGE, ACP_ACCESS_ALL), 0);	/* counts only */
+	CHECK_EQ(rank_register(&r[0], &again, p, PAGE, ACP_ACCESS_ALL), 0);	/* only charged */
 	CHECK_EQ(rank_unregister(&r[0], m[0].reg.key, NULL), 0);
 	over(&r[0], p + 3 * PAGE, PAGE, ACP_LIMIT_USER_REGIONS);
 	CHECK_EQ(rank_unregister(&r[0], m[0].reg.key, NULL), 0);
@@ -481,7 +485,7 @@ TEST(K1_join_limit_of_the_ring)
 	CHECK(setup_join(&s) >= 0);
 }
 
-/* ---- Who shares ---- */
+/* ---- Whose charge ---- */
 
 static void one_rank(void)
 {
@@ -516,7 +520,7 @@ TEST(K1_limits_of_two_users)
 	close(fd);
 	in_child(one_rank_of_a_user);
 	join_well(1, 0);
-	/* The user who runs a program counts, not the one whom it acts for. */
+	/* The real user of a program is charged, not its effective user. */
 	CHECK_EQ(setresuid(USER, 0, 0), 0);
 	fd = join_well(2, 0);
 	rank_refused(3, 0, ACP_LIMIT_USER_RANKS);
@@ -566,7 +570,7 @@ static long long parameter(const char *name)
 	return value;
 }
 
-/* The limits of the first namespace, which others see, too: put back at the end. */
+/* The limits of the initial namespace, which others read, too; restored at the end. */
 static void on_machine(const char *name, unsigned long value, void (*run)(void))
 {
 	unsigned long before = (unsigned long)limit_get(name);
@@ -584,7 +588,7 @@ static void three_ranks_of_the_machine(void)
 {
 	int home = here(), a = new_namespace(), b, fd[3];
 
-	CHECK_EQ(limit_get("user_ranks"), 3);	/* as the machine at the time */
+	CHECK_EQ(limit_get("user_ranks"), 3);	/* as the initial namespace at that time */
 	limit_set("user_ranks", 100);
 	b = new_namespace();
 	limit_set("user_ranks", 2);
@@ -598,7 +602,7 @@ static void three_ranks_of_the_machine(void)
 	enter(b);
 	rank_refused(0, 1, ACP_LIMIT_USER_RANKS);
 	close(fd[0]);
-	fd[0] = join_well(0, 1);	/* the namespace is full now, too */
+	fd[0] = join_well(0, 1);	/* now the namespace has reached its limit, too */
 	close(fd[2]);
 	rank_refused(0, 2, ACP_LIMIT_USER_RANKS);
 	enter(a);
@@ -610,12 +614,12 @@ TEST(K1_limits_of_the_machine)
 	on_machine("user_ranks", 3, three_ranks_of_the_machine);
 }
 
-/* A user becomes root of a user namespace, with a network of its own. */
+/* A user becomes root of a user namespace, with its own network namespace. */
 static void own_root(void)
 {
 	char uid[40], gid[40];
 
-	CHECK_EQ(prctl(PR_SET_DUMPABLE, 1), 0);		/* or its /proc/self belongs to root */
+	CHECK_EQ(prctl(PR_SET_DUMPABLE, 1), 0);		/* otherwise /proc/self belongs to root */
 	snprintf(uid, sizeof(uid), "0 %u 1", getuid());
 	snprintf(gid, sizeof(gid), "0 %u 1", getgid());
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
@@ -639,7 +643,7 @@ static void root_raises_ranks(void)
 	limit_set("user_ranks", 1000);
 	fd[1] = join_well(0, 1);
 	rank_refused(0, 2, ACP_LIMIT_USER_RANKS);
-	own_root();			/* nor in one below it */
+	own_root();			/* nor in a nested namespace */
 	rank_refused(0, 2, ACP_LIMIT_USER_RANKS);
 	close(fd[0]);
 	close(join_well(0, 2));
@@ -691,7 +695,136 @@ TEST(K1_root_of_a_user_namespace_cannot_raise)
 	on_machine("jobs", 1, root_raises_jobs);
 }
 
-/* ---- The switch, and what it and the others can be set to ---- */
+/* ---- Memory of all users ---- */
+
+static void set_memory(unsigned long kib)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%lu", kib);
+	CHECK(write_file("/sys/module/acp/parameters/memory", text));
+}
+
+/*
+ * The smallest value of "memory" that allows 16 more pages for the rank; with less, it is rejected.
+ */
+static unsigned long least_memory(struct rank *r, void *p)
+{
+	unsigned long no = 0, yes = 1UL << 40, middle;
+	struct memory m;
+
+	while (no + 1 < yes) {
+		middle = (no + yes) / 2;
+		set_memory(middle);
+		if (rank_register(r, &m, p, 16 * PAGE, ACP_ACCESS_ALL)) {
+			over(r, p, 16 * PAGE, ACP_LIMIT_MEMORY);
+			no = middle;
+		} else {
+			CHECK_EQ(rank_unregister(r, m.reg.key, NULL), 0);
+			yes = middle;
+		}
+	}
+	set_memory(1UL << 40);
+	return yes;
+}
+
+/* Wait until the charges of earlier processes have been returned. */
+static unsigned long settled_memory(struct rank *r, void *p)
+{
+	unsigned long now = least_memory(r, p), before;
+
+	do {
+		before = now;
+		sleep_ms(500);
+		now = least_memory(r, p);
+	} while (now != before);
+	return now;
+}
+
+static void hold_a_rank(int ready)
+{
+	struct setup s;
+	struct rank r;
+
+	become(USER);
+	setup_local(&s, 0, 1);
+	s.join.job += 1u << 22;
+	rank_open(&r, &s);
+	CHECK_EQ(write(ready, "", 1), 1);
+	pause();
+}
+
+/* Another user has a rank. The result is killed by the caller. */
+static pid_t start_other(void)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	CHECK_EQ(pipe(ready), 0);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		hold_a_rank(ready[1]);
+		exit(0);
+	}
+	close(ready[1]);
+	CHECK_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return child;
+}
+
+static void all_users(void)
+{
+	char *p = pages(32 * PAGE, PROT_READ | PROT_WRITE);
+	unsigned long alone, kib;
+	struct memory m;
+	struct setup s;
+	struct rank r;
+	pid_t child;
+
+	new_namespace();
+	setup_local(&s, 0, 1);
+	kib = rank_kib(&s);
+	limit_set("user_memory", 1UL << 40);
+	rank_open(&r, &s);
+	alone = settled_memory(&r, p);
+	CHECK_EQ(rank_register(&r, &m, p + 16 * PAGE, 8 * PAGE, ACP_ACCESS_ALL), 0);
+	CHECK_EQ(least_memory(&r, p), alone + 8 * PAGE / 1024);
+	child = start_other();
+	CHECK_EQ(least_memory(&r, p), alone + 8 * PAGE / 1024 + kib);
+	set_memory(0);		/* below the current use, which is not affected */
+	CHECK_EQ(rank_do_copy(&r, memory_ga(&m, 0), heap_ga(&r, 0), 8), ACP_ST_OK);
+	rank_refused(2, 0, ACP_LIMIT_MEMORY);
+	kill(child, SIGKILL);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+	CHECK_EQ(rank_unregister(&r, m.reg.key, NULL), 0);
+	CHECK_EQ(settled_memory(&r, p), alone);
+}
+
+TEST(M4_memory_of_all_users_exactly_hit)
+{
+	unsigned long before = (unsigned long)parameter("memory");
+	int status;
+
+	CHECK(before > 0);
+	CHECK_EQ(chmod(ACP_DEVICE, 0666), 0);
+	status = child_status(all_users);
+	set_memory(before);
+	CHECK_EQ(status, 0);
+}
+
+/* By default most of the memory of the machine, but not all. */
+TEST(M4_memory_leaves_room_for_the_kernel)
+{
+	unsigned long all = (unsigned long)sysconf(_SC_PHYS_PAGES) * (PAGE / 1024);
+
+	CHECK((unsigned long)parameter("memory") <= all / 4 * 3);
+	CHECK((unsigned long)parameter("memory") >= all / 2);
+	CHECK(limit_get("user_memory") <= parameter("memory"));
+}
+
+/* ---- The switch, and the accepted values ---- */
 
 TEST(K1_namespace_off_switch)
 {
@@ -712,7 +845,8 @@ TEST(K1_namespace_off_switch)
 	limit_set("enable", 0);
 	CHECK_EQ(join(0, 1), -EOPNOTSUPP);
 	enter(b);
-	close(join_well(1, 1));		/* the module's parameter is for all, this is not */
+	/* the module parameter is for all namespaces, this is not */
+	close(join_well(1, 1));
 	enter(home);
 	limit_set("enable", 1);
 	close(join_well(0, 1));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * K7: processors that go and come, a machine of one, calls of 32-bit programs.
- * K8: work without end, and everybody else still gets the processor.
+ * K7: processors that go offline and online, a machine with one processor, calls of 32-bit
+ * programs. K8: continuous work must not starve others of the processor.
  */
 #include "isolated.h"
 
@@ -31,7 +31,9 @@ static void *switch_processor(void *arg)
 	return arg;
 }
 
-/* The ranks and what they check belong to a child: the processor comes back whatever it finds. */
+/*
+ * The ranks and their checks run in a child: the processor is set online again whatever the result.
+ */
 static void with_processor_back(void (*run)(void))
 {
 	int status;
@@ -74,7 +76,7 @@ static void traffic_on_one_processor(void)
 	traffic_random(&t, test_short() ? 5 : 30, 60, 50000);
 	traffic_count(&t, 1, 1000);
 	traffic_close(&t);
-	/* Nobody could serve a ring that another one's poller has to look at. */
+	/* No processor could poll this ring while another is being polled. */
 	CHECK(r[0].cq->flags & ACP_CQ_NEED_WAKEUP);
 }
 
@@ -87,7 +89,7 @@ TEST(K7_one_processor)
 
 #define IOCTL_32	54
 
-/* ioctl() as a 32-bit program calls it: 0 or -errno. */
+/* ioctl() as a 32-bit program calls it. Return 0 or -errno. */
 static int ioctl_32(int fd, unsigned int call, void *argument)
 {
 	int result;
@@ -99,42 +101,32 @@ static int ioctl_32(int fd, unsigned int call, void *argument)
 	return result;
 }
 
-/* Structures are the same for both; but mmap() wants offsets that a 32-bit program cannot say. */
-TEST(K7_calls_of_32_bit_programs)
+/* Counters are 64-bit words, and mmap() needs offsets that a 32-bit program cannot express. */
+TEST(K7_calls_of_32_bit_programs_are_refused)
 {
-	struct {
-		struct setup setup;
-		struct acp_reg reg;
-		struct acp_wait wait;
-	} *low = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-	char *p = pages(PAGE, PROT_READ | PROT_WRITE);
-	struct acp_unreg unreg = { .size = sizeof(unreg) };
+	struct setup *low = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	struct rank r;
 	int fd = device_open();
 
 	CHECK(low != MAP_FAILED);
-	setup_local(&low->setup, 0, 1);
-	CHECK_EQ(ioctl_32(fd, ACP_IOC_DOORBELL, NULL), -ENOTCONN);
-	CHECK_EQ(ioctl_32(fd, ACP_IOC_JOIN, &low->setup.join), 0);
-	CHECK(low->setup.join.sq_bytes);
-	low->reg = (struct acp_reg){
-		.size = sizeof(low->reg), .access = ACP_ACCESS_ALL,
-		.addr = (uintptr_t)p, .length = PAGE,
-	};
-	CHECK_EQ(ioctl_32(fd, ACP_IOC_REG, &low->reg), 0);
-	low->wait = (struct acp_wait){ .size = sizeof(low->wait), .ticket = 1 };
-	CHECK_EQ(ioctl_32(fd, ACP_IOC_WAIT, &low->wait), 0);
-	CHECK_EQ(ioctl_32(fd, ACP_IOC_DOORBELL, NULL), 0);
-	CHECK_EQ(ioctl_32(fd, ACP_IOC_REG + 100, &low->reg), -ENOTTY);
-	unreg.key = low->reg.key;
-	CHECK_EQ(ioctl(fd, ACP_IOC_UNREG, &unreg), 0);	/* the file is the same for both */
+	setup_local(low, 0, 1);
+	CHECK_EQ(ioctl_32(fd, ACP_IOC_DOORBELL, NULL), -ENOTTY);
+	CHECK_EQ(ioctl_32(fd, ACP_IOC_JOIN, &low->join), -ENOTTY);
+	CHECK_EQ(low->join.sq_bytes, 0);
+	rank_open_local(&r, 1);
+	CHECK_EQ(ioctl_32(r.fd, ACP_IOC_DOORBELL, NULL), -ENOTTY);
+	CHECK_EQ(ioctl_32(r.fd, ACP_IOC_ABORT, NULL), -ENOTTY);
 }
 
 #endif
 
 /* ---- K8 ---- */
 
-/* How many commands ran at most while a thread that wants to run every millisecond did not. */
+/*
+ * The maximum number of commands that were executed while a thread was due to run, which wakes up
+ * every millisecond.
+ */
 struct watch {
 	const uint64_t *done;		/* counts the commands */
 	uint64_t most, seen;
@@ -191,11 +183,11 @@ static void a_million_commands(void)
 	CHECK_EQ(*w.done, r.last - 1);
 	printf("# at most %llu of %u commands in one go\n", (unsigned long long)least,
 	       ACP_DEPTH_MAX);
-	/* In the best round: in any of them an emulated machine's timer may be late. */
+	/* In the best round: in any round the timer of an emulated machine may be late. */
 	CHECK(least < ACP_DEPTH_MAX / 2);
 }
 
-/* As many commands as there can be, on one processor with the thread that watches. */
+/* The maximum number of commands, on the same processor as the watching thread. */
 TEST(K8_a_million_commands)
 {
 	with_processor_back(a_million_commands);

@@ -368,7 +368,7 @@ TEST(K2_mapping_outlives_the_descriptor)
 	CHECK_EQ(status_kib("VmPin"), 0);
 }
 
-/* Memory of the kernel is cleared: nothing of a former owner shows. */
+/* Memory of the kernel is cleared: no data of a former owner is visible. */
 TEST(K2_memory_is_zero)
 {
 	int round;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * K5, K6: the module is loaded and removed at bad moments, with bad
- * parameters, under network namespaces that end, without IPv6.
+ * K5, K6: the module is loaded and removed at critical moments, with bad parameters, while network
+ * namespaces end, and without IPv6.
  */
 #include "isolated.h"
 
@@ -38,7 +38,7 @@ TEST(K5_unload_while_in_use)
 	CHECK_EQ(module_unload(), -EWOULDBLOCK);
 	p = r.heap;
 	close(r.fd);
-	CHECK_EQ(module_unload(), -EWOULDBLOCK);	/* the mappings are left */
+	CHECK_EQ(module_unload(), -EWOULDBLOCK);	/* the mappings remain */
 	CHECK_EQ(munmap(r.sq, r.join.sq_bytes), 0);
 	CHECK_EQ(munmap((void *)r.cq, r.join.cq_bytes), 0);
 	CHECK_EQ(munmap(r.starter, r.join.starter_size), 0);
@@ -97,7 +97,7 @@ TEST(K5_bad_parameters)
 	works();
 }
 
-/* They bound the machine, and are what namespaces begin with. */
+/* They limit the machine, and are the initial values of namespaces. */
 TEST(K5_parameters_that_are_limits)
 {
 	struct setup s;
@@ -121,9 +121,9 @@ TEST(K5_parameters_that_are_limits)
 	CHECK(limit_get("user_memory") > 100000);
 }
 
-/* ---- Namespaces that end ---- */
+/* ---- Ending namespaces ---- */
 
-/* A rank on each of two nodes, in namespaces that only its file holds from now on. */
+/* A rank on each of two nodes, in namespaces that are kept only by the open files. */
 static void two_nodes(struct nodes *n, struct rank *r)
 {
 	nodes_open(n, 2, 1, false);
@@ -132,7 +132,7 @@ static void two_nodes(struct nodes *n, struct rank *r)
 	close(n->node[1]);
 }
 
-/* Traffic both ways that never ends by itself; a byte to "ready" when it flows. */
+/* Endless traffic in both directions. Writes a byte to @ready once it flows. */
 static void endless_traffic(int ready)
 {
 	struct memory m[2];
@@ -151,7 +151,7 @@ static void endless_traffic(int ready)
 	}
 }
 
-/* A process with endless traffic, killed some milliseconds after it began. */
+/* A process with endless traffic, killed @ms milliseconds after its start. */
 static void kill_in_traffic(unsigned int ms)
 {
 	int ready[2];
@@ -192,7 +192,7 @@ TEST(K5_namespace_ends_with_its_job)
 	works();
 }
 
-/* The namespaces are held by nothing but the open files. */
+/* Only the open files keep the namespaces. */
 TEST(K5_namespace_without_processes)
 {
 	struct rank r[2];
@@ -207,7 +207,7 @@ TEST(K5_namespace_without_processes)
 	works();
 }
 
-/* The namespaces go while their jobs linger, and the module at once. */
+/* The namespaces end while their jobs linger, and the module is removed at once. */
 TEST(K5_unload_while_namespaces_end)
 {
 	uint32_t i, rounds = test_short() ? 3 : 8;
@@ -227,7 +227,7 @@ TEST(K5_unload_while_namespaces_end)
 	works();
 }
 
-/* New namespaces appear and go while the module comes and goes. */
+/* Namespaces are created and deleted while the module is loaded and removed. */
 TEST(K5_load_unload_and_namespaces)
 {
 	pid_t child = fork();
@@ -262,7 +262,7 @@ static void open_and_join(uint64_t end)
 	_exit(0);
 }
 
-/* Somebody always opens the device as it comes and goes. */
+/* A process keeps opening the device while the module is loaded and removed. */
 TEST(K5_load_unload_and_open)
 {
 	uint64_t end = now_ns() + 4000 * MS;
@@ -310,7 +310,7 @@ TEST(K6_without_ipv6_addresses)
 	rank_open(&r, &s);
 }
 
-/* An address that comes and goes: none at first, then there, then gone under the job. */
+/* An address that is missing at first, then present, then removed while the job uses it. */
 TEST(K6_address_comes_and_goes)
 {
 	static const char *const address[] = { "10.77.0.1", NULL };
@@ -337,13 +337,13 @@ static void set_modprobe(const char *path)
 	CHECK_EQ(fclose(f), 0);
 }
 
-/* Only jobs that are encrypted need the cipher, and only they load it. */
+/* Only encrypted jobs need the cipher, and only they load it. */
 TEST(K6_without_the_cipher)
 {
 	struct setup s;
 	int found;
 
-	module_unload_soon();		/* it would keep what it found */
+	module_unload_soon();		/* a loaded module would keep the cipher it found */
 	found = system("modprobe -r chacha20poly1305 2>/dev/null");
 	CHECK_EQ(module_load(""), 0);
 	works();
@@ -363,7 +363,7 @@ TEST(K6_without_the_cipher)
 	CHECK(access("/sys/module/chacha20poly1305", F_OK) == 0);
 }
 
-/* The tests after these want the module, whatever became of it here. */
+/* The following tests need the module, whatever its state here. */
 TEST(loaded_at_the_end)
 {
 	if (module_loaded())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Every operation between ranks of one node: values, all placements, and the
- * status of each that must fail, with nothing written.
+ * Every operation between ranks of one node: results, all placements, and the status of each
+ * command that must fail without writing anything.
  */
 #include "isolated.h"
 
@@ -57,7 +57,7 @@ TEST(counting_exactly_once)
 
 static bool stop;
 
-/* The owner's own atomic instructions on the same word count, too. */
+/* Atomic instructions of the owner on the same word count, too. */
 static void *add_by_cpu(void *arg)
 {
 	uint64_t *word = arg, *count = calloc(1, sizeof(*count));
@@ -97,9 +97,9 @@ TEST(flag_after_data)
 	traffic_flags(&t, TRAFFIC_HANDLE, MB, 1);
 }
 
-/* ---- What must fail ---- */
+/* ---- Commands that must fail ---- */
 
-/* Memory of rank 1 as rank 0 sees it: with all rights, with some, with none. */
+/* Memory of rank 1 for rank 0: with all rights, with some, with none. */
 static struct memory all, none, read_write, only_read, only_write, only_atomic, ro;
 static char *area;
 
@@ -148,7 +148,7 @@ static void copy_fails(uint64_t dst, uint64_t src, uint64_t size, int wanted, co
 	nothing_changed(what);
 }
 
-/* Every atomic of a width (8: those of 8, 4: those of 4 bytes). */
+/* Every atomic of a width: 8 or 4 bytes. */
 static void atomics_fail(unsigned int width, uint64_t dst, uint64_t src, int wanted,
 			 const char *what)
 {
@@ -175,7 +175,6 @@ TEST(N9_addresses_of_nobody)
 	mine = heap_ga(&r[0], 0);
 	copy_fails(0, mine, 8, ACP_ST_GA, "dst 0");
 	copy_fails(mine, 0, 8, ACP_ST_GA, "src 0");
-	copy_fails(0, 0, 0, ACP_ST_GA, "both 0, no bytes");
 	copy_fails(~0ULL, mine, 8, ACP_ST_GA, "dst ~0");
 	copy_fails(mine, ~0ULL, 8, ACP_ST_GA, "src ~0");
 	copy_fails(mine, rank_ga(&r[0], 3, ACP_STAG_HEAP, 0), 8, ACP_ST_GA, "no such rank");
@@ -190,6 +189,45 @@ TEST(N9_addresses_of_nobody)
 		CHECK_EQ(rank_do_atomic(&r[0], ACP_OP_ADD8, mine, bad & -8UL, 1, 0), ACP_ST_GA);
 	}
 	nothing_changed("random addresses of nobody");
+}
+
+static int do_signal(uint64_t dst, uint64_t src, uint64_t flag)
+{
+	struct acp_sqe e = { .op = ACP_OP_COPY_ADD, .dst = dst, .src = src, .a = flag, .b = 1 };
+
+	return rank_wait(&r[0], rank_submit(&r[0], &e), 1000 * MS);
+}
+
+/* With a size of 0, the library checks no address except that of a flag. */
+TEST(E4_zero_bytes_have_no_address)
+{
+	uint64_t bytes[] = { 0, ACP_BLOCKS(0, 5), ACP_BLOCKS(5, 0) };
+	uint64_t bad[] = { 0, ~0ULL, 0, 0, 0, 0 };
+	uint64_t *flag, former;
+	struct acp_sqe e;
+	unsigned int i, j;
+
+	begin_failing();
+	flag = (uint64_t *)(void *)only_atomic.addr;
+	former = *flag;
+	bad[2] = rank_ga(&r[0], 2, ACP_STAG_HEAP, 0);		/* not joined */
+	bad[3] = memory_ga(&none, 0);				/* no rights */
+	bad[4] = memory_ga(&all, AREA);				/* beyond the end */
+	bad[5] = rank_ga(&r[0], 3, ACP_STAG_HEAP, 0);		/* no such rank */
+	for (i = 0; i < 36; i++) {
+		for (j = 0; j < 3; j++) {
+			e = (struct acp_sqe){ .op = j ? ACP_OP_STRIDED : ACP_OP_COPY,
+					      .dst = bad[i / 6], .src = bad[i % 6],
+					      .size = bytes[j], .a = j, .b = j };
+			CHECK_EQ(rank_wait(&r[0], rank_submit(&r[0], &e), 1000 * MS), ACP_ST_OK);
+		}
+		CHECK_EQ(do_signal(bad[i / 6], bad[i % 6], memory_ga(&only_atomic, 0)), ACP_ST_OK);
+		CHECK_EQ(*flag, former + i + 1);
+	}
+	CHECK_EQ(do_signal(0, 0, 0), ACP_ST_GA);
+	CHECK_EQ(do_signal(0, 0, memory_ga(&none, 0)), ACP_ST_ACCESS);
+	*flag = former;
+	nothing_changed("zero bytes");
 }
 
 TEST(N9_rank_that_is_not_there)
@@ -310,7 +348,7 @@ TEST(N10_unaligned_atomics)
 	}
 }
 
-/* Part of a long copy would be good: still nothing of it is done. */
+/* A part of a long copy would be valid: still no byte is written. */
 TEST(N10_no_partial_effect)
 {
 	begin_failing();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * When a command starts, and what becomes of it when one that it waits for
- * fails.  To see commands that are not complete, the job has a second node
- * that never answers.
+ * When a command starts, and what happens to it when a command that it waits for fails. So that
+ * commands stay incomplete, the job has a second node that never answers.
  */
 #include "isolated.h"
 
@@ -23,13 +22,13 @@ static void begin(void)
 	rank_open(&r, &s);
 }
 
-/* A command that fails in SILENT_MS. */
+/* A command that fails after SILENT_MS. */
 static uint64_t pending(void)
 {
 	return rank_copy(&r, rank_ga(&r, 1, ACP_STAG_HEAP, 0), heap_ga(&r, 0), 8, 0);
 }
 
-/* A command that fails at once. */
+/* A command that fails immediately. */
 static uint64_t failing(void)
 {
 	return rank_copy(&r, 0, heap_ga(&r, 0), 8, 0);
@@ -62,7 +61,7 @@ static void moved_soon(unsigned int i)
 	CHECK(moved(i));
 }
 
-/* No condition: it happens at once, though it completes behind the other. */
+/* Unordered: it is executed immediately, although it completes after the other. */
 TEST(no_order)
 {
 	uint64_t first, second;
@@ -93,7 +92,7 @@ TEST(A5_order_waits_and_fails)
 	CHECK_EQ(r.cq->failed, 2);
 }
 
-/* Order on something that is complete is no condition. */
+/* Order on a complete command is no condition. */
 TEST(order_on_what_is_complete)
 {
 	uint64_t done, first, second;
@@ -108,7 +107,7 @@ TEST(order_on_what_is_complete)
 	ends(second, ACP_ST_OK);
 }
 
-/* "All up to" an earlier one that is not complete, though the one named is itself done. */
+/* "All up to" a command that has completed itself, while an earlier one has not. */
 TEST(A5_order_means_all_before)
 {
 	uint64_t first, second, third;
@@ -125,7 +124,7 @@ TEST(A5_order_means_all_before)
 	ends(third, ACP_ST_ORDER);
 }
 
-/* One that waits does not hold up those behind it. */
+/* A waiting command does not delay those after it. */
 TEST(others_overtake_who_waits)
 {
 	uint64_t first, second, third;
@@ -169,7 +168,7 @@ static uint64_t with_flags(uint8_t flags, uint64_t order, uint64_t seen)
 	return rank_submit(&r, &e);
 }
 
-/* Whoever knew of the failure when it ordered wants it all the same. */
+/* A command ordered after a failure that the program has seen is executed. */
 TEST(A5_failure_that_was_seen)
 {
 	uint64_t failed;
@@ -194,7 +193,7 @@ TEST(A5_continuation_of_a_failure)
 	ends(with_flags(ACP_SQE_CONT, r.last, r.last), ACP_ST_OK);
 }
 
-/* Long copies, each reading what the one before it wrote. */
+/* Long copies, each of which reads what the previous one wrote. */
 TEST(A5_chain_of_long_copies)
 {
 	size_t size = 1 << 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Ranks for tests: see rank.h. */
+/* Ranks for tests (see rank.h). */
 #include "isolated.h"
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 
 #include "rank.h"
 
-#define HUNG	(30000 * MS)	/* nothing that should end may take longer */
+#define HUNG	(30000 * MS * test_load())	/* timeout of everything that should end */
 
 /* ---- Joining ---- */
 
@@ -73,7 +73,7 @@ int setup_join(struct setup *s)
 	int fd = device_open();
 	int error = ioctl(fd, ACP_IOC_JOIN, &s->join) ? errno : 0;
 
-	/* The kernel wipes it. */
+	/* The kernel clears it. */
 	memcpy(s->join.key, before.key, sizeof(before.key));
 	if (!error)
 		return fd;
@@ -381,7 +381,7 @@ bool filled(const void *p, size_t n, uint64_t seed)
 	return true;
 }
 
-/* ---- Odds and ends ---- */
+/* ---- Miscellaneous ---- */
 
 uint64_t next_random(uint64_t *state)
 {
@@ -470,7 +470,7 @@ void drop_capability(int number)
 	CHECK_EQ(syscall(SYS_capset, &h, d), 0);
 }
 
-/* The number behind "name" in a file of "name number" lines, or -1. */
+/* The number after @name in a file with lines "name number", or -1. */
 static long long lookup(const char *path, const char *name)
 {
 	size_t length = strlen(name);
@@ -501,7 +501,7 @@ long long counter(const char *name)
 {
 	char path[64];
 
-	/* Not /proc/net: that is the namespace of the first thread. */
+	/* Not /proc/net, which is the namespace of the first thread. */
 	snprintf(path, sizeof(path), "/proc/self/task/%ld/net/acp", (long)syscall(SYS_gettid));
 	return lookup(path, name);
 }

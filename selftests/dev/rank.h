@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks for tests, on nothing but the ABI: one open file is one rank, so a
- * single process plays as many as it likes, also in different network
- * namespaces.
+ * Ranks for tests, using only the ABI. One open file is one rank, so a single process can have any
+ * number of ranks, also in different network namespaces.
  */
 #ifndef RANK_H
 #define RANK_H
@@ -22,17 +21,17 @@
 #define MS		1000000ULL	/* ns */
 #define PAGE		4096UL
 
-/* What a rank joins with; a test changes any of it before setup_join(). */
+/* The parameters of a join; a test may change any of them before setup_join(). */
 struct setup {
 	struct acp_join join;
 	struct acp_rank_run ranks[RANKS_MAX];
 	struct acp_node_run nodes[NODES_MAX * ACP_COLORS_MAX];
 };
 
-/* A rank that has joined, its queues mapped. */
+/* A joined rank with its queues mapped. */
 struct rank {
 	int fd;
-	struct acp_join join;		/* as it came back */
+	struct acp_join join;		/* as returned by the kernel */
 	struct acp_ga_layout layout;
 	struct acp_sq *sq;
 	struct acp_sqe *entries;
@@ -41,63 +40,66 @@ struct rank {
 	uint64_t last;			/* ticket of the latest command */
 };
 
-/* Memory that is registered. */
+/* Registered memory. */
 struct memory {
 	char *addr;
 	size_t size;
 	struct acp_reg reg;
 };
 
-/* A job of nprocs ranks on 127.0.0.1, with an id that no other test uses. */
+/* A job of @nprocs ranks on 127.0.0.1, with an id that no other test uses. */
 void setup_local(struct setup *s, uint32_t rank, uint32_t nprocs);
 
 /*
- * A job over several nodes, consecutive ranks sharing one; addresses as text,
- * all of color 0 first, NULL at the end.  colors = addresses / nodes.
+ * A job over several nodes, with consecutive ranks on the same node. The addresses are text, all of
+ * color 0 first, then NULL; colors = addresses / nodes.
  */
 void setup_nodes(struct setup *s, uint32_t rank, uint32_t nprocs, uint32_t nodes,
 		 const char *const *addresses);
 
 int device_open(void);
 
-/* Join: the descriptor, or -errno (and nothing stays open). */
+/* Join. Return the descriptor, or -errno; then no file stays open. */
 int setup_join(struct setup *s);
 
-/* Join and map; a failure fails the test.  rank_open_local: setup_local() first. */
+/* Join and map; a failure fails the test. rank_open_local() calls setup_local() first. */
 void rank_open(struct rank *r, struct setup *s);
 void rank_open_local(struct rank *ranks, uint32_t nprocs);
 void rank_close(struct rank *r);
 
 /*
- * One more queue of a rank, on a file of its own: a rank to all that submits and waits.
- * rank_attach_fd: what the call says, 0 or -errno; the file stays open.
+ * Attach one more queue to a rank, with a file of its own; it can be used like a rank to submit and
+ * wait. rank_attach_fd() returns 0 or -errno; the file stays open.
  */
 int rank_attach_fd(int fd, const struct rank *r, struct acp_attach *a);
 void rank_attach(struct rank *further, const struct rank *r);
 void rank_detach(struct rank *further);
 
-/* Does a copy from one place of its heap to another work? */
+/* Check that a copy within its heap works. */
 void rank_works(struct rank *r);
 
-/* mmap() of a thing of this device. */
+/* mmap() of an object of this device. */
 void *rank_map(int fd, uint32_t kind, uint32_t rank, size_t size, int prot);
 
-/* Submit an entry as it is, without ringing: its ticket.  Needs room. */
+/*
+ * Submit an entry as it is, without ringing the doorbell. Return its ticket. The queue must not be
+ * full.
+ */
 uint64_t rank_push(struct rank *r, const struct acp_sqe *e);
 
-/* Submit and ring if need be. */
+/* Submit, and ring the doorbell if needed. */
 uint64_t rank_submit(struct rank *r, const struct acp_sqe *e);
 uint64_t rank_copy(struct rank *r, uint64_t dst, uint64_t src, uint64_t size, uint64_t order);
 uint64_t rank_atomic(struct rank *r, unsigned int op, uint64_t dst, uint64_t src, uint64_t a,
 		     uint64_t b, uint64_t order);
 
-/* Latest ticket that is complete, with all before it. */
+/* Return the latest ticket up to which all commands are complete. */
 uint64_t rank_completed(const struct rank *r);
 
-/* Wait for a ticket, at most timeout_ns: its ACP_ST_, or -1. */
+/* Wait for a ticket, at most @timeout_ns. Return its ACP_ST_ value, or -1. */
 int rank_wait(struct rank *r, uint64_t ticket, uint64_t timeout_ns);
 
-/* Submit a copy, wait for it: its status.  Never hangs. */
+/* Submit a copy and wait for it. Return its status. Never hangs. */
 int rank_do_copy(struct rank *r, uint64_t dst, uint64_t src, uint64_t size);
 int rank_do_atomic(struct rank *r, unsigned int op, uint64_t dst, uint64_t src, uint64_t a,
 		   uint64_t b);
@@ -119,20 +121,20 @@ static inline uint64_t memory_ga(const struct memory *m, uint64_t offset)
 	return m->reg.key + ((uintptr_t)m->addr - m->reg.start) + offset;
 }
 
-/* Registration: 0 or -errno. */
+/* Register memory. Return 0 or -errno. */
 int rank_register(struct rank *r, struct memory *m, void *addr, size_t size, uint32_t access);
 int rank_register_color(struct rank *r, struct memory *m, void *addr, size_t size,
 			uint32_t access, uint32_t color);
 int rank_unregister(struct rank *r, uint64_t key, uint32_t *left);
 
-/* Anonymous memory, page aligned, registered for everything; failures fail the test. */
+/* Anonymous, page-aligned memory, registered with all rights; a failure fails the test. */
 void memory_open(struct rank *r, struct memory *m, size_t size);
 void *pages(size_t size, int prot);
 
-/* An address of which only n bytes can be accessed, those after it fault. */
+/* Return an address of which only @n bytes can be accessed; those after them fault. */
 void *before_hole(size_t n);
 
-/* Fill with bytes that depend on seed and position; is it all there? */
+/* Fill with bytes that depend on seed and position; check that all of them are present. */
 void fill(void *p, size_t n, uint64_t seed);
 bool filled(const void *p, size_t n, uint64_t seed);
 
@@ -143,14 +145,14 @@ uint64_t now_ns(void);
 void sleep_ms(unsigned int ms);
 
 /*
- * Sysctl net.acp.NAME of the calling thread's namespace: its value, -1 if there is
- * none; setting it gives 0 or -errno, and must work.
+ * Sysctl net.acp.NAME of the namespace of the calling thread: its value, or -1 if it does not
+ * exist. limit_try() sets it and returns 0 or -errno; limit_set() must succeed.
  */
 long long limit_get(const char *name);
 int limit_try(const char *name, const char *value);
 void limit_set(const char *name, unsigned long value);
 
-/* Memory the process may pin; give up a capability (CAP_). */
+/* Limit the memory that the process may pin; drop a capability (CAP_). */
 void limit_pages(unsigned long n);
 void drop_capability(int number);
 
@@ -158,10 +160,10 @@ void drop_capability(int number);
 long status_kib(const char *name);
 long meminfo_kib(const char *name);
 
-/* Counter of /proc/net/acp of the calling thread's namespace; -1: none of that name. */
+/* Counter in /proc/net/acp of the namespace of the calling thread; -1 if it does not exist. */
 long long counter(const char *name);
 
-/* The former value and the one left behind of an atomic, as the ABI has it. */
+/* The new value of a word after an atomic, as the ABI defines it. */
 uint64_t atomic_result(unsigned int op, uint64_t old, uint64_t a, uint64_t b);
 static inline unsigned int atomic_width(unsigned int op)
 {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Registration: M1 every kind of memory, good and bad; M2 counting and
- * merging; M4 limits and accounting.
+ * Registration: M1 all kinds of memory, valid and invalid; M2 reference counting and merging; M4
+ * limits and accounting.
  */
 #include "isolated.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/memfd.h>
+#include <pthread.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 
@@ -16,7 +18,7 @@
 
 #define MB (1UL << 20)
 
-/* A rank, and what was pinned before the test began. */
+/* A rank, and the number of pages pinned before the test. */
 static struct rank r;
 static long before;
 
@@ -26,7 +28,7 @@ static void begin(void)
 	before = status_kib("VmPin");
 }
 
-/* Registering fails so, and pins nothing. */
+/* Registration fails with @error, and pins nothing. */
 static void refused(void *addr, size_t size, uint32_t access, int error, const char *what)
 {
 	struct memory m;
@@ -38,7 +40,7 @@ static void refused(void *addr, size_t size, uint32_t access, int error, const c
 	CHECK_EQ(status_kib("VmPin"), before);
 }
 
-/* Registering works, the memory can be read and written by a command, and given back. */
+/* Registration succeeds, a command can read and write the memory, and it can be unregistered. */
 static void works(void *addr, size_t size, uint32_t access, const char *what)
 {
 	bool writable = !(access & ACP_ACCESS_RO);
@@ -68,7 +70,7 @@ static void works(void *addr, size_t size, uint32_t access, const char *what)
 	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 0), memory_ga(&m, 0), 8), ACP_ST_STAG);
 }
 
-/* ---- M1: what must be refused ---- */
+/* ---- M1: invalid memory ---- */
 
 TEST(M1_nothing_and_everything)
 {
@@ -86,7 +88,7 @@ TEST(M1_nothing_and_everything)
 	refused(p, 1UL << 45, ACP_ACCESS_ALL, EOVERFLOW, "more than an offset can say");
 }
 
-/* The list of its pages alone would be 2 GiB.  The kernel must not complain about such a wish. */
+/* Its list of pages alone would be 2 GiB. The kernel must not log a warning about the request. */
 TEST(M1_a_tebibyte)
 {
 	begin();
@@ -189,7 +191,7 @@ TEST(M1_special_mappings)
 		refused(vdso, PAGE, ACP_ACCESS_ALL, EFAULT, "vdso");
 }
 
-/* Device memory has no pages that could be pinned. */
+/* Device memory has no pages that can be pinned. */
 TEST(M1_device_memory)
 {
 	int fd = open("/dev/mem", O_RDONLY);
@@ -205,7 +207,7 @@ TEST(M1_device_memory)
 	refused(p, PAGE, ACP_ACCESS_ALL, EFAULT, "/dev/mem, to write");
 }
 
-/* Memory that this device gave: refused or not, nothing may break. */
+/* Memory mapped from this device: registered or rejected, nothing may break. */
 TEST(M1_own_device_memory)
 {
 	struct memory m;
@@ -223,7 +225,7 @@ TEST(M1_own_device_memory)
 	CHECK_EQ(status_kib("VmPin"), 0);
 }
 
-/* ---- M1: what must work ---- */
+/* ---- M1: valid memory ---- */
 
 TEST(M1_anonymous_memory)
 {
@@ -323,7 +325,10 @@ TEST(M1_memfd)
 	works(p, MB, ACP_ACCESS_ALL, "memfd, sealed against resizing");
 }
 
-/* Sealed against writing: not for writing, and no seal while it may be written. */
+/*
+ * Sealed against writing: cannot be registered for writing; and cannot be sealed while registered
+ * for writing.
+ */
 TEST(M1_memfd_sealed_against_writing)
 {
 	struct memory m;
@@ -338,15 +343,16 @@ TEST(M1_memfd_sealed_against_writing)
 	CHECK_EQ(rank_unregister(&r, m.reg.key, NULL), 0);
 	CHECK_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
 	p = mmap(NULL, MB, PROT_READ, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)	/* older kernels: no shared mapping of it at all */
-		p = mmap(NULL, MB, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p != MAP_FAILED)	/* older kernels allow no shared mapping of it */
+		refused(p, MB, ACP_ACCESS_RO, EFAULT, "sealed memfd, shared");
+	p = mmap(NULL, MB, PROT_READ, MAP_PRIVATE, fd, 0);
 	CHECK(p != MAP_FAILED);
 	refused(p, MB, ACP_ACCESS_ALL, EFAULT, "sealed memfd, to write");
 	works(p, MB, ACP_ACCESS_RO | ACP_ACCESS_READ, "sealed memfd, to read");
 	CHECK(filled(p, MB, 1));
 }
 
-/* A file on tmpfs or another memory file system, then cut off under the region. */
+/* A file on tmpfs or another memory file system, truncated while a region covers it. */
 TEST(M1_file_truncated)
 {
 	struct memory m;
@@ -356,7 +362,7 @@ TEST(M1_file_truncated)
 	begin();
 	CHECK_EQ(rank_register(&r, &m, p, 4 * PAGE, ACP_ACCESS_ALL), 0);
 	CHECK_EQ(ftruncate(fd, PAGE), 0);
-	/* The program sees no memory there any more; then nobody else does for long. */
+	/* The program can no longer access this memory; soon afterwards nobody else can. */
 	for (int i = 0; i < 500; i++) {
 		status = rank_do_copy(&r, memory_ga(&m, 2 * PAGE), heap_ga(&r, 0), 8);
 		if (status == ACP_ST_STAG)
@@ -381,7 +387,65 @@ TEST(M1_private_file_mapping)
 	CHECK_EQ(pread(fd, first, sizeof(first), 0), sizeof(first));
 	works(p, 2 * PAGE, ACP_ACCESS_ALL, "private mapping of a file");
 	CHECK_EQ(pread(fd, p, sizeof(first), 0), sizeof(first));
-	CHECK(!memcmp(p, first, sizeof(first)));	/* the file is as it was */
+	CHECK(!memcmp(p, first, sizeof(first)));	/* the file is unchanged */
+}
+
+/*
+ * A mapped file of two pages: shared only if the file system is in memory and the file may be
+ * written.
+ */
+static void map_file(const char *name, bool memory)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600), reader = open(name, O_RDONLY);
+	char *p;
+
+	CHECK(fd >= 0 && reader >= 0);
+	CHECK_EQ(ftruncate(fd, 2 * PAGE), 0);
+	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(p != MAP_FAILED);
+	if (memory) {
+		works(p, 2 * PAGE, ACP_ACCESS_ALL, name);
+		works(p, 2 * PAGE, ACP_ACCESS_RO, name);
+	} else {
+		refused(p, 2 * PAGE, ACP_ACCESS_ALL, EFAULT, name);
+		refused(p, 2 * PAGE, ACP_ACCESS_RO, EFAULT, name);
+	}
+	p = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, reader, 0);
+	CHECK(p != MAP_FAILED);
+	refused(p, 2 * PAGE, ACP_ACCESS_RO, EFAULT, "a shared mapping that may only be read");
+	p = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE, reader, 0);
+	CHECK(p != MAP_FAILED);
+	works(p, 2 * PAGE, ACP_ACCESS_RO, "a private mapping, to read");
+	refused(p, 2 * PAGE, ACP_ACCESS_ALL, EFAULT, "a private mapping, to write");
+	p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, reader, 0);
+	CHECK(p != MAP_FAILED);
+	works(p, 2 * PAGE, ACP_ACCESS_ALL, "a private mapping that may be written");
+}
+
+/* The same on all kernels, although some of them could pin such files for writing. */
+TEST(M1_file_on_tmpfs)
+{
+	begin();
+	map_file("/dev/shm/acp-file", true);
+}
+
+TEST(M1_file_on_ramfs)
+{
+	CHECK_EQ(mount("none", "/mnt", "ramfs", 0, NULL), 0);
+	begin();
+	map_file("/mnt/file", false);
+	CHECK_EQ(umount2("/mnt", MNT_DETACH), 0);
+}
+
+TEST(M1_file_on_ext4)
+{
+	/* The debug kernel has no file system on disks; ramfs is used instead. */
+	if (system("modprobe -q loop; truncate -s 16M /tmp/ext4 && mkfs.ext4 -q /tmp/ext4 && "
+		   "mount -o loop /tmp/ext4 /mnt"))
+		SKIP("no ext4 here");
+	begin();
+	map_file("/mnt/file", false);
+	CHECK_EQ(umount2("/mnt", MNT_DETACH), 0);
 }
 
 /* ---- M2 ---- */
@@ -463,6 +527,80 @@ TEST(M2_overlapping_and_adjacent_regions)
 	CHECK_EQ(status_kib("VmPin"), before);
 }
 
+/* The registered regions, as the kernel should know them: a linear search is the reference. */
+struct interval {
+	size_t first, end;
+	uint32_t access, count;
+	uint64_t key;
+};
+
+#define INTERVALS	300
+
+static bool covers(const struct interval *i, size_t first, size_t end, uint32_t access)
+{
+	return i->count && i->access == access && i->first <= first && i->end >= end;
+}
+
+/* A region that covers the range, preferably the one with @key, or NULL. */
+static struct interval *covering(struct interval *all, size_t first, size_t end, uint32_t access,
+				 uint64_t key)
+{
+	struct interval *found = NULL;
+	int i;
+
+	for (i = 0; i < INTERVALS; i++)
+		if (covers(&all[i], first, end, access) && (!found || all[i].key == key))
+			found = &all[i];
+	return found;
+}
+
+static void register_some(struct interval *all, struct interval *free, char *p, uint64_t *random)
+{
+	static const uint32_t access[] = { ACP_ACCESS_ALL, ACP_ACCESS_READ, ACP_ACCESS_RO };
+	size_t first = next_random(random) % (4 * PAGE), end = 4 * PAGE;
+	uint32_t allowed = access[next_random(random) % 3];
+	struct interval *found;
+	uint64_t key;
+
+	end -= next_random(random) % (next_random(random) % 4 ? 4 * PAGE - first : 8);
+	if (end <= first)
+		end = first + 1;
+	found = covering(all, first, end, allowed, 0);
+	key = key_of(p + first, end - first, allowed);
+	if (!found) {
+		*free = (struct interval){ first, end, allowed, 1, key };
+		return;
+	}
+	/* Any covering region. */
+	found = covering(all, first, end, allowed, key);
+	CHECK_EQ(found->key, key);
+	found->count++;
+}
+
+/* Random overlapping regions of all kinds: a covering region is found if there is one. */
+TEST(M2_random_regions)
+{
+	static struct interval all[INTERVALS];
+	char *p = pages(4 * PAGE, PROT_READ | PROT_WRITE);
+	int i, rounds = test_short() ? 5000 : 50000;
+	uint64_t random = 1;
+
+	begin();
+	memset(p, 1, 4 * PAGE);
+	for (i = 0; i < rounds; i++) {
+		struct interval *one = &all[next_random(&random) % INTERVALS];
+
+		if (one->count)
+			give_back(one->key, --one->count);
+		else
+			register_some(all, one, p, &random);
+	}
+	for (i = 0; i < INTERVALS; i++)
+		while (all[i].count)
+			give_back(all[i].key, --all[i].count);
+	CHECK_EQ(status_kib("VmPin"), before);
+}
+
 TEST(M2_unregister_what_is_not_registered)
 {
 	char *p = pages(PAGE, PROT_READ | PROT_WRITE);
@@ -501,7 +639,7 @@ TEST(M2_key_of_another_rank)
 	CHECK_EQ(rank_unregister(&both[0], m.reg.key, NULL), 0);
 }
 
-/* A key is not given out again soon: who still holds it must not hit other memory. */
+/* A key is not reused soon: its holder must not access other memory. */
 TEST(M2_keys_are_not_reused_at_once)
 {
 	char *p = pages(PAGE, PROT_READ | PROT_WRITE);
@@ -519,7 +657,7 @@ TEST(M2_keys_are_not_reused_at_once)
 	}
 }
 
-/* Which pages of a registered range may be dropped and yet hold data again: all of them. */
+/* Pages of a registered range may be dropped and populated again: any of them. */
 TEST(M2_register_again_after_dropping_pages)
 {
 	static const size_t dropped[] = { 0, 1, 1023, 1024, 2047, 2999 };
@@ -542,7 +680,7 @@ TEST(M2_register_again_after_dropping_pages)
 	}
 }
 
-/* At once, before a worker of this processor can have looked. */
+/* Immediately, before a worker of this processor can have run. */
 TEST(M2_register_again_before_anybody_looked)
 {
 	struct sched_param urgent = { .sched_priority = 1 };
@@ -583,10 +721,10 @@ TEST(M4_memlock_limit_exactly_hit)
 	CHECK_EQ(rank_register(&r, &m, p, 32 * PAGE, ACP_ACCESS_ALL), 0);
 	CHECK_EQ(status_kib("VmPin"), before + 128);
 	CHECK_EQ(rank_register(&r, &more, p + 32 * PAGE, 1, ACP_ACCESS_ALL), -ENOMEM);
-	CHECK_EQ(rank_register(&r, &more, p, 32 * PAGE, ACP_ACCESS_ALL), 0);	/* counts only */
+	CHECK_EQ(rank_register(&r, &more, p, 32 * PAGE, ACP_ACCESS_ALL), 0);	/* only counted */
 	limit_pages(used + 33);
 	CHECK_EQ(rank_register(&r, &more, p + 32 * PAGE, 1, ACP_ACCESS_ALL), 0);
-	limit_pages(0);		/* lowered below what is in use: that stays */
+	limit_pages(0);		/* lowered below the current use, which is not affected */
 	CHECK_EQ(rank_do_copy(&r, memory_ga(&m, 0), heap_ga(&r, 0), 8), ACP_ST_OK);
 	CHECK_EQ(rank_unregister(&r, more.reg.key, NULL), 0);
 	CHECK_EQ(rank_unregister(&r, m.reg.key, &left), 0);
@@ -613,7 +751,7 @@ TEST_LONG(M4_register_unregister_100000_times, 300)
 	CHECK_EQ(status_kib("VmPin"), before);
 }
 
-/* As many regions as the process likes, far more than 16; all go with the file. */
+/* A process may have far more than 16 regions; all are removed with the file. */
 TEST(M4_many_regions_at_once)
 {
 	int i, count = test_short() ? 500 : 5000;
@@ -631,7 +769,119 @@ TEST(M4_many_regions_at_once)
 	CHECK_EQ(status_kib("VmPin"), 0);
 }
 
-/* A job of the most ranks has the fewest STags: the table fills, and says so. */
+/* Disjoint regions of 8 bytes, many in one page. */
+static void register_words(char *p, int from, int to)
+{
+	struct memory m;
+	int i;
+
+	for (i = from; i < to; i++)
+		CHECK_EQ(rank_register(&r, &m, p + 16 * (size_t)i, 8, ACP_ACCESS_ALL), 0);
+}
+
+/*
+ * The mean number of regions that the kernel visits for a registration while @count others exist.
+ */
+static double steps(char *p, int count)
+{
+	long long steps = counter("register_steps"), calls = counter("registrations");
+	struct memory m;
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		char *at = p + 16 * (size_t)(i * 7919 % count) + 8;
+
+		CHECK_EQ(rank_register(&r, &m, at, 8, ACP_ACCESS_ALL), 0);
+		CHECK_EQ(rank_unregister(&r, m.reg.key, NULL), 0);
+	}
+	CHECK_EQ(counter("registrations") - calls, 200);
+	return (double)(counter("register_steps") - steps) / 200;
+}
+
+/*
+ * With any number of regions: the tree is searched twice (before and after pinning), with at most
+ * two steps per doubling each time.
+ */
+TEST(M4_registering_is_logarithmic)
+{
+	int last = test_short() ? 1 << 13 : 1 << 16, count, there = 0, log = 6;
+	char *p = pages(16 * (size_t)last, PROT_READ | PROT_WRITE);
+	double mean = 0, before_it = 0;
+
+	begin();
+	memset(p, 1, 16 * (size_t)last);
+	for (count = 64; count <= last; count *= 2, log++) {
+		register_words(p, there, count);
+		there = count;
+		mean = steps(p, count);
+		if (mean > 2 * 2 * (log + 1))
+			FAIL("%d regions: %.1f steps", count, mean);
+		if (before_it && mean > before_it + 4)
+			FAIL("%d regions: %.1f steps, %.1f of half as many", count, mean,
+			     before_it);
+		before_it = mean;
+	}
+	printf("# %d regions: %.1f steps\n", last, mean);
+	CHECK(mean > 0);
+}
+
+/* One thread pins much memory; meanwhile another one registers and unregisters. */
+static void *register_little(void *done)
+{
+	char *p = pages(PAGE, PROT_READ | PROT_WRITE);
+	struct memory m;
+	long count = 0;
+
+	while (!__atomic_load_n((bool *)done, __ATOMIC_SEQ_CST)) {
+		CHECK_EQ(rank_register(&r, &m, p, PAGE, ACP_ACCESS_ALL), 0);
+		CHECK_EQ(rank_unregister(&r, m.reg.key, NULL), 0);
+		count++;
+	}
+	return (void *)count;
+}
+
+/* Two threads that register the same memory get the same key, whichever pins first. */
+static void *register_same(void *p)
+{
+	struct memory m;
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		CHECK_EQ(rank_register(&r, &m, p, 16 * PAGE, ACP_ACCESS_ALL), 0);
+		CHECK_EQ(rank_do_copy(&r, memory_ga(&m, 0), heap_ga(&r, 0), 8), ACP_ST_OK);
+		CHECK_EQ(rank_unregister(&r, m.reg.key, NULL), 0);
+	}
+	return NULL;
+}
+
+TEST(M4_registering_at_once_with_others)
+{
+	char *p = pages(64 * MB, PROT_READ | PROT_WRITE), *same = pages(16 * PAGE, PROT_READ |
+									PROT_WRITE);
+	pthread_t other, twin;
+	bool done = false;
+	struct memory m;
+	void *count;
+	int i;
+
+	begin();
+	CHECK_EQ(pthread_create(&other, NULL, register_little, &done), 0);
+	CHECK_EQ(pthread_create(&twin, NULL, register_same, same), 0);
+	for (i = 0; i < 4; i++) {
+		CHECK_EQ(rank_register(&r, &m, p, 64 * MB, ACP_ACCESS_ALL), 0);
+		CHECK_EQ(rank_unregister(&r, m.reg.key, NULL), 0);
+	}
+	CHECK_EQ(pthread_join(twin, NULL), 0);
+	__atomic_store_n(&done, true, __ATOMIC_SEQ_CST);
+	CHECK_EQ(pthread_join(other, &count), 0);
+	CHECK((long)count > 0);
+	CHECK_EQ(status_kib("VmPin"), before);
+}
+
+/*
+ * A job with the maximum number of ranks has the fewest STags: the table fills, and the error says
+ * so.
+ */
 TEST(M4_all_stags_in_use)
 {
 	static const char *const nodes[] = { "127.0.0.1", NULL };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The module, loaded and removed by tests: see reload.h. */
+/* Loading and removing the module in tests (see reload.h). */
 #include "isolated.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "rank.h"
 #include "reload.h"
 
-/* The module's file, as selftests/guest-run has it. */
+/* The file of the module, as provided by selftests/guest-run. */
 static int module_file(void)
 {
 	const char *build = getenv("ACP_BUILD");

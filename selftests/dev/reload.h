@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The module, loaded and removed by tests.  Tests after them want it to be there. */
+/* Loading and removing the module in tests. The tests after them need it loaded. */
 #ifndef RELOAD_H
 #define RELOAD_H
 
 #include <stdbool.h>
 
-/* 0 or -errno. */
+/* Return 0 or -errno. */
 int module_load(const char *parameters);
 int module_unload(void);
 
-/* Files that were closed just now may be on their way still: tries for five seconds. */
+/* Files closed just before may not have been released yet: retries for five seconds. */
 void module_unload_soon(void);
 
 bool module_loaded(void);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * M3: memory is taken away while others write to it.  Once the call that
- * takes it away has returned, no byte of it changes any more.
- * M6: memory that is not there, and nobody brings it.
+ * M3: memory is unmapped while others write to it. Once the call that unmaps it has returned, no
+ * byte of it changes. M6: memory with missing pages that nobody provides.
  */
 #include "isolated.h"
 
@@ -15,16 +14,16 @@
 #include "rank.h"
 
 #define REGION	(256 * 1024UL)
-#define RANKS	40	/* of which two are here at a time */
+#define RANKS	40	/* two of which are joined at a time */
 
-/* Rank 1 writes to "target" without end; its own data differs from time to time. */
+/* Rank 1 writes to @target in an endless loop; its data changes from time to time. */
 struct writer {
 	struct rank r;
 	struct memory source;
 	uint64_t target;		/* GA; 0: nothing to do; atomic */
 	uint64_t ok, refused;		/* atomic */
 	uint64_t size;
-	int also;			/* a status that is as good as ACP_ST_STAG */
+	int also;			/* a status that is accepted like ACP_ST_STAG */
 	pthread_t thread;
 };
 
@@ -68,7 +67,7 @@ static void begin(uint64_t size)
 	CHECK_EQ(pthread_create(&writer.thread, NULL, write_on, &writer), 0);
 }
 
-/* The writer writes there from now on; returns when it has done so at least once. */
+/* Let the writer write to this memory; return when it has done so at least once. */
 static void aim(const struct memory *m)
 {
 	uint64_t before = __atomic_load_n(&writer.ok, __ATOMIC_ACQUIRE);
@@ -88,7 +87,7 @@ static void wait_refused(void)
 			FAIL("the writer still succeeds");
 }
 
-/* From now on: not a byte. */
+/* From now on no byte changes. */
 static void check_still(const char *p, size_t size)
 {
 	static char copy[REGION];
@@ -159,12 +158,12 @@ TEST(M3_close_while_written)
 		rank_close(&owner);
 		check_still(m.addr, REGION);
 		CHECK_EQ(munmap(m.addr, REGION), 0);
-		setup_local(&s, (uint32_t)i + 2, RANKS);	/* a rank comes once */
+		setup_local(&s, (uint32_t)i + 2, RANKS);	/* each rank joins once */
 		rank_open(&owner, &s);
 	}
 }
 
-/* ---- One thing at a time ---- */
+/* ---- Single cases ---- */
 
 static struct rank r[2];
 static struct memory m;
@@ -181,7 +180,7 @@ static int write_to(size_t offset)
 	return rank_do_copy(&r[1], memory_ga(&m, offset), heap_ga(&r[1], 0), 100);
 }
 
-/* The kernel may need a moment to see it; writes till then go nowhere. */
+/* The kernel may need a moment to notice; until then writes have no visible effect. */
 static void refused_soon(size_t offset)
 {
 	int i;
@@ -272,7 +271,7 @@ TEST(M3_madvise_free)
 	CHECK(filled(m.addr + PAGE, 100, 1));
 }
 
-/* The kernel moves and swaps pages about: pinned ones stay. */
+/* The kernel migrates and swaps pages: pinned ones remain. */
 TEST(M3_compaction_and_reclaim_do_no_harm)
 {
 	struct memory big;
@@ -297,7 +296,7 @@ TEST(M3_compaction_and_reclaim_do_no_harm)
 
 #define BLOCKS	"/sys/devices/system/memory/"
 
-/* The directory of the block of memory that a page is in. */
+/* The sysfs directory of the memory block that contains a page. */
 static void block_of(const char *page, char *path, size_t room)
 {
 	FILE *f = fopen(BLOCKS "block_size_bytes", "r");
@@ -316,7 +315,7 @@ static void block_of(const char *page, char *path, size_t room)
 		 (entry & ((1ULL << 55) - 1)) * PAGE / (unsigned long)size);
 }
 
-/* Somebody wants to take the memory out of the machine: it stays, and nothing happens to it. */
+/* An attempt to set the memory offline: it must remain, unchanged. */
 TEST(M3_memory_block_offline)
 {
 	char path[100], state[20] = "";
@@ -330,7 +329,8 @@ TEST(M3_memory_block_offline)
 	block_of(big.addr + (16 << 20), path, sizeof(path));
 	child = fork();
 	if (!child) {
-		write_file(path, "offline");	/* tries until it is killed, if it sees no harm */
+		/* the kernel retries until this process is killed */
+		write_file(path, "offline");
 		_exit(0);
 	}
 	for (i = 0; i < 40; i++) {
@@ -367,7 +367,7 @@ static long long read_number(const char *path)
 
 #define KSM	"/sys/kernel/mm/ksm/"
 
-/* Wait until a number of KSM's is so large. */
+/* Wait until a KSM counter reaches @wanted. */
 static void merged(const char *path, long long wanted)
 {
 	uint64_t end = now_ns() + 30000 * MS;
@@ -377,7 +377,7 @@ static void merged(const char *path, long long wanted)
 			FAIL("%s is %lld, not %lld", path, read_number(path), wanted);
 }
 
-/* Pages that look alike become one, but not those that others write to. */
+/* Identical pages are merged, except those that others write to. */
 TEST(M3_same_page_merging)
 {
 	char *twins = pages(32 * PAGE, PROT_READ | PROT_WRITE);
@@ -412,7 +412,7 @@ static bool quietly(const char *command)
 	return system(line) == 0;
 }
 
-/* With swap: what is not registered goes out, what is stays where others write. */
+/* With swap: unregistered pages are swapped out, registered ones stay where others write. */
 static void swap_out(void)
 {
 	char *other = pages(4 << 20, PROT_READ | PROT_WRITE);
@@ -458,9 +458,9 @@ TEST(M3_mprotect_and_back)
 	CHECK_EQ(rank_unregister(&r[0], m.reg.key, NULL), 0);
 }
 
-/* ---- M6: pages that nobody brings ---- */
+/* ---- M6: pages that nobody provides ---- */
 
-/* From now on a descriptor would have to provide pages that are missing; it never does. */
+/* From now on missing pages would have to be provided through a descriptor, which never happens. */
 static void never_provide(void *p, size_t size)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -475,13 +475,15 @@ static void never_provide(void *p, size_t size)
 	CHECK_EQ(ioctl(fd, UFFDIO_REGISTER, &range), 0);
 }
 
-/* CONFIG_DEBUG_VM: a kernel that cannot wait for such a page says so.  dump_vma() is part of it. */
+/*
+ * CONFIG_DEBUG_VM: a kernel that cannot wait for such a page logs that. dump_vma() is part of it.
+ */
 static bool logs_refusals(void)
 {
 	return system("grep -q ' dump_vma$' /proc/kallsyms") == 0;
 }
 
-/* Refused, or who registers it waits; the others go on, and it can be killed. */
+/* Registration is rejected, or the caller waits; others continue, and it can be killed. */
 TEST(M6_registering_what_never_comes)
 {
 	int ready[2], status = 0;
@@ -507,7 +509,7 @@ TEST(M6_registering_what_never_comes)
 	}
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
-		_exit(0);	/* the child has said why */
+		_exit(0);	/* the child has reported the error */
 	sleep_ms(300);
 	CHECK_EQ(rank_do_copy(&r[1], rank_ga(&r[1], 0, ACP_STAG_HEAP, 0), heap_ga(&r[1], 0), 100),
 		 ACP_ST_OK);
@@ -517,7 +519,7 @@ TEST(M6_registering_what_never_comes)
 		 ACP_ST_RANK);
 }
 
-/* Registered, then dropped, and never there again: who writes gets an answer. */
+/* Registered, then dropped, and never populated again: a writer still gets an answer. */
 TEST(M6_page_never_comes_back)
 {
 	begin_still();
@@ -538,7 +540,7 @@ static void ends_well(pid_t child)
 	CHECK_EQ(status, 0);
 }
 
-/* The parent's memory stays the registered one, the child's copy does not change. */
+/* The memory of the parent stays registered, the copy of the child does not change. */
 TEST(M3_fork)
 {
 	int to_child[2], to_parent[2];
@@ -576,7 +578,7 @@ TEST(M3_fork)
 	CHECK_EQ(rank_unregister(&r[0], m.reg.key, NULL), 0);
 }
 
-/* A rank in a child, with memory of its own, of which rank 1 here knows the address. */
+/* A rank in a child, with memory of its own whose address rank 1 knows. */
 static pid_t child_rank(void (*then)(struct rank *mine, struct memory *region), uint64_t *target)
 {
 	struct shared {
@@ -650,7 +652,7 @@ TEST(M3_killed_while_written)
 	}
 }
 
-/* Another program in its place: the memory is gone, though the file is still open. */
+/* After exec the memory is gone, although the file is still open. */
 TEST(M3_exec)
 {
 	uint64_t target;

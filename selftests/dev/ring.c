@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The rings with an owner that does as it likes: K3 entries and tail change
- * while the kernel reads them, K4 nobody looks at completions, everybody
- * rings.  Only the culprit may suffer.
+ * Rings with a misbehaving owner: K3 entries and tail change while the kernel reads them, K4
+ * completions are never read, doorbells ring all the time. Only the culprit may suffer.
  */
 #include "isolated.h"
 
@@ -30,7 +29,7 @@ struct culprit {
 	uint64_t seed;
 };
 
-/* An address: of something real mostly, slightly off now and then, or nonsense. */
+/* An address: mostly of an existing object, sometimes slightly off, or random. */
 static uint64_t some_ga(struct culprit *c, uint64_t *seed)
 {
 	uint64_t x = next_random(seed), offset = next_random(seed) % 9000;
@@ -79,7 +78,7 @@ static void random_entry(struct culprit *c, struct acp_sqe *e, uint64_t *seed)
 	e->seen = (x >> 56) % 4 ? 0 : next_random(seed) % (c->r.last + 4);
 }
 
-/* Entries change while the kernel may be reading them, and never at once. */
+/* Entries change while the kernel may be reading them, never atomically. */
 static void *rewrite_entries(void *arg)
 {
 	struct culprit *c = arg;
@@ -126,7 +125,7 @@ static void culprit_open(struct culprit *c, struct bystanders *others)
 	printf("# seed %llu\n", (unsigned long long)c->seed);
 }
 
-/* Culprit's threads and bystanders end; was all well with these? */
+/* Stop the threads of the culprit, and check that the bystanders were not disturbed. */
 static void end_all(struct bystanders *others)
 {
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -169,7 +168,7 @@ TEST(K3_entries_rewritten_while_read)
 	all_is_well();
 }
 
-/* tail is a number that the user writes: it may be anything, and change at any time. */
+/* The user writes tail: it may have any value, and change at any time. */
 static uint64_t some_tail(const struct culprit *c, uint64_t *seed)
 {
 	uint64_t x = next_random(seed), completed = rank_completed(&c->r);
@@ -220,7 +219,7 @@ TEST(K3_tail_jumps)
 	all_is_well();
 }
 
-/* The same ring still serves its owner when tail says something sensible again. */
+/* The ring works again once tail has a valid value. */
 TEST(K3_tail_comes_back)
 {
 	static const uint64_t bad[] = { 0, ~0ULL, 1ULL << 63, 1ULL << 32 };
@@ -239,7 +238,7 @@ TEST(K3_tail_comes_back)
 	all_is_well();
 }
 
-/* An entry that says what nobody may say fails, with the reason; its neighbours do not. */
+/* A malformed entry fails with its reason; its neighbours do not. */
 TEST(K3_malformed_entries)
 {
 	static const struct acp_sqe bad[] = {
@@ -312,26 +311,13 @@ TEST(fdatasync_is_a_doorbell)
 	e.dst = heap_ga(&r, 8);
 	for (i = 1; i <= 3; i++) {
 		rank_push(&r, &e);
-		CHECK_EQ(i == 3 ? fsync(r.fd) : fdatasync(r.fd), 0);
+		CHECK_EQ(i == 3 ? fsync(r.fd) : fdatasync(r.fd), ACP_RUNG);
 		CHECK_EQ(rank_completed(&r), r.last);
 		CHECK_EQ(*(uint64_t *)r.heap, (uint64_t)i);
 	}
 }
 
-static long long slab_kib(void)
-{
-	long long value = -1;
-	char line[256];
-	FILE *f = fopen("/proc/meminfo", "r");
-
-	CHECK(f);
-	while (fgets(line, sizeof(line), f))
-		sscanf(line, "Slab: %lld", &value);
-	fclose(f);
-	return value;
-}
-
-/* Nobody ever looks at a status: the ring goes round and round, memory stays bounded. */
+/* No status is ever read: the ring wraps many times, memory stays bounded. */
 TEST(K4_completions_never_looked_at)
 {
 	struct acp_sqe e = { .op = ACP_OP_ADD4, .a = 1 };
@@ -342,15 +328,15 @@ TEST(K4_completions_never_looked_at)
 	rank_open_local(r, 2);
 	e.src = heap_ga(&r[1], 0);
 	e.dst = heap_ga(&r[0], 8);
-	before = slab_kib();
+	before = meminfo_kib("Slab");
 	for (i = 0; i < count; i++)
 		rank_submit(&r[0], &e);
 	CHECK_EQ(rank_wait(&r[0], r[0].last, 30000 * MS), ACP_ST_OK);
 	CHECK_EQ(*(uint32_t *)r[1].heap, (uint32_t)count);
-	CHECK(slab_kib() - before < 16384);
+	CHECK(meminfo_kib("Slab") - before < 16384);
 }
 
-/* A ring whose owner overwrites entries that were not taken yet, without end. */
+/* A ring whose owner keeps overwriting entries that were not taken yet. */
 TEST(K4_ring_overrun)
 {
 	struct bystanders others;
@@ -409,7 +395,7 @@ static void *wait_at_random(void *arg)
 	return NULL;
 }
 
-/* Many threads wait for what does and does not exist, while the ring is in use. */
+/* Many threads wait for existing and non-existing tickets while the ring is in use. */
 TEST(K4_waiter_storm)
 {
 	struct culprit c = { 0 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * M5: memory is short.  Each allocation that a call makes fails once, and each
- * access to the caller's memory: the call says so and leaves nothing behind.
- * For kernels that can inject faults.
+ * M5: shortage of memory. Each allocation in a call fails once, and each access to memory of the
+ * caller: the call reports the error and leaves nothing behind. For kernels with fault injection.
  */
 #include "isolated.h"
 
@@ -28,14 +27,14 @@ static void begin(void)
 	fail_nth_open();
 }
 
-/* An error of a call is the one that was made, and no error comes by itself. */
+/* An error is the injected one, and no error occurs without injection. */
 static void excused(bool hit, int error)
 {
 	if (error && !(hit && (error == -ENOMEM || error == -EFAULT)))
 		FAIL("%s, %s fault", strerror(-error), hit ? "with a" : "without a");
 }
 
-/* Rank 1 joins a job that has rank 0, or not, until no allocation is left to fail. */
+/* Rank 1 joins, with or without rank 0 in the job, until no allocation is left to fail. */
 static void join_again_and_again(void)
 {
 	long before = status_kib("VmPin");
@@ -46,7 +45,7 @@ static void join_again_and_again(void)
 		int fd = device_open(), error;
 		struct setup s;
 
-		setup_local(&s, (uint32_t)n, 10000);	/* a rank comes once */
+		setup_local(&s, (uint32_t)n, 10000);	/* each rank joins once */
 		fail_nth_arm(n);
 		error = ioctl(fd, ACP_IOC_JOIN, &s.join) ? -errno : 0;
 		hit = fail_nth_disarm();
@@ -148,7 +147,7 @@ TEST(M5_mapping)
 	CHECK_EQ(status_kib("VmPin"), 0);
 }
 
-/* The first command to another node makes the peer and all that sending needs. */
+/* The first command to another node creates the peer and everything needed to send. */
 TEST_LONG(M5_first_command_to_a_node, 300)
 {
 	bool hit = true;
@@ -205,7 +204,7 @@ static void traffic_between_nodes(void)
 	_exit(0);
 }
 
-/* What falls out is sent again; every command takes effect once. */
+/* Lost frames are retransmitted; every command takes effect once. */
 TEST_LONG(M5_allocations_fail_in_traffic, 300)
 {
 	int status = 0;
@@ -234,7 +233,7 @@ static long long group_memory(void)
 	return bytes;
 }
 
-/* What a rank makes the kernel allocate counts, and what is too much is refused. */
+/* Kernel memory allocated for a rank is charged to the group, and too much is refused. */
 static void join_in_group(void)
 {
 	long long before;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * K1, K2, K3, P4 and M3 by chance: processes ("lives") of some threads each that open, join, map,
- * register, unmap, write rings, fork, and die, in any order and with any arguments, most of them
- * nearly right; on kernels that can, with allocations that fail.  Every error must be one that the
- * ABI names, the kernel must not complain, other ranks must not notice, and nothing may be left.
+ * Random tests of K1, K2, K3, P4 and M3: processes ("lives") with several threads that open, join,
+ * map, register, unmap, write rings, fork and exit, in any order and with any arguments, most of
+ * them nearly valid; with failing allocations on kernels that support it. Every error must be one
+ * that the ABI specifies, the kernel must not log warnings, other ranks must not be disturbed, and
+ * nothing may be left behind.
  *
- * ACP_FUZZ_SECONDS and ACP_FUZZ_SEED: how long, and where to begin (`make fuzz`).
+ * ACP_FUZZ_SECONDS and ACP_FUZZ_SEED: the duration, and the seed to start with (`make fuzz`).
  */
 #include "isolated.h"
 
@@ -24,18 +25,18 @@
 #define LIVES		3	/* at a time */
 #define THREADS		3
 #define FILES		6
-#define KINDS		5	/* of things to map */
+#define KINDS		5	/* of objects to map */
 #define WINDOW		32	/* pages for each of them */
 #define OWN		256	/* pages of memory to register */
 #define KEYS		16
 #define STEPS		400	/* of a thread */
 #define ARENA		((FILES * KINDS * WINDOW + OWN) * PAGE)
 
-/* What the threads of a life share, without any lock: races are the point. */
+/* Shared by the threads of a life without any lock: races are intended. */
 struct life {
 	uint64_t seed;
 	uint32_t job;			/* the first of JOBS ids */
-	char *arena;			/* all that is mapped, and nothing else */
+	char *arena;			/* contains all mappings, and nothing else */
 	bool faults;
 	struct {
 		int fd;
@@ -43,12 +44,12 @@ struct life {
 	} files[FILES];
 	uint64_t keys[KEYS];
 	pid_t threads[THREADS];
-	pthread_barrier_t begin;	/* a later stack may lie in a hole of the arena */
+	pthread_barrier_t begin;	/* a later stack may be in a hole of the arena */
 };
 
 #define JOBS 3
 
-/* What lives got done, over all of them: so that one sees that they got anywhere. */
+/* Totals over all lives, to show that they have made progress. */
 static struct reached {
 	unsigned long calls, failed, faults, joined, attached, mapped, registered, completed;
 } *reached;
@@ -68,7 +69,7 @@ struct actor {
 static __thread sigjmp_buf back;
 static __thread volatile bool touching;
 
-/* ---- Chance ---- */
+/* ---- Random values ---- */
 
 static uint64_t below(struct actor *a, uint64_t n)
 {
@@ -80,7 +81,7 @@ static bool one_in(struct actor *a, uint64_t n)
 	return !below(a, n);
 }
 
-/* A number that may be near a limit, or anywhere. */
+/* A number that is near a limit, or arbitrary. */
 static uint64_t odd_number(struct actor *a)
 {
 	uint64_t x = next_random(&a->seed);
@@ -97,7 +98,7 @@ static uint64_t odd_number(struct actor *a)
 	}
 }
 
-/* Most arguments stay as they are; some have another word, few are all chance. */
+/* Most arguments stay unchanged; some get one random word, a few are all random. */
 static void spoil(struct actor *a, void *p, size_t n)
 {
 	uint32_t *words = p;
@@ -116,7 +117,7 @@ static unsigned int any_file(struct actor *a)
 	return (unsigned int)below(a, FILES);
 }
 
-/* One that is open, or has joined, if there is one and chance wants so. */
+/* An open or joined file, if there is one, with some probability. */
 static unsigned int open_file(struct actor *a, bool joined)
 {
 	unsigned int file = any_file(a), tries;
@@ -137,7 +138,7 @@ static char *own_memory(const struct life *l)
 	return place(l, FILES, 0);
 }
 
-/* Some pages of the arena, most often at the beginning of something. */
+/* Some pages of the arena, mostly at the beginning of an object. */
 static char *some_pages(struct actor *a, size_t *size)
 {
 	size_t start = below(a, ARENA / PAGE), count = 1 + below(a, 20);
@@ -150,11 +151,11 @@ static char *some_pages(struct actor *a, size_t *size)
 	return a->life->arena + start * PAGE;
 }
 
-/* ---- Calls, and how they may end ---- */
+/* ---- Calls, and their permitted errors ---- */
 
 static const int common_errors[] = {
 	EFAULT, EINVAL, ENOTCONN, EPERM, ENODEV, ECANCELED, EBADF,
-	EOPNOTSUPP, 0	/* a queue that is attached */
+	EOPNOTSUPP, 0	/* an attached queue */
 };
 
 static const int join_errors[] = {
@@ -171,6 +172,7 @@ static const int unreg_errors[] = { ENOENT, 0 };
 static const int wait_errors[] = { EINTR, ETIMEDOUT, 0 };
 static const int sync_errors[] = { EINTR, ETIMEDOUT, EBUSY, EPIPE, EPROTO, 0 };
 static const int peer_errors[] = { ESRCH, 0 };
+static const int key_errors[] = { ENOENT, 0 };
 static const int event_errors[] = { EAGAIN, 0 };
 static const int mmap_errors[] = { EACCES, ESRCH, ENOMEM, EOVERFLOW, 0 };
 static const int no_errors[] = { 0 };
@@ -182,7 +184,7 @@ static bool listed(const int *errors, int error)
 	return *errors;
 }
 
-/* The signal that comes at any time waits, or not. */
+/* Block or unblock the signal that may arrive at any time. */
 static void hold_signal(bool hold)
 {
 	sigset_t set;
@@ -193,8 +195,8 @@ static void hold_signal(bool hold)
 }
 
 /*
- * Some calls are made with a fault: to be ended by ended().  Without signals: the fault may hit
- * the making of a signal's frame, and then the kernel ends the process with SIGSEGV.
+ * Some calls run with an injected fault, until ended(). Signals are blocked: otherwise the fault
+ * could hit the setup of a signal frame, and the kernel would end the process with SIGSEGV.
  */
 static bool begun(struct actor *a)
 {
@@ -207,7 +209,7 @@ static bool begun(struct actor *a)
 	return true;
 }
 
-/* Was the fault met? */
+/* True if the fault has occurred. */
 static bool disarm(void)
 {
 	bool hit = fail_nth_disarm();
@@ -280,7 +282,7 @@ static void step_dup(struct actor *a)
 	a->life->files[to].fd = dup(a->life->files[from].fd);
 }
 
-/* Memory that is there, and takes time to clear, is no fun. */
+/* Memory that exists takes too long to clear. */
 static bool modest(uint64_t size)
 {
 	return size <= 1 << 20 || size >= 1ULL << 46;
@@ -351,7 +353,7 @@ static void step_map(struct actor *a)
 	count(&reached->mapped, p != MAP_FAILED);
 }
 
-/* What happens to memory that is mapped, registered or both. */
+/* Operations on memory that is mapped, registered or both. */
 static void step_memory(struct actor *a)
 {
 	static const int advice[] = {
@@ -381,7 +383,7 @@ static void step_memory(struct actor *a)
 	case 5:
 		madvise(p, size, advice[below(a, sizeof(advice) / sizeof(advice[0]))]);
 		break;
-	default:	/* so that there is something */
+	default:	/* so that there is some */
 		mmap(p, size, PROT_READ | PROT_WRITE,
 		     MAP_FIXED | MAP_ANONYMOUS | (one_in(a, 2) ? MAP_SHARED : MAP_PRIVATE), -1, 0);
 	}
@@ -401,7 +403,7 @@ static void step_register(struct actor *a)
 
 	r.addr = (uintptr_t)own_memory(a->life) + offset;
 	r.length = length < OWN * PAGE - offset ? length : OWN * PAGE - offset;
-	if (one_in(a, 8)) {	/* anything mapped, things of the device among them */
+	if (one_in(a, 8)) {	/* anything mapped, including objects of the device */
 		size_t size;
 
 		r.addr = (uintptr_t)some_pages(a, &size);
@@ -410,7 +412,7 @@ static void step_register(struct actor *a)
 	if (one_in(a, 8))
 		r.access = ACP_ACCESS_RO | ACP_ACCESS_READ;
 	spoil(a, &r, sizeof(r));
-	/* It may have hit our stack or a library: nobody is to write there. */
+	/* This may be the stack or a library: do not let others write there. */
 	if (!in_arena(a->life, r.addr, r.length))
 		r.access = ACP_ACCESS_RO | ACP_ACCESS_READ;
 	if (CALL(a, open_file(a, true), REG, &r, reg_errors))
@@ -456,12 +458,15 @@ static void step_watch(struct actor *a)
 {
 	struct acp_watch_wait w = { .size = sizeof(w), .wakes = below(a, 3) };
 	struct acp_wake k = { .size = sizeof(k), .rank = (uint32_t)below(a, 5) };
+	struct acp_wrong_key y = { .size = sizeof(y), .index = (uint32_t)below(a, 10) };
 
 	w.timeout_ns = one_in(a, 50) ? FOREVER : below(a, 20) * MS;
 	spoil(a, &w, sizeof(w));
 	spoil(a, &k, sizeof(k));
+	spoil(a, &y, sizeof(y));
 	CALL(a, open_file(a, true), WAKE, &k, peer_errors);
 	CALL(a, open_file(a, true), WATCH, &w, wait_errors);
+	CALL(a, open_file(a, true), WRONG_KEY, &y, key_errors);
 }
 
 static void step_ask(struct actor *a)
@@ -484,7 +489,7 @@ static void step_abort(struct actor *a)
 		CALL(a, open_file(a, true), ABORT, NULL, no_errors);
 }
 
-/* Whatever else a file can be asked. */
+/* Other calls on a file. */
 static void step_other(struct actor *a)
 {
 	char bytes[256];
@@ -556,7 +561,7 @@ static uint64_t completed(struct actor *a, unsigned int file)
 	return __atomic_load_n(&cq->completed, __ATOMIC_ACQUIRE);
 }
 
-/* Entries behind what is complete; tail follows, or is anywhere. */
+/* Write entries after the completed ones; tail follows, or gets any value. */
 static void write_ring(struct actor *a, unsigned int file)
 {
 	const struct acp_join join = a->life->files[file].join;
@@ -576,7 +581,7 @@ static void write_ring(struct actor *a, unsigned int file)
 	__atomic_store_n(&sq->tail, tail, __ATOMIC_SEQ_CST);
 }
 
-/* Memory may be gone at any time: then so be it. */
+/* Memory may be unmapped at any time: faults are accepted. */
 static void step_ring(struct actor *a)
 {
 	unsigned int file = open_file(a, true);
@@ -619,7 +624,7 @@ static void take_step(struct actor *a)
 	steps[i].take(a);
 }
 
-/* A child that has all of it, and may do nothing with it. */
+/* A child inherits all of it, and must not be able to use it. */
 static void step_fork(struct actor *a)
 {
 	pid_t pid;
@@ -648,7 +653,7 @@ static void at_fault(int number, siginfo_t *info, void *context)
 		       (unsigned long long)c->uc_mcontext.gregs[REG_RIP], info->si_addr);
 		fflush(stdout);
 		signal(number, SIG_DFL);
-		return;		/* at the same place once more */
+		return;		/* again at the same place */
 	}
 	siglongjmp(back, 1);
 }
@@ -703,7 +708,7 @@ static void live(uint64_t seed, bool faults, uint32_t job)
 
 struct child {
 	pid_t pid;
-	uint64_t seed, end;	/* ns: when it is killed */
+	uint64_t seed, end;	/* ns: when to kill it */
 };
 
 static void begin_life(struct child *c, uint64_t seed, bool faults, uint32_t job)
@@ -718,7 +723,7 @@ static void begin_life(struct child *c, uint64_t seed, bool faults, uint32_t job
 		live(seed, faults, job);
 }
 
-/* Has it ended?  It is made to, when its time has come. */
+/* True if it has ended. It is killed at its deadline. */
 static bool life_ended(struct child *c)
 {
 	int status;
@@ -727,7 +732,7 @@ static bool life_ended(struct child *c)
 		return true;
 	if (now_ns() > c->end)
 		kill(c->pid, SIGKILL);
-	if (now_ns() > c->end + 60000 * MS)
+	if (now_ns() > c->end + 60000 * MS * test_load())
 		FAIL("seed %llu: does not die", (unsigned long long)c->seed);
 	if (waitpid(c->pid, &status, WNOHANG) != c->pid)
 		return false;
@@ -754,7 +759,7 @@ static long users_of_module(void)
 	return n;
 }
 
-/* Nobody has the device open but those who had before. */
+/* Nobody has the device open except those who had it before. */
 static void nothing_left(long before)
 {
 	uint64_t end = now_ns() + 20000 * MS;
@@ -766,22 +771,37 @@ static void nothing_left(long before)
 	}
 }
 
-/* As long as is asked for; a life that hangs is found by life_ended(). */
+/* The kernel allocates ciphers for the first job that needs them: no life should wait for that. */
+static void await_ciphers(uint32_t job)
+{
+	struct setup s;
+	struct rank r;
+
+	setup_local(&s, 0, 1);
+	s.join.job = job;
+	s.join.integrity = ACP_INTEGRITY_AEAD;
+	rank_open(&r, &s);
+	rank_close(&r);
+}
+
+/* Runs as long as requested; life_ended() finds a life that hangs. */
 TEST_LONG(K1_K2_K3_P4_syscalls_at_random, 100000)
 {
 	uint64_t seconds = setting("ACP_FUZZ_SECONDS", test_short() ? 20 : 10);
 	uint64_t first = setting("ACP_FUZZ_SEED", 1), seed = first;
-	uint64_t end = now_ns() + seconds * 1000 * MS;
 	bool faults = fail_nth_possible();
 	struct bystanders others;
 	struct child lives[LIVES] = { 0 };
-	uint32_t job = (uint32_t)getpid() + 1000000;	/* not that of the others */
+	uint32_t job = (uint32_t)getpid() + 1000000;	/* differs from that of the other tests */
 	long users = users_of_module();
 	unsigned int i;
+	uint64_t end;
 
+	await_ciphers(job + LIVES);
 	reached = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(reached != MAP_FAILED);
 	bystanders_open(&others);
+	end = now_ns() + seconds * 1000 * MS;
 	while (now_ns() < end) {
 		for (i = 0; i < LIVES; i++)
 			if (life_ended(&lives[i]))
@@ -798,7 +818,7 @@ TEST_LONG(K1_K2_K3_P4_syscalls_at_random, 100000)
 	       reached->joined, reached->attached, reached->mapped, reached->registered,
 	       reached->completed);
 	CHECK(reached->joined && reached->mapped && reached->registered && reached->completed);
-	/* Few joins, on a slow machine, may come to nobody who attaches. */
+	/* On a slow machine with few joins, it is possible that nothing attached. */
 	CHECK(reached->attached || reached->joined < 50);
 	bystanders_close(&others);
 	nothing_left(users);

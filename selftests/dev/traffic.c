@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Commands between ranks, every result checked: see traffic.h. */
+/* Commands between ranks, with all results checked (see traffic.h). */
 #include "traffic.h"
 #include "isolated.h"
 
@@ -42,7 +42,7 @@ void traffic_open(struct traffic *t, struct rank *ranks, uint32_t count, size_t 
 	t->count = count;
 	t->half = half;
 	t->seed = (uint64_t)getpid();
-	t->patience = 60000 * MS;
+	t->patience = 60000 * MS * test_load();
 	printf("# seed %llu\n", (unsigned long long)t->seed);
 	for (i = 0; i < count; i++)
 		open_memory(t, i, color);
@@ -130,7 +130,7 @@ void traffic_long_copies(struct traffic *t, size_t size)
 	traffic_check(t);
 }
 
-/* Operands that matter: often equal to what is there, for compare and swap. */
+/* Operands are often equal to the current value, for compare and swap. */
 static uint64_t operand(struct traffic *t, uint64_t old)
 {
 	uint64_t x = next_random(&t->seed);
@@ -177,7 +177,7 @@ void traffic_every_atomic(struct traffic *t)
 
 /* ---- Many at once ---- */
 
-/* Command i of n: writes the i-th n-th part of the second half of its destination. */
+/* Command @i of @n: writes the i-th of n parts of the second half of its destination. */
 static void part_copy(struct traffic *t, uint32_t origin, uint32_t dst, uint32_t src, uint32_t i,
 		      uint32_t n, size_t longest)
 {
@@ -193,7 +193,7 @@ static void part_copy(struct traffic *t, uint32_t origin, uint32_t dst, uint32_t
 	memcpy(t->model[dst] + to, t->model[src] + from, size);
 }
 
-/* ... or is an atomic on word i, whose result goes there. */
+/* ... or is an atomic on word @i, whose result goes there. */
 static void part_atomic(struct traffic *t, uint32_t origin, uint32_t dst, uint32_t src,
 			uint32_t i, uint32_t n)
 {
@@ -235,11 +235,19 @@ static void one_batch(struct traffic *t, uint32_t n, size_t longest)
 	traffic_check(t);
 }
 
-/* The owners change some of what is read next. */
+/* Before a source changes: a delayed copy of a datagram must still match its tag. */
+static void await_late_copies(const struct traffic *t)
+{
+	if (t->late_ms)
+		sleep_ms(t->late_ms);
+}
+
+/* The owners change some of the data that is read next. */
 static void refill(struct traffic *t)
 {
 	uint32_t i;
 
+	await_late_copies(t);
 	for (i = 0; i < t->count; i++) {
 		size_t at = next_random(&t->seed) % (t->half - 64);
 		uint64_t seed = next_random(&t->seed);
@@ -289,7 +297,7 @@ void traffic_count(struct traffic *t, uint32_t target, uint32_t each)
 	munmap(all, (size_t)each * t->count * 8);
 }
 
-/* ---- Flags behind data ---- */
+/* ---- Flags after data ---- */
 
 /* Word 1 of the destination is the flag; word 2 of the source holds its next value. */
 static void send_flag(struct traffic *t, enum traffic_order order, uint32_t origin, uint32_t dst,
@@ -322,6 +330,7 @@ static void one_flag(struct traffic *t, enum traffic_order order, uint32_t origi
 	uint64_t end = now_ns() + t->patience;
 
 	*flag = 0;
+	await_late_copies(t);
 	fill(t->memory[src].addr, size, value);
 	rank_copy(&t->ranks[origin], ga(t, dst, t->half), ga(t, src, 0), size, 0);
 	send_flag(t, order, origin, dst, src, value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waiting: for commands, with poll and epoll, in the barrier; time-outs,
- * signals, abort, descriptors that are closed meanwhile.
+ * Waiting: for commands, with poll and epoll, in the barrier; timeouts, signals, abort, and
+ * descriptors that are closed meanwhile.
  */
 #include "isolated.h"
 
@@ -14,7 +14,7 @@
 
 static struct rank r;
 
-/* A job with a node that never answers: commands to it fail after ms. */
+/* A job with a node that never answers: commands to it fail after @ms. */
 static void begin(uint32_t ms)
 {
 	static const char *const addresses[] = { "127.0.0.1", "127.0.0.2", NULL };
@@ -81,7 +81,7 @@ TEST(wait_ends_with_the_command)
 	CHECK_EQ(r.cq->completed, 2);
 }
 
-/* It also looks at the ring: no doorbell is needed before. */
+/* It also takes commands from the ring: no doorbell is needed before. */
 TEST(wait_submits)
 {
 	struct acp_sqe e = { .op = ACP_OP_COPY, .size = 8 };
@@ -97,7 +97,7 @@ static void nothing(int signal)
 	(void)signal;
 }
 
-/* A signal, from a child, when the test sleeps. */
+/* A signal from a child, while the test sleeps. */
 static void signal_asleep(void)
 {
 	struct sigaction a = { .sa_handler = nothing };
@@ -141,7 +141,7 @@ TEST(P8_many_threads_wait)
 		pthread_join(thread[i], NULL);
 }
 
-/* Who waits holds the file: it ends well, and the rank leaves afterwards. */
+/* The waiting call holds a reference to the file: it completes, and the rank leaves afterwards. */
 TEST(P8_descriptor_closed_while_waiting)
 {
 	struct setup s;
@@ -198,7 +198,7 @@ TEST(poll_reports_completion)
 	p.fd = r.fd;
 	CHECK_EQ(events(0), POLLOUT);		/* nothing armed */
 	arm(1);
-	CHECK_EQ(events(0), POLLIN | POLLOUT);	/* complete already */
+	CHECK_EQ(events(0), POLLIN | POLLOUT);	/* already complete */
 	start = now_ns();
 	ticket = pending();
 	arm(ticket);
@@ -237,7 +237,7 @@ TEST(epoll_reports_completion)
 	CHECK_EQ(epoll_wait(epoll, &e, 1, 10000), 1);
 }
 
-/* Its wake-up was taken while nothing was armed: arming it makes epoll look again. */
+/* The wake-up occurred while nothing was armed: arming makes epoll check again. */
 TEST(epoll_armed_for_what_is_complete)
 {
 	struct epoll_event e = { .events = EPOLLIN };
@@ -261,7 +261,7 @@ TEST(poll_without_a_job)
 
 /* ---- Idle ---- */
 
-/* Nobody looks at the rings of an idle job: the flag says so soon. */
+/* The rings of an idle job are no longer polled, and the flag soon says so. */
 TEST(poller_goes_to_sleep)
 {
 	int i;
@@ -291,7 +291,7 @@ struct runner {
 	pthread_t thread;
 };
 
-/* Nobody is a round ahead of anybody when it leaves a barrier. */
+/* No rank is a round ahead of another one when it leaves a barrier. */
 static void *run_rounds(void *arg)
 {
 	struct runner *me = arg;
@@ -403,7 +403,7 @@ static void *close_in_thread(void *arg)
 	return NULL;
 }
 
-/* Leaving takes a while; the rank is not "not yet there" meanwhile. */
+/* Leaving takes a while; meanwhile the state of the rank is not "not joined yet". */
 TEST(P1_state_of_a_rank_that_leaves)
 {
 	struct rank rank[2];
@@ -421,7 +421,7 @@ TEST(P1_state_of_a_rank_that_leaves)
 	CHECK_EQ(state_of(&rank[0], 1), ACP_RANK_DOWN);
 }
 
-/* Of a join whose result cannot be written the others do not hear. */
+/* Other ranks do not see a join whose result cannot be written. */
 TEST(K1_barrier_and_a_join_that_fails_at_its_end)
 {
 	void *p = pages(PAGE, PROT_READ | PROT_WRITE);
@@ -484,7 +484,7 @@ TEST(abort_ends_all)
 	rank_close(&rank[0]);
 	rank_close(&rank[1]);
 	setup_local(&s, 0, 2);
-	rank_open(&rank[0], &s);		/* the next run is another matter */
+	rank_open(&rank[0], &s);		/* the next incarnation is independent */
 	CHECK_EQ(rank_do_copy(&rank[0], heap_ga(&rank[0], 8), heap_ga(&rank[0], 0), 8),
 		 ACP_ST_OK);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sleeping until somebody writes to memory of the rank (struct acp_watch):
- * what wakes, what does not, and that no wake-up is lost.  Sleeps here have no
- * end of their own, or one that is far.
+ * Sleeping until memory of the rank is written (struct acp_watch): what wakes, what does not, and
+ * that no wake-up is lost. Sleeps in these tests have no timeout, or a long one.
  */
 #include "isolated.h"
 
@@ -14,8 +13,8 @@
 #include "rank.h"
 
 #define RANKS	2
-#define PLAY	(1000 * MS)	/* time that ranks send each other numbers */
-#define LONG	(30000 * MS)
+#define PLAY	(1000 * MS * test_load())	/* how long ranks send numbers to each other */
+#define LONG	(30000 * MS * test_load())
 #define LAST	(1ULL << 63)
 
 static struct rank r[RANKS];
@@ -49,7 +48,7 @@ static int wake(const struct rank *rank, uint32_t whom)
 	return ioctl(rank->fd, ACP_IOC_WAKE, &w);
 }
 
-/* Look at the line of an address of this rank, and be about to sleep: wake-ups so far. */
+/* Arm the watch line of an address of this rank. Return the number of wake-ups so far. */
 static uint64_t arm(uint32_t rank)
 {
 	uint64_t wakes = __atomic_load_n(&watch[rank]->wakes, __ATOMIC_ACQUIRE);
@@ -64,7 +63,7 @@ static void look_at(uint32_t rank, uint64_t offset, uint32_t by)
 	__atomic_fetch_add(&watch[rank]->lines[ACP_WATCH_LINE(offset)], by, __ATOMIC_SEQ_CST);
 }
 
-/* Does what comes wake a rank that looks at an offset, or at the same one in other pages? */
+/* True if @what wakes a rank that watches this offset, or the same offset in other pages. */
 static bool wakes(uint32_t rank, uint64_t offset, int (*what)(void))
 {
 	uint64_t before;
@@ -85,7 +84,7 @@ static bool wakes(uint32_t rank, uint64_t offset, int (*what)(void))
 
 static struct memory m;
 
-/* From rank 0 to offset 200 of what rank 1 has. */
+/* From rank 0 to offset 200 of the memory of rank 1. */
 static int put_word(void)
 {
 	return rank_do_copy(&r[0], heap_ga(&r[1], 200), heap_ga(&r[0], 0), 8);
@@ -144,7 +143,7 @@ TEST(wakes_who_looks_there)
 	CHECK(wakes(1, 200, put_word));
 	CHECK(wakes(1, 192 + 4096, put_word));
 	CHECK(wakes(1, 200, put_page));
-	CHECK(wakes(1, 0, put_page));		/* its last bytes, in the next page */
+	CHECK(wakes(1, 0, put_page));		/* its last bytes are in the next page */
 	CHECK(wakes(1, 200, put_registered));
 	CHECK(wakes(1, 200, put_starter));
 	CHECK(wakes(1, 1000, put_long));
@@ -180,7 +179,7 @@ TEST(leaves_alone_what_is_not_armed)
 	CHECK_EQ(watch[1]->armed, 0);
 }
 
-/* A command that fails may be why nothing comes. */
+/* A failed command may be the reason why nothing arrives. */
 TEST(failure_wakes_its_own_rank)
 {
 	begin();
@@ -199,7 +198,7 @@ TEST(wake_of_ranks_that_are_not_there)
 	CHECK_ERRNO(wake(&r[0], UINT32_MAX), EINVAL);
 }
 
-/* ---- Ends ---- */
+/* ---- Ends of a sleep ---- */
 
 TEST(times_out_and_costs_nothing)
 {
@@ -276,7 +275,7 @@ TEST(P8_many_threads_watch)
 		pthread_join(thread[i], NULL);
 }
 
-/* It may have been killed between what it wrote and its call. */
+/* It may have been killed between its write and its call. */
 TEST(P1_a_rank_that_leaves_wakes_its_neighbours)
 {
 	pthread_t thread;
@@ -284,7 +283,7 @@ TEST(P1_a_rank_that_leaves_wakes_its_neighbours)
 	begin();
 	CHECK_EQ(pthread_create(&thread, NULL, watch_in_thread, &r[0]), 0);
 	wait_asleep(getpid(), 1);
-	munmap((char *)watch[1] - ACP_WATCH_OFFSET, PAGE);	/* it holds the file */
+	munmap((char *)watch[1] - ACP_WATCH_OFFSET, PAGE);	/* the mapping holds the file */
 	rank_close(&r[1]);
 	pthread_join(thread, NULL);
 	CHECK_ERRNO(wake(&r[0], 1), ESRCH);
@@ -318,7 +317,7 @@ TEST(P1_killed_while_watching)
 	CHECK(WIFSIGNALED(status));
 }
 
-/* Any bytes in the page: calls end, nothing else happens. */
+/* Random bytes in the page: calls end, nothing else happens. */
 TEST(K1_nonsense_in_the_page)
 {
 	uint64_t state = 1;
@@ -336,11 +335,11 @@ TEST(K1_nonsense_in_the_page)
 
 /* ---- Lost wake-ups ---- */
 
-/* Two ranks send each other numbers, and sleep until they come. */
+/* Two ranks send numbers to each other, and sleep until they arrive. */
 struct player {
 	pthread_t thread;
 	uint32_t me;
-	bool far;		/* through the kernel, else as a neighbour writes */
+	bool far;		/* through the kernel; otherwise written by a neighbour */
 };
 
 static uint64_t *word_of(uint32_t rank)
@@ -365,7 +364,7 @@ static void send_number(struct player *p, uint64_t i)
 		CHECK_EQ(wake(&r[p->me], other), 0);
 }
 
-/* The number that has come, which is the i-th or the last one. */
+/* Wait for the i-th number or the last one, and return it. */
 static uint64_t await_number(struct player *p, uint64_t i)
 {
 	uint64_t seen = arm(p->me), number;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the fuzzers share.  A fuzzer is a file fuzz_<target>.c with libFuzzer's
- * entry, fuzz_one() by another name; it makes out of the bytes it is given what
- * it likes, calls the protocol core with it, and says by ENSURE() what must
- * hold.  No state outlives a call, so each input repeats what it did.
+ * Shared code of the fuzzers. A fuzzer is a file fuzz_<target>.c with the entry point of libFuzzer,
+ * which is renamed to fuzz_one(). It derives arguments from the given bytes, calls the protocol
+ * core with them, and checks conditions with ENSURE(). No state outlives a call, so each input is
+ * reproducible.
  *
- * All of them take every input: there is no wrong one, and what lies behind
- * its end reads as 0.
+ * Every input is valid: bytes beyond its end read as 0.
  */
 #ifndef ACP_FUZZ_H
 #define ACP_FUZZ_H
@@ -15,11 +14,11 @@
 #include <stdlib.h>
 #include "port.h"
 
-/* What libFuzzer calls, and replay.c. */
+/* The entry point for libFuzzer and replay.c. */
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 #define fuzz_one LLVMFuzzerTestOneInput
 
-/* End with a finding, naming what does not hold. */
+/* Report a finding, with the condition that does not hold. */
 #define ENSURE(condition)							\
 	do {									\
 		if (!(condition)) {						\
@@ -33,7 +32,7 @@ struct input {
 	size_t left;
 };
 
-/* The next bytes as a number, most significant first. */
+/* Return the next bytes as a number, most significant first. */
 static inline u64 take(struct input *in, u32 bytes)
 {
 	u64 x = 0;
@@ -48,7 +47,10 @@ static inline u64 take(struct input *in, u32 bytes)
 	return x;
 }
 
-/* A number of any size: how many bytes it has, then those; often small, and often near a limit. */
+/*
+ * Return a number of any size: first its number of bytes, then those; often small, and often near a
+ * limit.
+ */
 static inline u64 take_number(struct input *in)
 {
 	u32 how = take(in, 1);
@@ -65,7 +67,7 @@ static inline u64 take_number(struct input *in)
 	}
 }
 
-/* A copy that ends where its memory ends. */
+/* Return a copy whose allocation ends with it. */
 static inline void *exactly(const void *p, size_t size)
 {
 	void *copy = calloc(1, size ? size : 1);

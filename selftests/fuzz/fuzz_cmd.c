@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fuzzer of kernel/core/cmd.c: entries of the ring and commands as a hostile
- * process or a peer could write them (K3, N9, N10), transfers cut into pieces,
- * commands that wait for each other, failures that are remembered.  The first
- * byte of an input says which.  What must come out is said a second time here,
- * in the words of acp_abi.h, acp_ga.h and cmd.h.
+ * Fuzzer of kernel/core/cmd.c: ring entries and commands as a hostile process or peer could write
+ * them (K3, N9, N10), the division of transfers into pieces, ordered commands, and remembered
+ * failures. The first byte of an input selects one. The expected results are implemented a second
+ * time, following acp_abi.h, acp_ga.h and cmd.h.
  */
 #include "fuzz.h"
 #include "cmd.h"
 #include "../unit/order_model.h"
 
-/* ---- entries ---- */
+/* ---- Entries ---- */
 
 struct job {
 	struct acp_ga_layout l;
@@ -54,7 +53,7 @@ static bool address_rule(const struct job *j, u64 ga)
 	return rank_plus_1 >= 1 && rank_plus_1 <= j->nprocs && color < j->colors;
 }
 
-/* Its fields, put together again, are the address. */
+/* Assembling the fields must give the address again. */
 static void same_address(const struct job *j, u64 ga)
 {
 	const struct acp_ga_layout *l = &j->l;
@@ -70,7 +69,7 @@ static u32 node_of(const struct job *j, u64 ga)
 	return ((ga >> (64 - j->rank_bits)) - 1) % j->nodes;
 }
 
-/* One end of a strided copy, in numbers that are wide enough. */
+/* One end of a strided copy, computed with sufficiently wide integers. */
 static u8 end_rule(const struct job *j, u64 ga, u64 stride, u64 size)
 {
 	__int128 offset = ga & ((1ULL << j->l.offset_bits) - 1), block = (u32)size;
@@ -176,7 +175,7 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 		e->a = take_address(in, j) & (odd & 64 ? ~7ULL : ~0ULL);
 }
 
-/* A command that is right is so too where it is delegated to. */
+/* A valid command must also be valid on the node to which it is delegated. */
 static void over_the_wire(const struct job *j, const struct acp_msg *m)
 {
 	u32 size = acp_msg_size(m);
@@ -211,7 +210,7 @@ static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 		ENSURE(s.node == src && s.color == acp_ga_color(&j->l, m->src));
 }
 
-/* What an atomic leaves behind, all bits that count. */
+/* The result of an atomic, all significant bits. */
 static void result_rule(const struct acp_sqe *e, u64 old)
 {
 	u64 mask = e->op % 2 ? ~0ULL : 0xffffffff;
@@ -256,7 +255,7 @@ static void entries(struct input *in)
 	m = (struct acp_msg){ .type = ACP_MSG_CMD, .op = e->op, .ticket = ticket, .dst = e->dst,
 			      .src = e->src, .size = e->size, .a = e->a, .b = e->b };
 	if (e->op >= ACP_OP_STRIDED)
-		acp_cmd_shape(&m);
+		acp_cmd_from_entry(&m);
 	ENSURE(acp_cmd_check(&j.l, j.colors, &m) == command_rule(&j, e));
 	if (command_rule(&j, e) == ACP_ST_OK) {
 		same_address(&j, e->src);
@@ -271,11 +270,11 @@ static void entries(struct input *in)
 	free(e);
 }
 
-/* ---- pieces ---- */
+/* ---- Pieces ---- */
 
-#define PIECES	64		/* then the source fails, if it did not before */
+#define PIECES	64		/* then the source fails, unless it failed before */
 
-/* A piece as it was first sent, or again after the source failed. */
+/* A piece as first sent, or as retransmitted after the source failed. */
 static void piece_rule(const struct acp_out *o, u64 at, u32 length)
 {
 	bool data = o->m.type == ACP_MSG_DATA;
@@ -292,7 +291,7 @@ static void piece_rule(const struct acp_out *o, u64 at, u32 length)
 	ENSURE(fence == (o->fence || (last && at > 0)));
 }
 
-/* Cut all of it; pieces follow each other without gap, and the last one is known as such. */
+/* Divide the whole transfer: pieces must be contiguous, and only the last one marked as such. */
 static void pieces(struct input *in)
 {
 	u32 odd = take(in, 1), payload, count = 0, length, fail;
@@ -326,19 +325,19 @@ static void pieces(struct input *in)
 		piece_rule(&o, 0, min_t(u64, payload, at));
 }
 
-/* ---- order ---- */
+/* ---- Order ---- */
 
 #define COMMANDS	24
 #define NODES		3
 #define COLORS		2
 
-/* Commands 2 .. COMMANDS + 1 of a rank on node ORIGIN; [ticket]. */
+/* Commands 2 .. COMMANDS + 1 of a rank on node ORIGIN; indexed by ticket. */
 struct queue {
 	struct acp_run run;
 	struct model c[COMMANDS + 2];
-	u32 life_of[COMMANDS + 2];	/* of the flow it was sent in, or for */
-	u32 life[NODES][COLORS];	/* of each flow */
-	u32 lives;
+	u32 epoch_of[COMMANDS + 2];	/* of the flow on which it was or will be sent */
+	u32 epoch[NODES][COLORS];	/* of each flow */
+	u32 epochs;
 	u64 completed;
 };
 
@@ -348,7 +347,10 @@ static void advance(struct queue *q)
 		q->completed++;
 }
 
-/* All that it waits for has its effect before it, or was sent in a life that its fence reaches. */
+/*
+ * All that a command waits for has taken effect before, or was sent in an epoch covered by its
+ * fence.
+ */
 static void fence_rule(const struct queue *q, u64 t)
 {
 	const struct model *c = &q->c[t];
@@ -360,16 +362,16 @@ static void fence_rule(const struct queue *q, u64 t)
 
 		ENSURE(guaranteed(before, c));
 		ENSURE(before->complete || before->s.plan == ACP_PLAN_LOCAL ||
-		       q->life_of[i] == q->run.life);
+		       q->epoch_of[i] == q->run.epoch);
 	}
 }
 
-/* What the queue and the station do with a command whose turn it may be. */
+/* Process a command that may be due, as the queue and the station do. */
 static void start(struct queue *q, u64 t)
 {
 	struct model *c = &q->c[t];
 	enum acp_start how;
-	u32 life;
+	u32 epoch;
 
 	if (c->started)
 		return;
@@ -382,13 +384,16 @@ static void start(struct queue *q, u64 t)
 	c->started = true;
 	c->fenced = how == ACP_START_FENCED;
 	c->complete = c->s.plan == ACP_PLAN_LOCAL && !c->s.later;
-	life = q->run.life;
+	epoch = q->run.epoch;
 	acp_run_started(&q->run, q->completed, t, &c->s);
 	ENSURE(q->run.last >= t || q->run.first > q->run.last);
 	if (c->s.plan != ACP_PLAN_LOCAL) {
-		/* Behind a fence of a life that is over it goes with that, as do the next. */
-		q->life_of[t] = c->fenced ? life : q->life[c->s.node][c->s.color];
-		acp_run_sent(&q->run, t, q->life_of[t]);
+		/*
+		 * A command behind a fence of an ended epoch fails with that epoch, as do the next
+		 * ones.
+		 */
+		q->epoch_of[t] = c->fenced ? epoch : q->epoch[c->s.node][c->s.color];
+		acp_run_sent(&q->run, t, q->epoch_of[t]);
 	}
 	advance(q);
 }
@@ -423,7 +428,7 @@ static void order(struct input *in)
 	u32 i, what;
 
 	for (i = 0; i < NODES * COLORS; i++)
-		q.life[i / COLORS][i % COLORS] = ++q.lives;
+		q.epoch[i / COLORS][i % COLORS] = ++q.epochs;
 	take_commands(in, &q);
 	while (in->left) {
 		u64 t;
@@ -433,12 +438,12 @@ static void order(struct input *in)
 		if (what % 4 == 0 && q.c[t].started)
 			q.c[t].complete = true;
 		else if (what % 4 == 3 && what >= 200)
-			q.life[what % NODES][what / 4 % COLORS] = ++q.lives;
+			q.epoch[what % NODES][what / 4 % COLORS] = ++q.epochs;
 		else
 			start(&q, t);
 		advance(&q);
 	}
-	/* Whatever was done, all can start once all before them are complete. */
+	/* In any state, all commands can start once all before them are complete. */
 	for (i = 2; i <= COMMANDS + 1; i++) {
 		start(&q, i);
 		ENSURE(q.c[i].started);
@@ -447,18 +452,18 @@ static void order(struct input *in)
 	}
 }
 
-/* ---- failures ---- */
+/* ---- Failures ---- */
 
 #define ORIGINS		2
 #define TICKETS		512
 
-/* What was told to the table, without its limits. */
+/* The failures added to the table, without its limits. */
 struct memory {
 	struct acp_fails *t;
 	u8 piece[ORIGINS][TICKETS];	/* status, 0: none */
 	u64 until[ORIGINS][TICKETS];	/* 0: none */
 	u64 rcv, latest;
-	bool full;			/* more failed than fits */
+	bool full;			/* more failures than fit */
 };
 
 static u32 pieces_known(const struct memory *m)
@@ -509,7 +514,10 @@ static void take_fail(struct memory *m, struct input *in)
 	m->piece[origin][ticket] = 0;
 }
 
-/* Never overlooks a failure; sees one that was not, only while more failed than fit. */
+/*
+ * The table must never miss a failure; false positives are allowed only while more failures were
+ * added than fit.
+ */
 static void depends(struct memory *m, struct input *in)
 {
 	struct acp_msg msg = { .type = ACP_MSG_DATA };

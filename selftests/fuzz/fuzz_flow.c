@@ -1,46 +1,45 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fuzzer of kernel/core/flow.c and cong.c: the input is a program.  Two ends of
- * a flow send, lose, repeat, delay and double frames, restart, sleep and change
- * their set-up of the job, as the input says.  A model that knows nothing of windows,
- * slots and time-outs notes which number was taken and applied, and whose token
- * came back; after every step the flows must agree with it.  At the end the
- * network mends, and all that is under way must come to its end.
+ * Fuzzer of kernel/core/flow.c and cong.c: the input is a program. The two ends of a flow send,
+ * lose, retransmit, delay and duplicate frames, restart, sleep and change their setup of the job,
+ * as the input says. A model without windows, slots and timeouts records which sequence numbers
+ * were accepted and applied, and which tokens were returned; after every step the flows must agree
+ * with it. At the end the network becomes reliable, and everything in flight must complete.
  *
- * If the input asks for it, authentic peers lie, too: frames with any number,
- * acknowledgement and epoch (N12, N13).  Then what one end says of the other
- * no longer counts, but each must still be right in itself.
+ * If the input asks for it, authenticated peers also send false frames: with any sequence number,
+ * acknowledgement and epoch (N12, N13). Then the statements of one end about the other no longer
+ * count, but each end must remain consistent.
  */
 #include "fuzz.h"
 #include "flow.h"
 
 #define WINDOW		((u64)ACP_FRAME_WINDOW)
-#define NUMBERS		2048		/* that an end uses in one life */
+#define NUMBERS		2048		/* used by an end in one incarnation */
 #define SPACE		(NUMBERS + 3 * WINDOW)
-#define PACKETS		128		/* under way at once; more are lost */
+#define PACKETS		128		/* in flight at the same time; more are lost */
 #define MS		1000000ULL
-#define ROUNDS		20000		/* until all has ended, at most */
+#define ROUNDS		20000		/* maximum number until everything has ended */
 
-/* life.sent */
-#define OUT		1		/* we have not got the token back */
+/* @sent of an incarnation */
+#define OUT		1		/* the token has not been returned */
 #define BACK		2
 #define FENCE		4
 #define LAZY		8
 
-/* life.got, life.there */
+/* @got and @there of an incarnation */
 #define TAKEN		1
 #define APPLIED		2
 
-/* One life of an end: from epoch to epoch. */
-struct life {
-	struct life *older;
+/* One incarnation of an end: from epoch to epoch. */
+struct incarnation {
+	struct incarnation *older;
 	u32 epoch;
 	u64 base;		/* the first number, of both directions */
 	u64 rcv;		/* the first number that was not applied here */
-	bool marked;		/* by the network, since our last acknowledgement */
-	u8 marks;		/* acknowledgements that said so */
-	u8 sent[SPACE];		/* our numbers; a frame's token points here */
-	u8 there[SPACE];	/* the same, what the other end did with them */
+	bool marked;		/* by the network, since the last acknowledgement */
+	u8 marks;		/* number of acknowledgements that reported it */
+	u8 sent[SPACE];		/* own numbers; a frame's token points here */
+	u8 there[SPACE];	/* the same, as processed by the other end */
 	u8 got[SPACE];		/* the other end's numbers */
 };
 
@@ -50,23 +49,23 @@ struct packet {
 	struct acp_frame_ack map;
 	bool mapped, ce;
 	u32 setup;
-	struct life *from;	/* NULL: a lie */
+	struct incarnation *from;	/* NULL: a false frame */
 	struct end *to;
 };
 
-/* A frame that was taken and not applied yet. */
+/* A frame that was accepted, but not applied yet. */
 struct pending {
 	u64 seq;
 	bool lazy;
-	struct life *from;
+	struct incarnation *from;
 };
 
 struct end {
 	struct acp_flow *f;
 	struct end *other;
-	struct life *life;
+	struct incarnation *own;
 	u32 setup;
-	u64 heard, progress;	/* not later than the flow's */
+	u64 heard, progress;	/* not later than those of the flow */
 	struct pending pending[ACP_FRAME_WINDOW];
 	u32 pendings;
 };
@@ -78,33 +77,33 @@ struct world {
 	u32 epochs;
 	u64 now, skew;
 	bool lies, mended;
-	struct life *lives;
+	struct incarnation *incarnations;
 };
 
-/* The time as a caller has it who looked at the clock before it got the lock. */
+/* The time of a caller that read the clock before it got the lock. */
 static u64 now(const struct world *w)
 {
 	return w->now - min_t(u64, w->skew, w->now);
 }
 
-static u64 place(const struct life *l, u64 seq)
+static u64 place(const struct incarnation *l, u64 seq)
 {
 	ENSURE(seq - l->base < SPACE);
 	return seq - l->base;
 }
 
-/* ---- lives ---- */
+/* ---- Incarnations ---- */
 
 static void new_life(struct world *w, struct end *e)
 {
-	struct life *l = calloc(1, sizeof(*l));
+	struct incarnation *l = calloc(1, sizeof(*l));
 
-	l->older = w->lives;
-	w->lives = l;
+	l->older = w->incarnations;
+	w->incarnations = l;
 	l->epoch = e->f->epoch;
 	l->base = 1;
 	l->rcv = 1;
-	e->life = l;
+	e->own = l;
 	e->pendings = 0;
 }
 
@@ -114,7 +113,7 @@ static void take_back(struct end *e)
 	u64 seq;
 
 	for (seq = e->f->una; seq < e->f->next; seq++) {
-		u8 *sent = &e->life->sent[place(e->life, seq)];
+		u8 *sent = &e->own->sent[place(e->own, seq)];
 
 		if (e->f->slots[seq % WINDOW].state == ACP_SLOT_ACKED) {
 			ENSURE(*sent & BACK);
@@ -133,7 +132,7 @@ static void begin(struct world *w, struct end *e)
 	new_life(w, e);
 }
 
-/* Are both open, each with the other's life? */
+/* True if both ends are open, each with the other's incarnation. */
 static bool joined(const struct end *e)
 {
 	const struct acp_flow *f = e->f, *g = e->other->f;
@@ -142,7 +141,7 @@ static bool joined(const struct end *e)
 	       f->epoch_peer == g->epoch && g->epoch_peer == f->epoch;
 }
 
-/* Nothing that is old makes two living ends begin anew. */
+/* Old frames must not make two active ends restart. */
 static void restart(struct world *w, struct end *e, u32 epoch_peer)
 {
 	u32 epoch = e->f->epoch_next;
@@ -156,7 +155,7 @@ static void restart(struct world *w, struct end *e, u32 epoch_peer)
 	e->progress = now(w);
 }
 
-/* ---- the network ---- */
+/* ---- The network ---- */
 
 static void put(struct world *w, const struct packet *p)
 {
@@ -168,7 +167,7 @@ static void put(struct world *w, const struct packet *p)
 	w->packets++;
 }
 
-/* Take a packet off the network. */
+/* Take a packet from the network. */
 static struct packet *pull(struct world *w, u32 which)
 {
 	struct packet **at = &w->first, *p;
@@ -185,24 +184,24 @@ static struct packet *pull(struct world *w, u32 which)
 
 static struct packet packet_of(struct end *e, u8 type)
 {
-	return (struct packet){ .f.type = type, .setup = e->setup, .from = e->life,
+	return (struct packet){ .f.type = type, .setup = e->setup, .from = e->own,
 				.to = e->other };
 }
 
-/* An acknowledgement says what was applied and marked: not less, and never more. */
+/* An acknowledgement reports exactly what was applied and marked. */
 static void ack_rule(struct end *e, const struct packet *p)
 {
 	u64 i;
 
-	ENSURE(p->f.epoch_src == e->life->epoch && p->f.epoch_dst == e->f->epoch_peer);
-	ENSURE(p->f.ack == e->life->rcv);
-	e->life->marks += e->life->marked;
-	e->life->marked = false;
-	ENSURE(p->f.flags / ACP_FRAME_MARK == e->life->marks % 4);
+	ENSURE(p->f.epoch_src == e->own->epoch && p->f.epoch_dst == e->f->epoch_peer);
+	ENSURE(p->f.ack == e->own->rcv);
+	e->own->marks += e->own->marked;
+	e->own->marked = false;
+	ENSURE(p->f.flags / ACP_FRAME_MARK == e->own->marks % 4);
 	for (i = 0; i < WINDOW && p->mapped; i++) {
 		bool bit = be64_to_cpu(p->map.map[i / 64]) >> (i % 64) & 1;
 
-		ENSURE(bit == !!(e->life->got[place(e->life, p->f.ack + 1 + i)] & APPLIED));
+		ENSURE(bit == !!(e->own->got[place(e->own, p->f.ack + 1 + i)] & APPLIED));
 	}
 }
 
@@ -227,16 +226,16 @@ static void send_hello(struct world *w, struct end *e, const struct acp_frame *f
 	if (f)
 		p.f = *f;
 	else
-		acp_flow_ask(e->f, &p.f);
+		acp_flow_ask(e->f, &p.f, now(w));
 	ENSURE(p.f.type == ACP_FRAME_HELLO && p.f.epoch_src);
 	put(w, &p);
 }
 
-/* The frame of a number, as it goes out now. */
+/* Build the frame of a number, as it would be sent now. */
 static void build(struct world *w, struct end *e, u64 seq)
 {
 	struct packet p = packet_of(e, ACP_FRAME_DATA);
-	u8 how = e->life->sent[place(e->life, seq)];
+	u8 how = e->own->sent[place(e->own, seq)];
 	bool due = e->f->ack_due, beyond = acp_flow_map_needed(e->f);
 
 	p.f.seq = seq;
@@ -259,16 +258,16 @@ static void send_new(struct world *w, struct end *e, u8 how, bool answer)
 	u64 seq;
 
 	if (!(answer ? acp_flow_room_answer(e->f) : acp_flow_room(e->f)) ||
-	    e->f->next - e->life->base >= NUMBERS)
+	    e->f->next - e->own->base >= NUMBERS)
 		return;
-	sent = &e->life->sent[place(e->life, e->f->next)];
+	sent = &e->own->sent[place(e->own, e->f->next)];
 	ENSURE(!*sent);
 	*sent = OUT | how;
 	if (answer)
 		seq = acp_flow_send_answer(e->f, sent, now(w));
 	else
 		seq = acp_flow_send(e->f, sent, now(w));
-	ENSURE(sent == &e->life->sent[place(e->life, seq)]);
+	ENSURE(sent == &e->own->sent[place(e->own, seq)]);
 	ENSURE(answer || e->f->flight <= e->f->cong.window);
 	ENSURE(seq - e->f->una < (answer ? WINDOW : WINDOW - ACP_FLOW_ANSWERS));
 	if (first)
@@ -281,7 +280,7 @@ static void send_lost(struct world *w, struct end *e)
 	u64 seq;
 
 	while ((seq = acp_flow_lost(e->f))) {
-		const u8 *sent = &e->life->sent[place(e->life, seq)];
+		const u8 *sent = &e->own->sent[place(e->own, seq)];
 
 		ENSURE(*sent & OUT && acp_flow_token(e->f, seq) == sent);
 		build(w, e, seq);
@@ -289,7 +288,7 @@ static void send_lost(struct world *w, struct end *e)
 	}
 }
 
-/* ---- arriving ---- */
+/* ---- Reception ---- */
 
 static bool covers(const struct packet *p, u64 seq)
 {
@@ -301,7 +300,7 @@ static bool covers(const struct packet *p, u64 seq)
 	       be64_to_cpu(p->map.map[i / 64]) >> (i % 64) & 1;
 }
 
-/* Tokens come back once, of what was acknowledged and so was applied. */
+/* Each token is returned once, if its frame was acknowledged and therefore applied. */
 static u32 take_tokens(struct world *w, struct end *e, struct acp_flow_ack *a,
 		       const struct packet *p)
 {
@@ -310,11 +309,11 @@ static u32 take_tokens(struct world *w, struct end *e, struct acp_flow_ack *a,
 	u8 *sent;
 
 	while ((sent = acp_flow_ack_next(e->f, a, now(w)))) {
-		i = sent - e->life->sent;
+		i = sent - e->own->sent;
 		ENSURE(i < SPACE && *sent & OUT);
 		*sent = BACK;
-		ENSURE(covers(p, e->life->base + i));
-		ENSURE(w->lies || e->life->there[i] & APPLIED);
+		ENSURE(covers(p, e->own->base + i));
+		ENSURE(w->lies || e->own->there[i] & APPLIED);
 		count++;
 	}
 	return count;
@@ -332,18 +331,20 @@ static void acknowledgement(struct world *w, struct end *e, const struct packet 
 		return;
 	}
 	ENSURE(p->f.ack && p->f.ack <= e->f->next);
-	if (take_tokens(w, e, &a, p))
+	if (take_tokens(w, e, &a, p)) {
 		e->progress = now(w);
+		e->heard = now(w);
+	}
 	acp_flow_ack_end(e->f, &a, now(w));
 	ENSURE(e->f->una >= before.una && e->f->next == before.next);
 	ENSURE(e->f->una >= p->f.ack);
 	for (seq = e->f->una; p->mapped && seq < e->f->next; seq++)
-		ENSURE(e->life->sent[place(e->life, seq)] & BACK || !covers(p, seq));
+		ENSURE(e->own->sent[place(e->own, seq)] & BACK || !covers(p, seq));
 }
 
 static void applied(struct world *w, struct end *e, const struct pending *x)
 {
-	struct life *l = e->life;
+	struct incarnation *l = e->own;
 	bool due = e->f->ack_due, first = x->seq == l->rcv;
 
 	if (x->from)
@@ -362,12 +363,12 @@ static void applied(struct world *w, struct end *e, const struct pending *x)
 static void refused(struct end *e, const struct pending *x)
 {
 	acp_flow_refuse(e->f, x->seq);
-	e->life->got[place(e->life, x->seq)] = 0;
+	e->own->got[place(e->own, x->seq)] = 0;
 	if (x->from)
 		x->from->there[place(x->from, x->seq)] = 0;
 }
 
-/* What becomes of a frame that is taken. */
+/* The fate of a frame that is accepted. */
 enum fate { NOW, LATER, REFUSED };
 
 static void taken(struct world *w, struct end *e, const struct packet *p, enum fate fate)
@@ -375,12 +376,16 @@ static void taken(struct world *w, struct end *e, const struct packet *p, enum f
 	struct pending x = { p->f.seq, p->f.flags & ACP_FRAME_LAZY, p->from };
 	u8 *there = x.from ? &x.from->there[place(x.from, x.seq)] : NULL;
 
-	if (p->ce)
-		acp_flow_marked(e->f);
-	e->life->marked |= p->ce;
-	e->life->got[place(e->life, x.seq)] |= TAKEN;
+	if (fate != REFUSED) {
+		acp_flow_heard(e->f, now(w));
+		e->heard = now(w);
+		if (p->ce)
+			acp_flow_marked(e->f);
+		e->own->marked |= p->ce;
+	}
+	e->own->got[place(e->own, x.seq)] |= TAKEN;
 	if (there && !w->lies) {
-		ENSURE(!(*there & TAKEN));	/* in no life of this end */
+		ENSURE(!(*there & TAKEN));	/* in no incarnation of this end */
 		*there |= TAKEN;
 	}
 	if (fate == NOW)
@@ -393,7 +398,7 @@ static void taken(struct world *w, struct end *e, const struct packet *p, enum f
 
 static void data(struct world *w, struct end *e, const struct packet *p, enum fate fate)
 {
-	const struct life *l = e->life;
+	const struct incarnation *l = e->own;
 	bool fence = p->f.flags & ACP_FRAME_FENCE;
 	enum acp_flow_verdict want = ACP_FLOW_NEW;
 
@@ -402,7 +407,7 @@ static void data(struct world *w, struct end *e, const struct packet *p, enum fa
 	else if (p->f.seq - l->rcv >= WINDOW)
 		want = ACP_FLOW_FUTURE;
 	else if (p->f.seq - l->base >= NUMBERS)
-		return;		/* the model ends before the flow does */
+		return;		/* the limit of the model is below that of the flow */
 	else if (l->got[place(l, p->f.seq)] & TAKEN)
 		want = ACP_FLOW_DUPLICATE;
 	else if (fence && p->f.seq != l->rcv)
@@ -413,25 +418,42 @@ static void data(struct world *w, struct end *e, const struct packet *p, enum fa
 	if (want == ACP_FLOW_NEW)
 		taken(w, e, p, fate);
 	else if (want == ACP_FLOW_HOLD && !w->mended)
-		put(w, p);	/* kept; or dropped, and it will be repeated */
+		put(w, p);	/* kept; or dropped, and it will be retransmitted */
+}
+
+/* A HELLO counts as a sign of life if it is the first answer to a question that was asked. */
+static void answered(struct world *w, struct end *e, const struct packet *p,
+		     const struct acp_flow *before)
+{
+	ENSURE(before->state == ACP_FLOW_OPEN && p->f.epoch_src == before->epoch_peer &&
+	       p->f.epoch_dst == before->epoch);
+	ENSURE(p->f.ack == e->f->question && p->f.ack > before->question);
+	ENSURE(before->asked && p->f.ack <= before->asked - before->begun + 1);
+	ENSURE(e->f->heard >= before->heard && e->f->answered == now(w));
+	e->heard = e->f->heard;
 }
 
 static void hello(struct world *w, struct end *e, const struct packet *p)
 {
+	const struct acp_flow before = *e->f;
 	struct acp_frame reply = { 0 };
 	bool ours = p->f.epoch_dst == e->f->epoch, open = e->f->state == ACP_FLOW_OPEN;
 	u32 verdict;
 
 	if (p->setup != e->setup) {
-		verdict = acp_flow_hello_stranger(e->f, &p->f, &reply);
+		verdict = acp_flow_hello_mismatched(e->f, &p->f, &reply);
 		ENSURE(!(verdict & ~(ACP_FLOW_REPLY | ACP_FLOW_REFUSED)));
 		ENSURE(!(verdict & ACP_FLOW_REFUSED) || (!open && ours));
 	} else {
 		verdict = acp_flow_hello(e->f, &p->f, &reply, now(w));
 		ENSURE(!(verdict & ACP_FLOW_REFUSED));
 	}
-	if (verdict & ACP_FLOW_PASS && ours && (!open || p->f.epoch_src == e->f->epoch_peer))
+	if (verdict & ACP_FLOW_OPENED)
 		e->heard = now(w);
+	if (e->f->question != before.question)
+		answered(w, e, p, &before);
+	else
+		ENSURE(!open || e->f->heard == before.heard || verdict & ACP_FLOW_OPENED);
 	ENSURE(!(verdict & ACP_FLOW_OPENED) || (!open && ours));
 	if (verdict & ACP_FLOW_OPENED)
 		e->progress = now(w);
@@ -459,9 +481,10 @@ static void arrive(struct world *w, const struct packet *p, enum fate fate)
 	}
 	if (verdict & ACP_FLOW_RESTART)
 		restart(w, e, p->f.epoch_src);
-	if (verdict & ACP_FLOW_OPENED)
+	if (verdict & ACP_FLOW_OPENED) {
 		e->progress = now(w);
-	e->heard = now(w);
+		e->heard = now(w);
+	}
 	ENSURE(e->f->state == ACP_FLOW_OPEN);
 	ENSURE(p->f.epoch_src == e->f->epoch_peer && p->f.epoch_dst == e->f->epoch);
 	acknowledgement(w, e, p);
@@ -469,7 +492,7 @@ static void arrive(struct world *w, const struct packet *p, enum fate fate)
 		data(w, e, p, fate);
 }
 
-/* All that is under way now. */
+/* Deliver everything that is in flight now. */
 static void deliver_all(struct world *w)
 {
 	u32 count;
@@ -482,7 +505,7 @@ static void deliver_all(struct world *w)
 	}
 }
 
-/* ---- time ---- */
+/* ---- Time ---- */
 
 static void tick(struct world *w, struct end *e)
 {
@@ -499,12 +522,12 @@ static void tick(struct world *w, struct end *e)
 		begin(w, e);
 	}
 	ENSURE(what != ACP_FLOW_RESEND || e->f->next != e->f->una);
-	if (what == ACP_FLOW_ASK)
+	if (what == ACP_FLOW_ASK || (what == ACP_FLOW_RESEND && acp_flow_ask_due(e->f, t)))
 		send_hello(w, e, NULL);
 	ENSURE(acp_flow_deadline(e->f) > t);
 }
 
-/* ---- what must always hold ---- */
+/* ---- Invariants ---- */
 
 static void check_limits(const struct acp_flow *f)
 {
@@ -525,7 +548,7 @@ static void check_sending(const struct end *e)
 
 	for (seq = f->una; seq < f->next; seq++) {
 		const struct acp_flow_slot *s = &f->slots[seq % WINDOW];
-		const u8 *sent = &e->life->sent[place(e->life, seq)];
+		const u8 *sent = &e->own->sent[place(e->own, seq)];
 
 		ENSURE(s->state != ACP_SLOT_FREE);
 		ENSURE(s->state == ACP_SLOT_ACKED ? *sent & BACK && !s->token && seq > f->una :
@@ -533,7 +556,7 @@ static void check_sending(const struct end *e)
 		flight += s->state == ACP_SLOT_FLIGHT;
 		lost += s->state == ACP_SLOT_LOST;
 	}
-	ENSURE(f->una == e->life->base || e->life->sent[place(e->life, f->una - 1)] & BACK);
+	ENSURE(f->una == e->own->base || e->own->sent[place(e->own, f->una - 1)] & BACK);
 	ENSURE(f->flight == flight && f->lost == lost);
 	seq = acp_flow_lost(f);
 	ENSURE(!seq || f->slots[seq % WINDOW].state == ACP_SLOT_LOST);
@@ -548,16 +571,16 @@ static void check_receiving(const struct end *e)
 	u32 beyond = 0;
 	u64 seq;
 
-	ENSURE(f->rcv == e->life->rcv);
+	ENSURE(f->rcv == e->own->rcv);
 	for (seq = f->rcv; seq < f->rcv + WINDOW; seq++) {
-		u8 got = e->life->got[place(e->life, seq)];
+		u8 got = e->own->got[place(e->own, seq)];
 		u32 word = seq % WINDOW / 64, bit = seq % 64;
 
 		ENSURE((f->accepted[word] >> bit & 1) == !!(got & TAKEN));
 		ENSURE((f->applied[word] >> bit & 1) == !!(got & APPLIED));
 		beyond += !!(got & APPLIED);
 	}
-	ENSURE(f->beyond == beyond && !(e->life->got[place(e->life, f->rcv)] & APPLIED));
+	ENSURE(f->beyond == beyond && !(e->own->got[place(e->own, f->rcv)] & APPLIED));
 }
 
 static void check_time(const struct acp_flow *f)
@@ -576,7 +599,7 @@ static void check(const struct world *w)
 	for (i = 0; i < 2; i++) {
 		const struct end *e = &w->e[i];
 
-		ENSURE(e->life->epoch == e->f->epoch && e->f->epoch != e->f->epoch_next);
+		ENSURE(e->own->epoch == e->f->epoch && e->f->epoch != e->f->epoch_next);
 		check_limits(e->f);
 		check_sending(e);
 		check_receiving(e);
@@ -584,7 +607,7 @@ static void check(const struct world *w)
 	}
 }
 
-/* ---- the program ---- */
+/* ---- The program ---- */
 
 static void do_send(struct world *w, struct end *e, struct input *in)
 {
@@ -595,7 +618,7 @@ static void do_send(struct world *w, struct end *e, struct input *in)
 		send_new(w, e, (how & 32 ? FENCE : 0) | (how & 64 ? LAZY : 0), how & 128);
 }
 
-/* One frame arrives, in whatever order, perhaps marked, and perhaps again later. */
+/* One frame arrives, in any order, possibly marked, and possibly again later. */
 static void do_deliver(struct world *w, struct end *e, struct input *in)
 {
 	u32 which = take(in, 1), how = take(in, 1);
@@ -695,7 +718,7 @@ static void do_skew(struct world *w, struct end *e, struct input *in)
 	w->skew = take_number(in) % (4 * MS);
 }
 
-/* A while without any fault. */
+/* A period without faults. */
 static void do_traffic(struct world *w, struct end *e, struct input *in)
 {
 	u32 how = take(in, 1), rounds = how % 64;
@@ -712,7 +735,7 @@ static void do_traffic(struct world *w, struct end *e, struct input *in)
 	}
 }
 
-/* An epoch that is right or was, or not. */
+/* A current, former or arbitrary epoch. */
 static u32 take_epoch(struct input *in, const struct end *e)
 {
 	u32 which = take(in, 1);
@@ -729,7 +752,7 @@ static u32 take_epoch(struct input *in, const struct end *e)
 	}
 }
 
-/* A frame as only a peer with a bug, or with malice and the key, sends it. */
+/* A frame that only a faulty peer, or an attacker with the key, sends. */
 static void do_lie(struct world *w, struct end *e, struct input *in)
 {
 	struct packet p = { .setup = e->setup, .to = e };
@@ -749,7 +772,7 @@ static void do_lie(struct world *w, struct end *e, struct input *in)
 		p.map.map[i] = cpu_to_be64(how & 128 ? take_number(in) : ~0ULL);
 	if (!p.f.epoch_src || (p.f.type != ACP_FRAME_HELLO && !p.f.epoch_dst) ||
 	    (p.f.type == ACP_FRAME_DATA && !p.f.seq))
-		return;		/* refused before it gets here */
+		return;		/* rejected before it gets here */
 	arrive(w, &p, how & 64 ? LATER : NOW);
 }
 
@@ -768,12 +791,12 @@ static void run(struct world *w, struct input *in)
 	}
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- Start and end ---- */
 
 static void number_from(struct end *e, u64 base)
 {
-	e->life->base = base;
-	e->life->rcv = base;
+	e->own->base = base;
+	e->own->rcv = base;
 	e->f->next = base;
 	e->f->una = base;
 	e->f->rcv = base;
@@ -822,7 +845,7 @@ static void mend(struct world *w, struct end *e)
 		send_ack(w, e);
 }
 
-/* From now on nothing is lost: everything ends, and nobody waits any more. */
+/* From now on nothing is lost: everything must complete, and nobody may wait any more. */
 static void finish(struct world *w)
 {
 	u32 round;
@@ -852,7 +875,7 @@ int fuzz_one(const u8 *bytes, size_t size)
 {
 	struct input in = { bytes, size };
 	struct world *w = calloc(1, sizeof(*w));
-	struct life *l;
+	struct incarnation *l;
 	u32 i;
 
 	start(w, &in);
@@ -863,8 +886,8 @@ int fuzz_one(const u8 *bytes, size_t size)
 			acp_flow_expect(w->e[i].f, -1, 0);
 	if (!w->lies)
 		finish(w);
-	while ((l = w->lives)) {
-		w->lives = l->older;
+	while ((l = w->incarnations)) {
+		w->incarnations = l->older;
 		free(l);
 	}
 	while (w->packets)

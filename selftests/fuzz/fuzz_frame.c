@@ -2,17 +2,16 @@
 /*
  * Fuzzer of kernel/core/frame.c: the input is a datagram.
  *
- * The rules of PROTOCOL.md stand here a second time, in terms of bytes and
- * offsets.  The decoder must accept exactly what they allow (N5: lengths, N6:
- * types, flags, what must be 0), read nothing beyond what it was given, and
- * what it made of a frame must encode to the same bytes.
+ * The rules of PROTOCOL.md are implemented a second time, in terms of bytes and offsets. The
+ * decoder must accept exactly what they allow (N5: lengths, N6: types, flags, reserved bits), read
+ * no byte beyond its input, and encoding a decoded frame must give the same bytes.
  */
 #include "fuzz.h"
 #include "frame.h"
 
 #define HEADER		48
 #define MSG_HEADER	24
-#define LONGEST		80		/* of a body, so much is decoded at each truncation */
+#define LONGEST		80		/* bytes of a body that are decoded with each truncation */
 
 /* A big-endian number in a datagram. */
 static u64 number(const u8 *p, u32 bytes)
@@ -22,11 +21,11 @@ static u64 number(const u8 *p, u32 bytes)
 	return take(&in, bytes);
 }
 
-/* ---- the rules ---- */
+/* ---- The rules ---- */
 
 #define REASON(error)	(1u << (error))
 
-/* Seal and code. */
+/* Size of the nonce block and the AEAD tag. */
 static u32 sealed(const u8 *p)
 {
 	return p[10] & 32 ? 32 : 0;
@@ -45,14 +44,16 @@ static u32 reasons_of_flags(const u8 *p)
 {
 	static const u8 known[] = { 0, 1 | 2 | 4 | 8 | 16 | 32 | 192, 32 | 192, 8 | 32 };
 	u64 src = number(p + 24, 4), dst = number(p + 28, 4), seq = number(p + 32, 8);
+	/* A HELLO that asks may have a time; one that answers repeats it. */
+	bool numbers = p[9] == 3 ? !(p[10] & 8 ? number(p + 40, 8) : seq) : !seq == (p[9] != 1);
 	bool good = !(p[10] & ~known[p[9]]) && (p[10] & 6) != 4 && (p[10] & 34) != 34 &&
 		    (p[9] != 1 || (p[10] & 10) != 8) && src &&
-		    (dst || p[9] == 3) && !seq == (p[9] != 1);
+		    (dst || p[9] == 3) && numbers;
 
 	return good ? 0 : REASON(ACP_FRAME_BAD_FLAGS);
 }
 
-/* Why a datagram of "len" bytes must be refused: one of these reasons; 0: it must not. */
+/* The reasons for which a datagram of @len bytes may be rejected; 0: it must be accepted. */
 static u32 reasons(const u8 *p, u32 len)
 {
 	if (p[8] != 1)
@@ -81,12 +82,12 @@ static u32 head_rule(const u8 *p)
 }
 
 /* Blocks: at least two, and not empty. */
-static bool shape_rule(const u8 *p)
+static bool desc_rule(const u8 *p)
 {
 	return number(p, 4) > 1 && number(p + 4, 4);
 }
 
-/* What DATA has with an operation, of which all 24 bytes are there. */
+/* The fields of DATA with an operation, of which all 24 bytes are present. */
 static bool more_rule(const u8 *p)
 {
 	u64 size = number(p + 40, 4) * number(p + 44, 4), position = number(p + 48, 8);
@@ -95,12 +96,12 @@ static bool more_rule(const u8 *p)
 	if (p[1] & 2)
 		return false;
 	if (p[2] == 14)
-		return length && shape_rule(p + 40) && position < size &&
+		return length && desc_rule(p + 40) && position < size &&
 		       length <= size - position;
 	return (p[2] == 15 || p[2] == 16) && (p[1] & 1) && !position;
 }
 
-/* May the message that begins so be like that? */
+/* True if the fields of a message may have these values. */
 static bool fields_rule(const u8 *p)
 {
 	u64 depends = number(p + 4, 2), upto = number(p + 6, 2), length = number(p + 12, 4);
@@ -113,7 +114,7 @@ static bool fields_rule(const u8 *p)
 		       (depends ? upto >= 1 && upto <= depends : !upto);
 	case 2:
 		return !(p[1] & ~6) && fail == !!p[3] && !length &&
-		       (p[2] != 14 || shape_rule(p + 40)) &&
+		       (p[2] != 14 || desc_rule(p + 40)) &&
 		       (depends ? upto >= 1 && upto <= depends : !upto);
 	case 3:
 		return !p[1] && !p[2] && !depends && !upto && !length;
@@ -124,7 +125,7 @@ static bool fields_rule(const u8 *p)
 	}
 }
 
-/* What the message takes on the wire, "room" bytes before the end; 0: it must be refused. */
+/* The size of a message on the wire, @room bytes before the end; 0: it must be rejected. */
 static u64 size_rule(const u8 *p, u32 room, u32 have)
 {
 	u64 size;
@@ -135,7 +136,7 @@ static u64 size_rule(const u8 *p, u32 room, u32 have)
 	return size <= room && (p[0] != 5 || size <= have) ? size : 0;
 }
 
-/* ---- what is tried ---- */
+/* ---- Checks ---- */
 
 /* ... of the operation, and the place of a piece. */
 static void operands(const struct acp_msg *m, const u8 *p, u32 head)
@@ -159,7 +160,7 @@ static void operands(const struct acp_msg *m, const u8 *p, u32 head)
 	}
 }
 
-/* What a message says must be what stands on the wire, and come out as it went in. */
+/* The decoded message must equal the bytes on the wire, and encode to the same bytes. */
 static void same_message(const struct acp_msg *m, const u8 *p)
 {
 	u32 head = head_rule(p);
@@ -177,7 +178,7 @@ static void same_message(const struct acp_msg *m, const u8 *p)
 	free(out);
 }
 
-/* Decode a message of which "have" bytes can be read: its size. */
+/* Decode a message of which @have bytes can be read. Return its size. */
 static u32 message(const u8 *p, u32 room, u32 have)
 {
 	u8 *copy = exactly(p, have);
@@ -195,7 +196,7 @@ static u32 message(const u8 *p, u32 room, u32 have)
 	return size;
 }
 
-/* The messages of a body, of which the first "tagged" bytes count. */
+/* The messages of a body, of which the first @tagged bytes are protected. */
 static void body(const u8 *p, u32 length, u32 tagged)
 {
 	u32 at, size, count = 0;
@@ -207,7 +208,7 @@ static void body(const u8 *p, u32 length, u32 tagged)
 	}
 }
 
-/* A body's beginning, cut off everywhere. */
+/* The beginning of a body, truncated at every byte. */
 static void truncated(const u8 *p, u32 length)
 {
 	u32 have, most = min_t(u32, length, LONGEST);
@@ -238,7 +239,20 @@ static void same_frame(const struct acp_frame *f, const struct acp_frame_hdr *h)
 	free(out);
 }
 
-/* Decode the header as that of a datagram of "len" bytes. */
+/*
+ * Only the last four bits may be set, the first and the third of these not both, and neither in a
+ * HELLO.
+ */
+static void seal(const u8 *datagram, u8 type)
+{
+	u32 cipher, is = (u32)number(datagram + 60, 4);
+	bool right = acp_frame_seal(datagram, &cipher);
+
+	ENSURE(cipher == is);
+	ENSURE(right == (is < 16 && (is & 5) != 5 && !(type == ACP_FRAME_HELLO && (is & 5))));
+}
+
+/* Decode the header as that of a datagram of @len bytes. */
 static bool header(const u8 *datagram, u32 len, struct acp_frame *f)
 {
 	struct acp_frame_hdr *h = exactly(datagram, HEADER);
@@ -252,7 +266,7 @@ static bool header(const u8 *datagram, u32 len, struct acp_frame *f)
 	return !error;
 }
 
-/* Whatever a frame and a message are filled with, encoding stays in bounds. */
+/* Whatever values a frame and a message have, encoding stays in bounds. */
 static void encode(struct input in)
 {
 	u8 fill = take(&in, 1);
@@ -296,7 +310,7 @@ int fuzz_one(const u8 *data, size_t size)
 	if (f.type == ACP_FRAME_DATA)
 		body(data + at, f.length, f.flags & ACP_FRAME_BULK ? tagged - at : f.length);
 	if (f.flags & ACP_FRAME_AEAD)
-		ENSURE(acp_frame_seal(data) == !number(data + 60, 4));
+		seal(data, f.type);
 	if (f.flags & ACP_FRAME_CRC)
 		checksum(data, tagged);
 	return 0;

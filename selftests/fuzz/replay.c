@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Gives files to a fuzzer, one by one, without libFuzzer: for compilers that do
- * not have it, and debuggers.
+ * Passes files to a fuzzer, one by one, without libFuzzer: for compilers that do not have it, and
+ * for debuggers.
  */
 #include "fuzz.h"
 

@@ -2,8 +2,9 @@
 /*
  * The queues between a process and the module: who looks at the ring, who
  * sleeps, who is woken.  The contract is in uapi/acp_abi.h; what is modelled
- * is lib/queue.h, lib/gma.c, kernel/queue.c, kernel/poller.c, the calls of
- * kernel/dev.c, and acp_station_idle().  Each step names its function.
+ * is lib/core/rings.h, lib/core/submit.c, kernel/exec/drain.c, kernel/queue/queue.c,
+ * kernel/exec/poller.c, kernel/exec/worker.c, the calls of kernel/dev/dev.c, and
+ * acp_station_idle().  Each step names its function.
  *
  * Proved, for all interleavings:
  *	no lost wake-up		every state in which nothing can go on is one where
@@ -21,10 +22,12 @@
  * in one of these settings:
  *
  *	-DLOCALLY	the commands are done at once; the poller runs; softirq comes by
- *			once, for something else; budgets of drains run out
+ *			once, for something else
  *	-DREMOTELY	a command is done by the network, in some cases only when a flow
  *			is open, perhaps after the one before it; the poller sleeps
- *	-DHOLDING	done at once; there is one processor: a timer looks, not the poller
+ *	-DMODERATION	done at once; there is one processor: a timer looks, not the poller
+ *	-DBUDGET	done at once; nobody polls, or with -DMODERATION the timer looks; budgets of
+ *			drains run out, perhaps before the first command; the worker goes on
  *	-DSLEEPING	done by the network; another thread waits by ACP_IOC_WAIT
  *	-DPOLLING	the same by epoll, after ACP_WAIT_ARM
  *
@@ -40,12 +43,12 @@
 #ifndef SLOTS
 #define SLOTS		2	/* ACP_INFLIGHT */
 #endif
-#ifdef HOLDING
+#if defined(MODERATION) || defined(BUDGET)
 #define LOCALLY
 #endif
-#ifdef LOCALLY
-#define CALLER		2	/* ACP_DRAIN_CALLER */
-#define SOFTIRQ		1	/* ACP_DRAIN_SOFTIRQ */
+#ifdef BUDGET
+#define CALLER		2	/* a budget of who works on his own time ... */
+#define SOFTIRQ		1	/* ... and what is left of that of a round */
 #define COST		1	/* of an entry */
 #else
 #define CALLER		1	/* nobody is there who would go on where a budget ends */
@@ -76,6 +79,7 @@
 #define WAITER		2
 #define POLLER		3
 #define NETWORK		4
+#define WORKER		5
 
 #define ALL_DONE	1
 #define MORE_LEFT	2
@@ -94,25 +98,28 @@ byte cq, cq_m, cq_owner;		/* acp_cq.completed */
 byte flags_m = NEED_WAKEUP, flags;
 bool flags_p;				/* flags is not seen yet */
 
-/* the context */
+/* the queue */
 bool draining, fresh;			/* drain != 0; raised since the drainer last looked */
 byte drainer, limit;
-byte answer[5];				/* to the drainer: ALL_DONE or MORE_LEFT */
+byte answer[6];				/* to the drainer: ALL_DONE or MORE_LEFT */
 byte taken, taken_m, waiting, waiting_m;
 bool starved, starved_m;
-byte completed;				/* acp_context.completed */
+byte completed;				/* acp_queue.completed */
 byte state[2], ticket[2];
 bool busy[2], busy_m[2];
 bool aborted;
 
-/* ctx->wait: who is in it, and who was made runnable */
+/* queue->wait: who is in it, and who was made runnable */
 bool queued[3], woken[3];
 
 /* the poller's state; asleep_p: its store of true is not seen yet */
 bool asleep_m = true, asleep_p;
 
-#ifdef HOLDING
-bool timer_armed;			/* acp_context.hold */
+#ifdef MODERATION
+bool timer_armed;			/* acp_queue.moderation */
+#endif
+#ifdef BUDGET
+bool due;				/* acp_worker.due */
 #endif
 
 /* the network: commands under way, items not given back, the flow of THIRD */
@@ -122,7 +129,7 @@ bool flow_wanted, flow_open;
 bool started[4];			/* for the assertions */
 
 #ifdef POLLING
-byte armed = 255;			/* ctx->armed */
+byte armed = 255;			/* queue->armed */
 bool event;				/* epoll: look at the file again */
 #endif
 
@@ -167,8 +174,10 @@ end:	do
 	:: d_step { flags_p -> flags_m = flags; flags_p = false; flags = 0 }
 	:: d_step { asleep_p -> asleep_m = true; asleep_p = false }
 	:: d_step { taken_m != taken -> taken_m = taken }
-#ifndef LOCALLY
+#if !defined(LOCALLY) || defined(BUDGET)
 	:: d_step { waiting_m != waiting -> waiting_m = waiting }
+#endif
+#ifndef LOCALLY
 	:: d_step { starved_m != starved -> starved_m = starved }
 	:: d_step { busy_m[0] != busy[0] -> busy_m[0] = busy[0] }
 	:: d_step { busy_m[1] != busy[1] -> busy_m[1] = busy[1] }
@@ -176,7 +185,7 @@ end:	do
 	od
 }
 
-/* ---- completion: kernel/queue.c ---- */
+/* ---- completion: kernel/queue/queue.c ---- */
 
 /* wake_up_all() */
 inline wake_queued()
@@ -188,7 +197,7 @@ inline wake_queued()
 #endif
 }
 
-/* acp_queue_complete() with publish(), all of it under acp_context.lock up to the fence */
+/* acp_queue_complete() with publish(), all of it under acp_queue.lock up to the fence */
 inline complete(me, t)
 {
 	atomic {
@@ -219,7 +228,7 @@ inline complete(me, t)
 	}
 }
 
-/* ---- taking: kernel/queue.c ---- */
+/* ---- taking: kernel/exec/drain.c ---- */
 
 /* acp_queue_ready(), by one who does not drain: sets ok */
 inline ready()
@@ -234,11 +243,11 @@ inline ready()
 }
 
 /*
- * acp_queue_drain(): sets more.  Only one drains at a time, and it does so in
+ * acp_drain(): sets more.  Only one drains at a time, and it does so in
  * the process Drainer on behalf of its caller: what is counted there is here
  * no more than whether there was another request.
  */
-inline acp_queue_drain(me, budget_of_me)
+inline acp_drain(me, budget_of_me)
 {
 	atomic {							/* atomic_inc_return() */
 		full_fence(me);
@@ -260,16 +269,16 @@ inline acp_queue_drain(me, budget_of_me)
 	fi
 }
 
-/* acp_poller_more(): kick(), or hold_begin() */
+/* acp_poller_bell(): kick(), or moderation_begin() */
 inline kick(me)
 {
-#ifdef HOLDING
+#ifdef MODERATION
 #ifdef BUG_ARM_FIRST
 	timer_armed = true;
 	atomic { flags_m = 0; full_fence(me) };
 #else
 	atomic { flags_m = 0; full_fence(me) };		/* acp_queue_need_wakeup() */
-	timer_armed = true;					/* hold_on() */
+	timer_armed = true;					/* moderation_on() */
 #endif
 #else
 	full_fence(me);
@@ -278,6 +287,29 @@ inline kick(me)
 	:: else
 	fi
 #endif
+}
+
+/* acp_worker_kick(), where a budget ended */
+inline acp_worker_kick(me)
+{
+#ifdef BUDGET
+	atomic { full_fence(me); due = true }				/* xchg() */
+#else
+	assert(false)
+#endif
+}
+
+/* What a drain, or a budget that ended before it, left undone */
+inline go_on(me)
+{
+	if
+#ifdef BUG_BUDGET_FORGETS
+	:: more
+#else
+	:: more -> acp_worker_kick(me)
+#endif
+	:: else
+	fi
 }
 
 /*
@@ -307,12 +339,13 @@ inline try_start()
 inline start_and_take()
 {
 	do
-	:: atomic { waiting && cur <= taken ->
+	:: atomic { waiting && cur <= taken && budget ->
 			ok = false;
 			if
 			:: state[SLOT(cur)] == WAITING && ticket[SLOT(cur)] == cur ->
 				try_start();
-				waiting = (ok -> waiting - 1 : waiting)
+				waiting = (ok -> waiting - 1 : waiting);
+				budget = (ok && budget -> budget - COST : budget)
 			:: else
 			fi
 		};
@@ -321,7 +354,7 @@ inline start_and_take()
 		:: else
 		fi;
 		cur++
-	:: atomic { !(waiting && cur <= taken) ->
+	:: atomic { !(waiting && cur <= taken && budget) ->
 			if
 			:: !budget -> break
 			:: else -> budget = budget - COST
@@ -341,7 +374,13 @@ inline start_and_take()
 			assert(entry_m[PLACE(cur)] == cur);
 			ticket[SLOT(cur)] = cur;
 			taken = cur;
-			try_start()
+			if
+			:: try_start()
+#ifdef BUDGET
+			/* acp_budget_pay(): a fresh budget allows any command */
+			:: budget + COST < CALLER -> ok = false; budget = 0
+#endif
+			fi
 		};
 		if
 		:: now -> complete(me, cur); now = false
@@ -368,7 +407,7 @@ inline can_go_on()
 	}
 }
 
-/* acp_queue_drain() from the raised counter on */
+/* acp_drain() from the raised counter on */
 active proctype Drainer()
 {
 	byte me, former, cur, budget;
@@ -417,16 +456,18 @@ end:	do
 	od
 }
 
-/* ---- the calls: kernel/dev.c ---- */
+/* ---- the calls: kernel/dev/dev.c ---- */
 
 /* ring() */
 inline ring(me)
 {
 	do
-	:: acp_queue_drain(me, CALLER);
+	:: acp_drain(me, CALLER);
 		if
 		:: more
-		:: more -> kick(me); break			/* signal_pending() */
+#ifdef BUDGET
+		:: more -> acp_worker_kick(me); break		/* signal_pending() */
+#endif
 		:: else -> break
 		fi
 	od
@@ -443,7 +484,7 @@ inline wait_for(me, t)
 	queued[me] = false
 }
 
-/* ---- the process: lib/gma.c, lib/queue.h ---- */
+/* ---- the process: lib/core/submit.c, lib/core/rings.h ---- */
 
 #define LOCALS	byte seen; bool more, ok
 
@@ -464,7 +505,7 @@ active proctype Submitter()
 			ring(SUBMITTER);
 			wait_for(SUBMITTER, tail - DEPTH + 1)
 		od;
-		/* libacp_queue_push() */
+		/* libacp_rings_push() */
 		atomic {
 			if
 #ifdef LOCALLY
@@ -485,7 +526,7 @@ active proctype Submitter()
 			entry[PLACE(tail + 1)] = tail + 1;
 			tail++						/* (A) */
 		};
-		/* libacp_queue_must_ring() */
+		/* libacp_rings_must_ring() */
 #ifndef NO_FENCE_USER
 		full_fence(SUBMITTER);
 #endif
@@ -545,7 +586,7 @@ active proctype Waiter()
 }
 #endif
 
-/* ---- the network: kernel/station.c, kernel/peer.c ---- */
+/* ---- the network: kernel/exec/station.c, kernel/net/peer.c ---- */
 
 /* acp_station_idle() */
 inline acp_station_idle()
@@ -556,11 +597,11 @@ inline acp_station_idle()
 	ready();
 	if
 	:: ok ->
-		acp_queue_drain(NETWORK, SOFTIRQ);
-		if
-		:: more -> kick(NETWORK)
-		:: else
-		fi
+		acp_drain(NETWORK, SOFTIRQ);
+		go_on(NETWORK)
+#ifdef BUDGET
+	:: ok -> ok = false; more = true; go_on(NETWORK)	/* the budget went to others */
+#endif
 	:: else
 	fi
 }
@@ -596,7 +637,7 @@ end:	do
 #endif
 }
 
-/* ---- kernel/poller.c ---- */
+/* ---- kernel/exec/poller.c ---- */
 
 /* acp_queue_need_wakeup(): sets ok */
 inline acp_queue_need_wakeup(set)
@@ -629,13 +670,18 @@ inline look()
 {
 	ready();
 	if
-	:: ok -> acp_queue_drain(POLLER, CALLER)
+	:: ok ->
+		acp_drain(POLLER, CALLER);
+		go_on(POLLER)
+#ifdef BUDGET
+	:: ok -> ok = false; more = true; go_on(POLLER)		/* as above */
+#endif
 	:: else -> more = false
 	fi
 }
 
-#ifdef HOLDING
-/* hold_look() */
+#ifdef MODERATION
+/* moderation_look() */
 active proctype Timer()
 {
 	LOCALS;
@@ -644,24 +690,19 @@ end:	do
 	:: atomic { timer_armed -> timer_armed = false };
 		look();
 		if
-		:: timer_armed = true				/* hold_on() */
-		:: acp_queue_need_wakeup(true);			/* hold_off() */
+		:: timer_armed = true				/* moderation_on() */
+		:: acp_queue_need_wakeup(true);			/* moderation_end() */
 			if
-			:: !ok ->
-				acp_queue_drain(POLLER, CALLER);
-				if
-				:: more -> kick(POLLER)
-				:: else
-				fi
+			:: !ok -> look()			/* moderation_drain() */
 			:: else
 			fi
 		fi
 	od
 }
-#elif defined(LOCALLY)
+#elif defined(LOCALLY) && !defined(BUDGET)
 active proctype Poller()
 {
-	bool awake, last;
+	bool awake;
 	LOCALS;
 
 end:	do
@@ -671,32 +712,47 @@ end:	do
 	:: awake ->
 		look();
 		if
-		:: last ->
-			last = false;
-			awake = false;
-			if
-			:: !more
-			:: more = false;				/* more, or moved() */
-				atomic { asleep_m = false; asleep_p = false }
-			fi
-		:: !last					/* look_while_busy() */
-		:: !last && !more ->
+		:: true						/* look_while_busy() */
+		:: !more ->
 			acp_queue_need_wakeup(true);
 			if
 			:: ok ->
 				ok = false;
 				asleep_p = true;
-#ifndef NO_FENCE_KERNEL
-				full_fence(POLLER);
-#endif
-#if defined(NO_FINAL_LOOK) || defined(NO_RECHECK_BEFORE_SLEEP)
 				awake = false
-#else
-				last = true
-#endif
 			:: else
 			fi
 		fi
+	od
+}
+#endif
+
+#ifdef BUDGET
+/* serve(): kernel/exec/worker.c */
+active proctype Worker()
+{
+	LOCALS;
+
+end:	do
+#ifdef BUG_DUE_LATE
+	:: due ->
+#else
+	:: atomic { due -> full_fence(WORKER); due = false };		/* xchg() */
+#endif
+		do
+		:: ready();
+			if
+			:: ok -> acp_drain(WORKER, CALLER)
+			:: else -> more = false
+			fi;
+			if
+			:: !more -> break
+			:: else
+			fi
+		od;
+#ifdef BUG_DUE_LATE
+		due = false
+#endif
 	od
 }
 #endif

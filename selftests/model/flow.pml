@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A flow between two nodes: A sends numbered frames, B applies them.  What is
- * modelled is kernel/core/flow.c and the way kernel/peer.c uses it; each step
+ * modelled is kernel/core/flow.c and the way kernel/net/peer.c uses it; each step
  * names its function.  The rules are in kernel/core/PROTOCOL.md, sections 4, 5.
  *
  * Proved, for all interleavings:
- *	exactly once		a frame has its effect at most once, in the life it was
- *				sent in, and counts as applied in that life only
+ *	exactly once		a frame has its effect at most once, in the incarnation it was
+ *				sent in, and counts as applied in that incarnation only
  *	effect first		what is acknowledged had its effect; a token comes back
- *				once, after the effect or with the end of the life
+ *				once, after the effect or with the end of the incarnation
  *	fence			a fenced frame has its effect after all before it
- *	restarts		nothing old ends a life that both ends are in
+ *	restarts		nothing old ends an incarnation that both ends are in
+ *	signs of life		(-DALIVE) each counts once, whatever is replayed: so a dead end is
+ *				silent after a bounded number of them
  *	progress		(-DPROGRESS) with so many losses, refusals and restarts all
  *				ends within so many time-outs, and without a restart well
  *
  * Settings:
- *	-DFRAMES	one life, open from the start
- *	-DLIVES		both ends fail, restart, open and ask
+ *	-DFRAMES	one incarnation, open from the start
+ *	-DRESTARTS	both ends fail, restart, open and ask
  *	(none)		both of it, but only A speaks first
  *	-DPROGRESS	with time-outs; B is restarted once
+ *	-DALIVE		with -DFRAMES: A asks, B answers, and may die at any time
  *
  * The network: without -DPROGRESS each frame that was ever sent may arrive at
  * any time, any number of times, or never: loss, duplicates, any order, and
- * frames of former lives are all in this.  With it a frame arrives once, or
+ * frames of former incarnations are all in this.  With it a frame arrives once, or
  * twice, or is lost, so many times in all.
  *
  * Receiving takes three steps: accept, under the peer's lock; the effect, on
@@ -36,7 +39,7 @@
 #define B		1
 #define W		2	/* ACP_FRAME_WINDOW, of both sides */
 #ifndef T
-#define T		3	/* frames that A sends, in all its lives */
+#define T		3	/* frames that A sends, in all its incarnations */
 #endif
 #ifdef PROGRESS
 #define E		6	/* epochs that an end may draw: enough, see flow_failed() */
@@ -84,7 +87,7 @@ byte tokens;				/* held, by number */
 
 /* B, receiving */
 byte rcv = 1, accepted, applied;	/* maps by place */
-byte held, held_life;			/* a fenced frame that came too early, and of which life of A */
+byte held, held_epoch;			/* a fenced frame that came too early, and its incarnation */
 
 /* the CPUs of B: a frame accepted there */
 #define ACCEPTED	1
@@ -92,7 +95,7 @@ byte held, held_life;			/* a fenced frame that came too early, and of which life
 #define REFUSED		3
 byte cpu[2], cpu_seq[2], cpu_epoch[2], cpu_life[2];
 
-/* effects, by life of A; for the assertions */
+/* effects, by incarnation of A; for the assertions */
 byte effect[E + 1];
 
 /*
@@ -106,6 +109,24 @@ short ack[E + 1];
 short hello[2 * (E + 1)];
 
 #define HELLO(n, src)	hello[(n) * (E + 1) + (src)]
+
+/*
+ * Signs of life that an end has counted, acp_flow_heard(), and what the other one has done that
+ * may be one: for A, acknowledgements of something new and answers; for B, new numbers.
+ */
+#ifdef ALIVE
+#define Q		2	/* questions of A */
+byte heard[2], done[2];
+byte asked, question, questions, answers;	/* the maps by number: that ever were on the way */
+bool dead;
+#define LIVING		!dead &&
+#define DID(n)		done[n]++
+#define HEARD(n)	heard[n]++; assert(heard[n] <= done[1 - (n)])
+#else
+#define LIVING
+#define DID(n)		skip
+#define HEARD(n)	skip
+#endif
 
 #ifdef PROGRESS
 byte losses = LOSSES, twice = TWICE, refusals = REFUSALS, rounds, silent;
@@ -126,9 +147,9 @@ inline send_ack()
 	ack[epoch[B]] = ack[epoch[B]] | BIT(2 * rcv + ((applied & PLACE(rcv + 1)) != 0))
 }
 
-/* ---- lives: kernel/core/flow.c, kernel/peer.c ---- */
+/* ---- incarnations: kernel/core/flow.c, kernel/net/peer.c ---- */
 
-/* acp_flow_init() of the next life, or acp_flow_restart(): begin(), drop_all() */
+/* acp_flow_init() of the next incarnation, or acp_flow_restart(): begin(), drop_all() */
 inline begin(n)
 {
 	if
@@ -143,7 +164,7 @@ inline begin(n)
 	:: else ->
 		rcv = 1; accepted = 0; applied = 0;
 #ifndef NO_PURGE
-		held = 0; held_life = 0
+		held = 0; held_epoch = 0
 #endif
 	fi
 }
@@ -230,6 +251,9 @@ inline acp_flow_admit(n)
 inline acknowledgement(rest)
 {
 	d_step {
+#ifdef BUG_REPEATED_ACK_ALIVE
+		HEARD(A);
+#endif
 		cur = una;
 		do
 		:: cur < next ->
@@ -241,7 +265,8 @@ inline acknowledgement(rest)
 				assert(effect[epoch[A]] & BIT(cur));
 				tokens = tokens & ~BIT(cur);
 				ended++;
-				slot[cur % W] = ACKED
+				slot[cur % W] = ACKED;
+				new = true
 			:: else
 			fi;
 			cur++
@@ -251,7 +276,14 @@ inline acknowledgement(rest)
 		:: una < next && slot[una % W] == ACKED -> slot[una % W] = 0; una++
 		:: else -> break
 		od;
-		cur = 0
+		cur = 0;
+#ifndef BUG_REPEATED_ACK_ALIVE
+		if
+		:: new -> HEARD(A)
+		:: else
+		fi;
+#endif
+		new = false
 	}
 }
 
@@ -268,16 +300,18 @@ inline send_new()
 	:: true
 	fi;
 	next++;
+	DID(A);
 	issued++
 }
 
 /* ---- B: receiving ---- */
 
 /* acp_flow_applied() */
-inline acp_flow_applied(number, life)
+inline acp_flow_applied(number, epoch_then)
 {
-	assert(life == epoch_peer[B]);
+	assert(epoch_then == epoch_peer[B]);
 	applied = applied | PLACE(number);
+	DID(B);
 	do
 	:: applied & PLACE(rcv) ->
 		applied = applied & ~PLACE(rcv);
@@ -316,7 +350,7 @@ inline data_frame()
 		if
 		:: TOO_EARLY ->
 			if
-			:: !held -> held = seq; held_life = src
+			:: !held -> held = seq; held_epoch = src
 			:: else				/* the same one, or full */
 			fi
 		:: else ->
@@ -327,6 +361,9 @@ inline data_frame()
 			cpu_epoch[cur] = epoch[B];
 			cpu_life[cur] = src;
 			cur = 0;
+#ifdef BUG_REFUSED_ALIVE
+			HEARD(B);
+#endif
 #ifdef ACK_AT_ACCEPT
 			acp_flow_applied(seq, src)
 #endif
@@ -338,21 +375,24 @@ inline data_frame()
 active [2] proctype Cpu()
 {
 end:	do
-	:: atomic { cpu[_pid] == ACCEPTED ->
+	:: atomic { LIVING cpu[_pid] == ACCEPTED ->
 			/* acp_station_arrived() */
 			assert(!(effect[cpu_life[_pid]] & BIT(cpu_seq[_pid])));
 			assert(!(fenced[cpu_life[_pid]] & BIT(cpu_seq[_pid])) ||
 			       (effect[cpu_life[_pid]] | 1) % BIT(cpu_seq[_pid]) ==
 			       BIT(cpu_seq[_pid]) - 1);
 			effect[cpu_life[_pid]] = effect[cpu_life[_pid]] | BIT(cpu_seq[_pid]);
+#ifndef BUG_REFUSED_ALIVE
+			HEARD(B);
+#endif
 			cpu[_pid] = EFFECTIVE
 		}
 #ifdef PROGRESS
 	:: atomic { cpu[_pid] == ACCEPTED && refusals -> refusals--; cpu[_pid] = REFUSED }
 #else
-	:: atomic { cpu[_pid] == ACCEPTED -> cpu[_pid] = REFUSED }
+	:: atomic { LIVING cpu[_pid] == ACCEPTED -> cpu[_pid] = REFUSED }
 #endif
-	:: atomic { cpu[_pid] == EFFECTIVE ->
+	:: atomic { LIVING cpu[_pid] == EFFECTIVE ->
 			/* the lock again; or acp_peer_applied(), when an answer had to arrive */
 			if
 #ifdef ACK_AT_ACCEPT
@@ -369,7 +409,7 @@ end:	do
 			fi;
 			cpu[_pid] = 0; cpu_seq[_pid] = 0; cpu_epoch[_pid] = 0; cpu_life[_pid] = 0
 		}
-	:: atomic { cpu[_pid] == REFUSED ->
+	:: atomic { LIVING cpu[_pid] == REFUSED ->
 			if
 			:: cpu_epoch[_pid] == epoch[B] ->	/* acp_flow_refuse() */
 				accepted = accepted & ~PLACE(cpu_seq[_pid])
@@ -444,10 +484,23 @@ inline common(me)
 #define BEGIN		skip
 #endif
 
+/* a question of this incarnation was answered: answered() */
+inline answer_arrived(q)
+{
+	if
+#ifdef BUG_REPEATED_ANSWER_ALIVE
+	:: true -> question = q; HEARD(A)
+#else
+	:: q > question -> question = q; HEARD(A)
+	:: else
+#endif
+	fi
+}
+
 active proctype NodeA()
 {
 	byte src, dst, seq, cur;
-	bool ask, map, pass;
+	bool ask, map, pass, new;
 
 	atomic { flow_failed(A); BEGIN };
 #ifdef PROGRESS
@@ -506,7 +559,13 @@ end:	do
 	/* acp_flow_tick(): failed; or the node begins anew */
 	:: atomic { fails[A] < FAILS_A && drawn[A] + 2 <= E -> fails[A]++; flow_failed(A) }
 #endif
-#ifdef LIVES
+#ifdef ALIVE
+	/* acp_flow_ask(); a HELLO of B that answers */
+	:: atomic { asked < Q -> asked++; questions = questions | BIT(asked) }
+	:: atomic { answers & BIT(1) -> answer_arrived(1) }
+	:: atomic { answers & BIT(2) -> answer_arrived(2) }
+#endif
+#ifdef RESTARTS
 	/* acp_flow_tick(): a silent peer is asked */
 	:: atomic { st[A] == OPEN && !(HELLO(A, epoch[A]) & BIT(2 * epoch_peer[A] + 1)) ->
 			send_hello(A, epoch[A], epoch_peer[A], 1)
@@ -523,12 +582,25 @@ active proctype NodeB()
 	atomic { flow_failed(B); BEGIN };
 end:	do
 	:: common(B)
+#ifdef ALIVE
+	/* acp_flow_hello(): however often it is asked, that is one answer */
+	:: atomic { !dead && questions & BIT(1) && !(answers & BIT(1)) ->
+			answers = answers | BIT(1); DID(B)
+		}
+	:: atomic { !dead && questions & BIT(2) && !(answers & BIT(2)) ->
+			answers = answers | BIT(2); DID(B)
+		}
+	:: atomic { !dead -> dead = true }
+#endif
 	:: atomic {
+#ifdef ALIVE
+			!dead;
+#endif
 			if
 			EACH(DATA_OF)
 			:: CPU_FREE && held && held <= rcv ->	/* release_held() */
-				src = held_life; dst = epoch[B]; seq = held;
-				held = 0; held_life = 0;
+				src = held_epoch; dst = epoch[B]; seq = held;
+				held = 0; held_epoch = 0;
 				map = true
 			fi;
 			if
@@ -543,7 +615,7 @@ end:	do
 			FORGET
 		}
 	:: atomic { fails[B] < FAILS_B && drawn[B] + 2 <= E -> fails[B]++; flow_failed(B) }
-#ifdef LIVES
+#ifdef RESTARTS
 	/* it may have something to send, too */
 	:: atomic { st[B] == CLOSED -> st[B] = OPENING; send_hello(B, epoch[B], 0, 1) }
 	:: atomic { st[B] == OPEN && !(HELLO(B, epoch[B]) & BIT(2 * epoch_peer[B] + 1)) ->

@@ -67,7 +67,7 @@ void ask_send(struct ask *q)
 	CHECK_EQ(send(q->fd, q->request, head(q)->nlmsg_len, 0), head(q)->nlmsg_len);
 }
 
-/* ---- what comes back ---- */
+/* ---- replies ---- */
 
 static ssize_t receive(struct ask *q, void *to, int ms)
 {
@@ -78,7 +78,7 @@ static ssize_t receive(struct ask *q, void *to, int ms)
 	return recv(q->fd, to, ASK_ROOM, 0);
 }
 
-/* All attributes must be whole, and of the family's. */
+/* Parse the attributes, which must be valid attributes of the family. */
 static void take_apart(struct answer *answer, const struct nlmsghdr *n)
 {
 	const struct genlmsghdr *g = NLMSG_DATA(n);
@@ -101,7 +101,7 @@ static void take_apart(struct answer *answer, const struct nlmsghdr *n)
 	}
 }
 
-/* An error or acknowledgement: 0 or -errno; the sentence that stands behind it. */
+/* Parse an error or acknowledgement: 0 or -errno, and its message. */
 static int verdict(struct ask *q, const struct nlmsghdr *n)
 {
 	const struct nlmsgerr *e = NLMSG_DATA(n);
@@ -122,7 +122,7 @@ static int verdict(struct ask *q, const struct nlmsghdr *n)
 	return e->error;
 }
 
-/* The next message that answers the request; the text it is in is overwritten by others. */
+/* Return the next message that answers the request. The buffer is reused by later ones. */
 static struct nlmsghdr *next_message(struct ask *q, struct nlmsghdr *n, ssize_t *left)
 {
 	static char text[ASK_ROOM];
@@ -214,7 +214,7 @@ static uint32_t group_of(const struct nlattr *groups)
 	FAIL("the group has no number");
 }
 
-/* Numbers of the family and of its only group. */
+/* Get the numbers of the family and of its only group. */
 static void find_family(struct ask *q)
 {
 	static char text[ASK_ROOM];

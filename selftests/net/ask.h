@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Generic netlink without a library: what a test says to the family "acp" is
- * exactly what it wrote, right or wrong, and all that comes back is looked at.
+ * Generic netlink without a library: a test sends exactly what it wrote to the family "acp", right
+ * or wrong, and all replies are checked.
  */
 #ifndef ASK_H
 #define ASK_H
@@ -13,28 +13,28 @@
 
 #define ASK_ROOM	65536
 
-/* A socket of the calling thread's network namespace, and the request being written. */
+/* A socket in the network namespace of the calling thread, and the request being written. */
 struct ask {
 	int fd;
-	uint32_t family, group;		/* numbers of the family, and of its events */
+	uint32_t family, group;		/* numbers of the family and of its event group */
 	uint32_t seq;
 	char request[4096];
-	char said[200];			/* what the kernel said of the last error */
-	bool interrupted;		/* the last dump was changed under way */
+	char said[200];			/* message of the last error */
+	bool interrupted;		/* the last dump was interrupted by a change */
 };
 
-/* An attribute of a message; len: of its payload. */
+/* A received message. */
 struct answer {
 	uint8_t cmd;
 	uint32_t seq;
-	const struct nlattr *a[ACP_NL_A_MAX + 1];	/* the first of each */
+	const struct nlattr *a[ACP_NL_A_MAX + 1];	/* the first of each type */
 	uint32_t count[ACP_NL_A_MAX + 1];
 	char text[ASK_ROOM];
 };
 
 void ask_open(struct ask *q);
 
-/* Begin a request; flags besides NLM_F_REQUEST and NLM_F_ACK, e.g. NLM_F_DUMP. */
+/* Begin a request; flags in addition to NLM_F_REQUEST and NLM_F_ACK, e.g. NLM_F_DUMP. */
 void ask_begin(struct ask *q, uint8_t cmd, uint16_t flags);
 void ask_put(struct ask *q, uint16_t attr, const void *data, uint16_t size);
 void ask_u32(struct ask *q, uint16_t attr, uint32_t value);
@@ -42,23 +42,22 @@ void ask_u64(struct ask *q, uint16_t attr, uint64_t value);
 void ask_text(struct ask *q, uint16_t attr, const char *text);
 
 /*
- * Send it.  Without a dump: wait for its acknowledgement, 0 or -errno, and
- * keep the answer that came with it, if any.  A dump: call "each" for every
- * entry; the number of entries or -errno.
+ * Send it. Without a dump: wait for the acknowledgement, and keep the answer, if any. Returns 0 or
+ * -errno. A dump: call "each" for every entry. Returns the number of entries or -errno.
  */
 int ask_do(struct ask *q, struct answer *answer);
 int ask_dump(struct ask *q, void (*each)(const struct answer *answer));
 
-/* What is written is sent, and not waited for. */
+/* Send the request without waiting. */
 void ask_send(struct ask *q);
 
-/* The next message that nobody asked for (events, results), within ms.  False: none. */
+/* Return the next unsolicited message (events, results) within ms. False: none. */
 bool ask_hear(struct ask *q, struct answer *answer, unsigned int ms);
 
-/* Join the group of events: 0 or -errno. */
+/* Join the group of events. Returns 0 or -errno. */
 int ask_join(struct ask *q);
 
-/* Of an answer; it must be there and of that size. */
+/* Return an attribute of an answer, which must be present with that size. */
 uint32_t answer_u32(const struct answer *answer, int attr);
 uint64_t answer_u64(const struct answer *answer, int attr);
 const char *answer_text(const struct answer *answer, int attr);

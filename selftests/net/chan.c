@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Channels, segmented buffers and workspaces of libacp over networks: random
- * messages among ranks on the same and on different nodes, with losses, and
- * with a rank that is killed.
+ * Channels, segmented buffers and workspaces of libacp over networks: random messages among ranks
+ * on the same node and on different nodes, with losses, and with a rank that is killed.
  */
 #include "../dev/isolated.h"
 
@@ -15,14 +14,14 @@
 
 #define RANKS		4
 #define PER_NODE	2
-#define DEPTH		6		/* requests outstanding at an end */
-#define CHANNELS	2		/* from each to each other */
+#define DEPTH		6		/* outstanding requests of an end */
+#define CHANNELS	2		/* from each rank to each other one */
 #define FAILED		((size_t)-1)
 
 static struct members m;
-static uint64_t messages;		/* of each channel */
+static uint64_t messages;		/* per channel */
 
-/* One end, and what it has asked for. */
+/* One end and its requests. */
 struct play {
 	acp_ch_t ch;
 	bool sending;
@@ -88,7 +87,7 @@ static void fill_up(struct play *p)
 		begin_one(p);
 }
 
-/* ---- Everybody with everybody ---- */
+/* ---- All ranks with all others ---- */
 
 static void exchange(void)
 {
@@ -148,7 +147,7 @@ TEST(channels_loss_and_disorder)
 
 /* ---- A rank is killed ---- */
 
-/* A ring of channels; the last rank dies in it, its neighbours notice, the others go on. */
+/* A ring of channels; the last rank dies, its neighbours detect it, the others continue. */
 static void until_death(void)
 {
 	struct play in, out;
@@ -169,7 +168,7 @@ static void until_death(void)
 	}
 	for (; out.ended < out.begun; end_one(&out))
 		;
-	/* What did not come before stops coming when the left neighbour has closed. */
+	/* After the left neighbour has closed, no more messages arrive. */
 	acp_free_ch(out.ch);
 	for (; in.ended < in.begun; end_one(&in))
 		;
@@ -218,7 +217,7 @@ TEST(P1_rank_killed_in_channels_without_heap)
 	kill_with("0");
 }
 
-/* The node goes silent while a rank waits for a message, and speaks no word to it. */
+/* The node becomes silent while a rank waits for a message without sending anything to it. */
 static void silence(void)
 {
 	acp_ch_t ch;
@@ -249,7 +248,7 @@ TEST(N17_node_silent_while_waiting_for_a_message)
 
 /* ---- The end ---- */
 
-/* What was asked for is done by acp_finalize, as far as both did; nobody waits for the rest. */
+/* acp_finalize() completes the requests that have a counterpart; no rank waits for the others. */
 static void finalize_early(void)
 {
 	static unsigned char bytes[100000];
@@ -286,7 +285,7 @@ TEST(channels_finalize_early)
 	members_run(RANKS, PER_NODE, twice);
 }
 
-/* New numbers end channels; where they are refused, nothing has changed. */
+/* acp_reset() ends channels; if it fails, nothing changes. */
 static void reset(void)
 {
 	uint64_t x = 7;

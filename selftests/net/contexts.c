@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contexts over a network: several threads of each rank, each with a queue of its own,
- * at once; contexts that end with accesses under way; a peer that is killed meanwhile.
+ * Contexts over a network: concurrent threads of each rank, each with its own queue; contexts that
+ * are destroyed with accesses in flight; a peer that is killed meanwhile.
  */
 #include "../dev/isolated.h"
 
@@ -12,18 +12,18 @@
 #include "members.h"
 
 #define THREADS	4
-#define MOST	20000		/* bytes of a piece */
-#define ROOM	(4 * MOST)	/* of a thread: what it sends, fetches, gets from others */
+#define MOST	20000		/* maximum size of a piece */
+#define ROOM	(4 * MOST)	/* memory of a thread: for sending, fetching and receiving */
 
 /* Offsets in starter memory. */
 enum { BUFFER = 0, COUNTER = 8, FORMER = 16, FLAG = 512, THERE = 576 };
 
 static struct members m;
-static char *memory;		/* registered, THREADS * ROOM of it */
-static acp_ga_t own, there;	/* its address, and that of the neighbour's */
+static char *memory;		/* registered memory of THREADS * ROOM bytes */
+static acp_ga_t own, there;	/* its address, and that of the neighbour */
 static unsigned int rounds;
 
-static void meet(void)
+static void rendezvous(void)
 {
 	CHECK_EQ(acp_sync(), 0);
 }
@@ -33,7 +33,7 @@ static int neighbour(void)
 	return (acp_rank() + 1) % acp_procs();
 }
 
-/* Memory, and where the neighbour's is. */
+/* Allocate memory, and get the address of that of the neighbour. */
 static void begin(void)
 {
 	acp_atkey_t key;
@@ -44,11 +44,11 @@ static void begin(void)
 	own = acp_query_ga(key, memory);
 	CHECK(own != ACP_GA_NULL);
 	*member_word(BUFFER) = own;
-	meet();
+	rendezvous();
 	CHECK_EQ(member_status(acp_copy(member_at(acp_rank(), THERE),
 					member_at(neighbour(), BUFFER), 8, ACP_HANDLE_NULL)), 0);
 	there = *member_word(THERE);
-	meet();
+	rendezvous();
 }
 
 static void take_context(acpx_context_t *c)
@@ -57,7 +57,9 @@ static void take_context(acpx_context_t *c)
 	CHECK_EQ(acpx_context_bind(*c), 0);
 }
 
-/* To the neighbour and, behind that, back again: the same, whatever others do. */
+/*
+ * Copy to the neighbour and, ordered after that, back: the data is unchanged, whatever others do.
+ */
 static void there_and_back(size_t n, size_t size, uint64_t seed, acpx_context_t *c, bool change)
 {
 	acp_handle_t h;
@@ -66,7 +68,7 @@ static void there_and_back(size_t n, size_t size, uint64_t seed, acpx_context_t 
 	memset(memory + n * ROOM + MOST, 0, size);
 	h = acp_copy(there + n * ROOM + 2 * MOST, own + n * ROOM, size, ACP_HANDLE_NULL);
 	if (change) {
-		/* Its end waits for what is under way, and nothing of it is lost. */
+		/* Destroying the context waits for accesses in flight, and none is lost. */
 		CHECK_EQ(acpx_context_destroy(*c), 0);
 		CHECK_EQ(acp_inquire(h), 0);
 		take_context(c);
@@ -115,7 +117,7 @@ static void all_at_once(void)
 	rounds = test_short() ? 48 : 112;
 	begin();
 	in_threads(work);
-	meet();
+	rendezvous();
 	CHECK_EQ(*member_word(COUNTER), THREADS * rounds);
 	CHECK_EQ(acp_finalize(), 0);
 }
@@ -125,7 +127,7 @@ TEST(threads_put_get_and_add_at_once)
 	members_run(2, 1, all_at_once);
 }
 
-/* Each has its neighbour on another node or its own. */
+/* The neighbour of each rank is on another node or on its own. */
 TEST(threads_of_several_ranks_of_a_node)
 {
 	members_run(4, 2, all_at_once);
@@ -144,7 +146,10 @@ TEST(threads_in_spite_of_losses)
 static acp_handle_t data;
 static pthread_barrier_t step;
 
-/* The flag goes by one context, its data by another: who sees it has all of these. */
+/*
+ * The flag is put by one context, its data by another one: all of the data is visible with the
+ * flag.
+ */
 static void *put_flag(void *arg)
 {
 	acpx_context_t c;
@@ -198,7 +203,7 @@ static void flag_behind_data(void)
 		CHECK_EQ(member_status(acp_copy(member_at(0, FLAG), member_at(1, FORMER), 8,
 						ACP_HANDLE_NULL)), 0);
 	}
-	meet();
+	rendezvous();
 	CHECK_EQ(acp_finalize(), 0);
 }
 
@@ -207,11 +212,11 @@ TEST(order_between_contexts)
 	members_run(2, 1, flag_behind_data);
 }
 
-/* ---- Rest ---- */
+/* ---- Idle queues ---- */
 
 /*
- * A queue that rested while so many answers came for others: what waits there for an
- * access to the neighbour goes on when that is complete, though nobody asks.
+ * A queue that was idle while many answers arrived for others: a command that waits there for an
+ * access to the neighbour continues when that is complete, without a call.
  */
 static void rest_and_go_on(acpx_context_t c, unsigned int answers, uint64_t seed)
 {
@@ -246,7 +251,7 @@ static void rest(void)
 		for (i = 0; i < 40; i++)
 			CHECK_EQ(acpx_context_destroy(c[i]), 0);
 	}
-	meet();
+	rendezvous();
 	CHECK_EQ(acp_finalize(), 0);
 }
 
@@ -259,7 +264,10 @@ TEST(queues_that_rested_go_on)
 
 static bool failed[THREADS];
 
-/* Until it fails, with much under way; then it is over, and all else goes on. */
+/*
+ * Put until a failure, with many puts in flight; then the context is finished, and everything else
+ * continues.
+ */
 static void *put_until_it_fails(void *arg)
 {
 	size_t n = (uintptr_t)arg;
@@ -289,7 +297,7 @@ static void begin_and_tell(void)
 		CHECK_EQ(write(ready[1], "", 1), 1);
 }
 
-/* Start all, until they are in the midst of their work. */
+/* Start all, until they are in the middle of their work. */
 static void start_work(void (*body)(void))
 {
 	int others = m.count - 1;
@@ -333,7 +341,7 @@ TEST(P1_peer_killed_under_all_contexts)
 	CHECK_EQ(members_wait(&m, 2), 0);
 }
 
-/* The node itself falls silent. */
+/* The node itself becomes silent. */
 static void outlive_silence(void)
 {
 	setenv("ACP_TIMEOUT", "2000", 1);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a rank hears of the others through libacp: states, and events on a
- * descriptor that poll() takes.  Three nodes of two ranks.
+ * States of other ranks and events of libacp, on a descriptor for poll(). Three nodes of two ranks.
  */
 #include "../dev/isolated.h"
 
@@ -14,7 +13,7 @@
 #define RANKS		6
 #define PER_NODE	2
 #define NODES		(RANKS / PER_NODE)
-#define PATIENCE_MS	60000	/* that an event may take on a loaded machine */
+#define PATIENCE_MS	(60000 * test_load())	/* timeout for an event */
 
 /* Offsets in starter memory. */
 enum { WORD = 0, FORMER = 8, DONE = 16 };
@@ -22,10 +21,10 @@ enum { WORD = 0, FORMER = 8, DONE = 16 };
 #define KEPT		64	/* events, see acpx_next_event(3) */
 
 static struct members m;
-static int turn[RANKS][2];	/* pipes: the test tells a rank to go on */
-static int said[2];		/* ... and is told that they have */
+static int turn[RANKS][2];	/* pipes: the test tells a rank to continue */
+static int said[2];		/* ... and is told that it has */
 
-/* ---- what a rank does ---- */
+/* ---- actions of ranks ---- */
 
 static int status_of_access(int rank)
 {
@@ -38,7 +37,7 @@ static int node_of(int rank)
 	return rank / PER_NODE;
 }
 
-/* Speak to everybody, so that all nodes know each other. */
+/* Access all ranks, so that all nodes know each other. */
 static void meet_all(void)
 {
 	int r;
@@ -50,7 +49,7 @@ static void meet_all(void)
 	CHECK_EQ(acp_sync(), 0);
 }
 
-/* The next event, which poll() tells of first. */
+/* Return the next event, after poll() has reported it. */
 static struct acpx_event wait_event(void)
 {
 	struct pollfd p = { .fd = acpx_event_fd(), .events = POLLPRI };
@@ -91,7 +90,7 @@ static void expect_left(int rank)
 	CHECK_EQ(acpx_peer_state(rank), ACPX_PEER_DOWN);
 }
 
-/* Wait for all that are still there to have got so far: they count at the first one. */
+/* Wait until all surviving ranks have reached this point; they are counted at the first one. */
 static void meet_survivors(int survivors)
 {
 	static uint64_t round;
@@ -105,7 +104,7 @@ static void meet_survivors(int survivors)
 	} while (*member_word(FORMER) < round * (uint64_t)survivors);
 }
 
-/* ---- the test and its ranks ---- */
+/* ---- test and ranks ---- */
 
 static void open_pipes(void)
 {
@@ -172,7 +171,7 @@ TEST(states_of_ranks_that_are_well)
 	members_run(RANKS, PER_NODE, know_all);
 }
 
-/* Nodes are known by speaking to them: the last one speaks to its neighbour in the tree only. */
+/* Nodes are known after an access: the last one accesses only its neighbour in the tree. */
 static void know_neighbours(void)
 {
 	int r;
@@ -209,7 +208,7 @@ static void hear_of_two(void)
 		_exit(0);
 	expect_left(1);
 	CHECK_EQ(acpx_peer_state(4), ACPX_PEER_DOWN);
-	/* On its own node, its memory is still mapped and done with in user space. */
+	/* On its own node, its memory is still mapped and accessed in user space. */
 	if (node_of(me) != node_of(1))
 		CHECK_EQ(status_of_access(1), ACPX_ERANK);
 	no_more_events();
@@ -232,7 +231,7 @@ TEST(P1_ranks_that_leave_are_told_to_all)
 		CHECK_EQ(members_wait(&m, r), r == 4 ? DIED - SIGKILL : 0);
 }
 
-/* More than are kept: the oldest are missed, and who reads hears how many. */
+/* More events than are kept: the oldest are dropped, and their number is reported. */
 TEST(events_that_were_not_read_in_time)
 {
 	struct acp_event e = { .size = sizeof(e) };
@@ -256,7 +255,7 @@ TEST(events_that_were_not_read_in_time)
 	}
 	CHECK_EQ(errno, EAGAIN);
 	CHECK_EQ(read, KEPT);
-	/* That barriers are broken came first. */
+	/* The event of broken barriers came first. */
 	CHECK_EQ(missed, 1 + 99 - KEPT);
 }
 
@@ -288,7 +287,7 @@ TEST(K1_event_that_cannot_be_told_is_not_lost)
 
 /* ---- nodes that are lost ---- */
 
-/* All of these, each once, in any order, and no others. */
+/* Expect all of these events, each once, in any order, and no others. */
 static void expect_events(const struct acpx_event *wanted, unsigned int count)
 {
 	unsigned int i, seen = 0;
@@ -308,7 +307,7 @@ static void expect_events(const struct acpx_event *wanted, unsigned int count)
 	no_more_events();
 }
 
-/* Of a node that is cut off for longer than its flows live. */
+/* Ranks that lose a node for longer than the timeout of its flows. */
 static void survive(void)
 {
 	static const struct acpx_event lost[] = {
@@ -323,11 +322,11 @@ static void survive(void)
 	CHECK_EQ(acpx_peer_state(4), ACPX_PEER_DOWN);
 	CHECK_EQ(acpx_peer_state(5), ACPX_PEER_DOWN);
 	CHECK_EQ(acpx_peer_state(acp_rank() < 2 ? 2 : 0), ACPX_PEER_UP);
-	/* Who tries again hears nothing new. */
+	/* Another attempt causes no new event. */
 	CHECK_EQ(status_of_access(5), ACPX_ETIMEOUT);
 	no_more_events();
 	say_so_and_wait();
-	/* What was tried before may still fail. */
+	/* Earlier accesses may still fail. */
 	do {
 		status = status_of_access(4);
 	} while (status == ACPX_ETIMEOUT || status == ACPX_EPEER);
@@ -339,7 +338,7 @@ static void survive(void)
 	no_more_events();
 }
 
-/* Of one on that node, which has noticed nothing until the others begin anew. */
+/* A rank on that node, which notices nothing until the others start again. */
 static void come_back(void)
 {
 	static const struct acpx_event back[] = {
@@ -409,7 +408,10 @@ static int put(struct memory *to)
 	return rank_do_copy(&pair[0], memory_ga(to, 0), heap_ga(&pair[0], 0), 8);
 }
 
-/* A node that works on one color is not down; but what was lost on another one stays said. */
+/*
+ * A node that can be reached by one color is not down, but the loss of the other color is still
+ * reported.
+ */
 TEST(state_of_a_node_lost_on_one_color)
 {
 	const struct acp_join wish = { .timeout_ms = 1000 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The global heap over networks: all ranks in all heaps at once, with losses,
- * and with one that is killed on the way.
+ * The global heap over networks: all ranks use all heaps concurrently, with losses, and with one
+ * rank that is killed.
  */
 #include "../dev/isolated.h"
 
@@ -15,7 +15,7 @@
 #define RANKS		8
 #define PER_NODE	2
 #define VICTIM		3
-#define STEPS		2000u
+#define STEPS		800u	/* 27 times as many as a rank has blocks at a time */
 #define ALIVE_STEPS	200u	/* before the victim dies */
 
 enum { BEGUN = 0, THROUGH = 8, ADDED = 16 };	/* offsets in starter memory */
@@ -41,7 +41,7 @@ static void begin(struct heap_play *p)
 	heap_play_open(p);
 }
 
-/* Nothing is left in the own heap, all of which can be had. */
+/* Check that nothing is allocated in the own heap, and that it is one free block. */
 static void check_empty(void)
 {
 	struct acpx_heap_stats stats;
@@ -62,7 +62,7 @@ static void play(void)
 	unsigned int i;
 
 	begin(&p);
-	for (i = 0; i < (test_short() ? STEPS / 10 : STEPS); i++) {
+	for (i = 0; i < (test_short() ? STEPS / 4 : STEPS); i++) {
 		CHECK_EQ(heap_play_step(&p), 0);
 		if (i % 100 == 0)
 			CHECK_EQ(acpx_heap_check((acp_rank() + 1) % RANKS), 0);
@@ -88,8 +88,8 @@ TEST(A1_all_ranks_in_all_heaps_with_loss)
 /* ---- One dies ---- */
 
 /*
- * There is no barrier when somebody is missing: who is through says so to rank 0, and waits until
- * "count" are; or rank 0 is gone, and saw it.
+ * There are no barriers if a rank is missing: ranks that are finished report to rank 0, and wait
+ * until "count" have; or until rank 0, which saw it, is gone.
  */
 static void meet_survivors(uint64_t count)
 {
@@ -105,7 +105,7 @@ static void meet_survivors(uint64_t count)
 	CHECK(!status || acp_rank());
 }
 
-/* The victim goes on until it is killed, mostly inside somebody's heap. */
+/* The victim continues until it is killed, mostly while it holds the lock of a heap. */
 static void play_until_killed(struct heap_play *p)
 {
 	unsigned int i;
@@ -148,7 +148,7 @@ static void play_with_victim(void)
 	acp_finalize();
 }
 
-/* Start all; return when rank 0 has sent its signal. */
+/* Start all ranks. Returns after rank 0 has sent its signal. */
 static void start_and_wait(void (*body)(void))
 {
 	sigset_t set;
@@ -184,14 +184,14 @@ TEST(A1_a_rank_is_killed_in_a_heap_with_loss)
 	with_victim("loss 1%");
 }
 
-/* A heap whose owner's node is out of reach: an error, and the others go on. */
+/* A heap whose node cannot be reached: an error, and the others continue. */
 static void play_beside_the_lost(void)
 {
 	struct heap_play p;
 	unsigned int i;
 
 	begin(&p);
-	p.blocks = 10;			/* to free one there takes time-outs */
+	p.blocks = 10;			/* freeing one there takes timeouts */
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank() / PER_NODE == RANKS / PER_NODE - 1)
 		for (;;)
@@ -215,7 +215,8 @@ TEST(A1_a_heap_is_out_of_reach)
 {
 	int r;
 
-	setenv("ACP_TIMEOUT", test_short() ? "2000" : "1000", 1);	/* it is waited for often */
+	/* many timeouts are waited for */
+	setenv("ACP_TIMEOUT", test_short() ? "2000" : "1000", 1);
 	members_open(&m, RANKS, PER_NODE);
 	start_and_wait(play_beside_the_lost);
 	nodes_impair(&m.nodes, RANKS / PER_NODE - 1, "loss 100%");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * P1, P2: a rank is killed in the midst of a command that it began, or that
- * others began on its memory.  Who waits is told soon and why; what the dead
- * had begun ends or vanishes; its memory is free and nobody writes to it any
- * more; those who have nothing to do with it do not notice; and nothing of it
- * is left that would hold the job or the module.
+ * P1, P2: a rank is killed during a command that it issued, or that others issued on its memory.
+ * Waiting ranks are soon told the reason; commands of the dead rank complete or disappear; its
+ * memory is freed and not written any more; uninvolved ranks are not affected; and nothing remains
+ * that would keep the job or the module busy.
  */
 #include "../dev/isolated.h"
 
@@ -15,23 +14,24 @@
 #include "nodes.h"
 
 #define MB		(1UL << 20)
-#define SIZE		MB		/* of a rank's memory: takes three seconds at RATE */
+/* memory of a rank: transferring it takes three seconds at RATE */
+#define SIZE		MB
 #define RATE		"rate 3mbit"
 #define FRESH		(16 * MB)
 #define NODES		4
-#define DEADLINE	(10000 * MS)	/* the job's limit for silence is twice that */
+#define DEADLINE	(10000 * MS)	/* the timeout of the job is twice that */
 
 /*
- * A node each but for the last.  Rank 2, a process of its own, will die.
- * Ranks 0 and 3 may have to do with it, ranks 1 and 3 work on each other
- * meanwhile, and rank 4 stays where rank 2 was, so that its node can answer.
+ * One node each except for the last. Rank 2, a process of its own, will die. Ranks 0 and 3 may be
+ * involved, ranks 1 and 3 access each other meanwhile, and rank 4 shares the node of rank 2, which
+ * keeps answering.
  */
 enum { ORIGIN, HEALTHY, MORTAL, THIRD, LAST, RANKS };
 
-/* What the processes tell each other. */
+/* Communication between the processes. */
 struct stage {
 	bool go, busy;			/* atomic */
-	uint64_t ga[RANKS];		/* of the ranks' memory */
+	uint64_t ga[RANKS];		/* of the memory of the ranks */
 };
 
 static struct nodes n;
@@ -50,7 +50,7 @@ static struct {
 
 /* ---- The machine ---- */
 
-/* Pages that are pinned for long by anybody. */
+/* Return the number of pages that are pinned long-term by anybody. */
 static long pinned_pages(void)
 {
 	char line[200];
@@ -118,7 +118,7 @@ static void join(uint32_t rank)
 	stage->ga[rank] = memory_ga(&m[rank], 0);
 }
 
-/* Ranks 1 and 3, back and forth, and every byte looked at. */
+/* Ranks 1 and 3 copy back and forth, and verify every byte. */
 static void *work(void *arg)
 {
 	struct rank *a = &r[HEALTHY];
@@ -152,7 +152,7 @@ static void nothing(void)
 {
 }
 
-/* All have joined; the mortal does something and then waits for its end. */
+/* All ranks join; the victim calls the function and then waits for its end. */
 static void begin(void (*role)(void))
 {
 	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -189,7 +189,7 @@ static void kill_it(void)
 	CHECK_EQ(waitpid(mortal, NULL, 0), mortal);
 }
 
-/* A command that needs the dead: told so at once. */
+/* A command that needs the dead rank fails at once. */
 static void fails(uint64_t ticket)
 {
 	int status = rank_wait(&r[ORIGIN], ticket, DEADLINE);
@@ -203,7 +203,7 @@ static uint64_t copy(uint32_t to, uint32_t from)
 	return rank_copy(&r[ORIGIN], stage->ga[to], stage->ga[from], SIZE, 0);
 }
 
-/* The memory of a survivor, which the dead was writing to, comes to rest. */
+/* The memory of a survivor that the dead rank was writing to does not change any more. */
 static void comes_to_rest(uint32_t rank)
 {
 	char *before = pages(SIZE, PROT_READ | PROT_WRITE);
@@ -216,7 +216,9 @@ static void comes_to_rest(uint32_t rank)
 	} while (memcmp(before, m[rank].addr, SIZE));
 }
 
-/* What was the dead's memory is ours now, and nobody else writes to it; all else goes on. */
+/*
+ * The memory of the dead rank is reused, and no one else writes to it; everything else continues.
+ */
 static void aftermath(void)
 {
 	char *fresh;
@@ -264,7 +266,7 @@ static void copies_between_others(void)
 	rank_copy(&r[MORTAL], stage->ga[THIRD], stage->ga[ORIGIN], SIZE, 0);
 }
 
-/* A while after it began, and long before it can be done. */
+/* Killed a while after the start, and long before the end. */
 static void killed_as_origin(void (*role)(void))
 {
 	begin(role);
@@ -276,7 +278,7 @@ TEST(P1_P2_killed_in_a_put)
 {
 	killed_as_origin(puts_to_another);
 	comes_to_rest(ORIGIN);
-	CHECK(!filled(m[ORIGIN].addr, SIZE, MORTAL));	/* it was in its midst */
+	CHECK(!filled(m[ORIGIN].addr, SIZE, MORTAL));	/* it was not finished */
 	aftermath();
 }
 
@@ -287,7 +289,7 @@ TEST(P1_P2_killed_in_a_get)
 	aftermath();
 }
 
-/* Others may bring it to its end: whole pieces, in their places. */
+/* Others may complete it: whole pieces, at their places. */
 TEST(P1_P2_killed_in_a_third_party_copy)
 {
 	size_t i;
@@ -325,12 +327,12 @@ TEST(P1_P2_killed_in_an_atomic)
 	kill_it();
 	comes_to_rest(ORIGIN);
 	comes_to_rest(THIRD);
-	/* The former value that came last is one before what it made. */
+	/* The previous value that arrived last is older than its last result. */
 	CHECK(*(uint64_t *)m[THIRD].addr < *word);
 	aftermath();
 }
 
-/* ---- It owns what others use ---- */
+/* ---- It owns the memory ---- */
 
 static void killed_under_way(uint32_t to, uint32_t from)
 {
@@ -365,7 +367,7 @@ TEST(P1_killed_in_a_third_party_copy_from_it)
 	killed_under_way(THIRD, MORTAL);
 }
 
-/* Adds of 1, one after the other, until one fails: how many succeeded. */
+/* Add 1 repeatedly until a failure. Returns the number of successes. */
 static uint64_t add_until_it_dies(uint64_t result, uint64_t word)
 {
 	uint64_t count = 0, end = now_ns() + DEADLINE;
@@ -391,7 +393,10 @@ TEST(P1_killed_in_an_atomic_on_it)
 	aftermath();
 }
 
-/* The word is a healthy rank's; what could not be told may have been done, but once. */
+/*
+ * The word is in a surviving rank; adds whose result could not be reported are executed at most
+ * once.
+ */
 TEST(P1_killed_in_an_atomic_that_reports_to_it)
 {
 	uint64_t count, former, *word;
@@ -421,7 +426,7 @@ static void registers_without_end(struct rank *me)
 	}
 }
 
-/* While another rank writes to whatever it registers. */
+/* Killed while another rank writes to its registrations. */
 static void killed_while_registering(unsigned int ms)
 {
 	struct rank me;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The life of a rank with libacp, four of them on two nodes: joining and
- * leaving again and again, other numbers, the end of the job by one of them,
- * forks, and set-ups that do not fit.
+ * Begin and end of ranks with libacp, four of them on two nodes: repeated joining and leaving,
+ * acp_reset(), acp_abort(), fork(), and mismatched parameters.
  */
 #include "../dev/isolated.h"
 
@@ -14,7 +13,7 @@
 
 #define RANKS		4
 #define PER_NODE	2
-#define ENDED		255	/* exit status of acp_abort() and of those it ends */
+#define ENDED		255	/* exit status of acp_abort() and of the ranks it ends */
 
 /* Offsets in starter memory. */
 enum { HERE = 0, OWN = 8, COUNTER = 16, FORMER = 64 };
@@ -22,9 +21,9 @@ enum { HERE = 0, OWN = 8, COUNTER = 16, FORMER = 64 };
 static struct members m;
 static int pipes[2], gate[2];	/* between processes of a test */
 
-/* ---- What ranks do ---- */
+/* ---- Actions of ranks ---- */
 
-/* Each gives its right neighbour its number. */
+/* Each rank sends its number to its right neighbour. */
 static void greet(void)
 {
 	int me = acp_rank(), procs = acp_procs();
@@ -106,9 +105,9 @@ TEST(P6_other_sizes_the_second_time)
 	members_run(RANKS, PER_NODE, other_sizes);
 }
 
-/* ---- Other numbers ---- */
+/* ---- acp_reset() ---- */
 
-/* The new number of a rank in round "round": reversed, turned, the same, swapped in pairs. */
+/* Return the new number of a rank in a round: reversed, rotated, unchanged, swapped in pairs. */
 static int new_number(int me, int procs, int round)
 {
 	switch (round) {
@@ -146,7 +145,7 @@ TEST(P6_reset_to_permutations)
 	members_run(RANKS, PER_NODE, reset);
 }
 
-/* The job goes on as before. */
+/* The job continues unchanged. */
 static void no_permutation(void)
 {
 	int me;
@@ -168,7 +167,7 @@ TEST(P6_reset_refuses_what_is_no_permutation)
 	members_run(RANKS, PER_NODE, no_permutation);
 }
 
-/* What was issued before takes effect; what was registered is void after it. */
+/* Accesses issued before take effect; registrations are invalid afterwards. */
 static void reset_in_traffic(void)
 {
 	static char block[100000];
@@ -197,7 +196,7 @@ TEST(P6_reset_during_traffic)
 	members_run(RANKS, PER_NODE, reset_in_traffic);
 }
 
-/* ---- The end of the job by one of them ---- */
+/* ---- acp_abort() ---- */
 
 static void one_aborts(void)
 {
@@ -227,7 +226,7 @@ TEST(P6_abort_is_seen_by_all)
 	CHECK(members_said(&m, r, "that is enough"));
 }
 
-/* The others are in a barrier, in an access without end, and between accesses. */
+/* The others are in a barrier, in an endless access, and between accesses. */
 static void one_aborts_all(void)
 {
 	CHECK_EQ(acp_init(NULL, NULL), 0);
@@ -272,7 +271,7 @@ TEST(P6_failed_access_ends_all_by_default)
 	CHECK(members_said(&m, 1, "acp_copy failed: reaches beyond the registered memory"));
 }
 
-/* Accesses to a rank that leaves fail soon, and then always. */
+/* Accesses to a rank that leaves fail soon, and permanently. */
 static void wait_until_gone(int left)
 {
 	acp_ga_t mine = member_at(acp_rank(), OWN), former = member_at(acp_rank(), FORMER);
@@ -286,7 +285,10 @@ static void wait_until_gone(int left)
 	CHECK_EQ(member_status(acp_add8(former, there, 8, ACP_HANDLE_NULL)), ACPX_ERANK);
 }
 
-/* One leaves without acp_finalize, by exit() or killed: no barrier, no access to it, all else. */
+/*
+ * A rank leaves without acp_finalize(), by exit() or killed: barriers and accesses to it fail,
+ * everything else works.
+ */
 static void without_farewell(void (*leave_so)(void))
 {
 	int me, left = 2;
@@ -357,7 +359,7 @@ static void wait_child(pid_t child)
 	CHECK_EQ(status, 0);
 }
 
-/* A child that forks, too; parents and traffic do not notice. */
+/* Children that fork as well; parents and traffic are not affected. */
 static void forks(void)
 {
 	pid_t child;
@@ -406,7 +408,7 @@ TEST(P4_vfork_and_exec)
 	members_run(RANKS, PER_NODE, runs_programs);
 }
 
-/* The parent ends; its child lives on, until the pipe is closed, and holds no rank. */
+/* The parent ends; its child lives until the pipe is closed, and keeps no rank. */
 static void leaves_child(void)
 {
 	char c;
@@ -440,9 +442,9 @@ TEST(P4_parent_ends_first)
 	close(pipes[1]);
 }
 
-/* ---- Set-ups that do not fit ---- */
+/* ---- Mismatched parameters ---- */
 
-/* The job, which has met, does not notice. */
+/* The running job is not affected. */
 static void waits_for_the_test(void)
 {
 	char c;
@@ -481,7 +483,7 @@ TEST(P7_rank_is_taken)
 	members_expect(&m, 0);
 }
 
-/* Start all, those of the last node with other values of a variable. */
+/* Start all ranks, those of the last node with another value of a variable. */
 static void start_disagreeing(const char *name, const char *value, const char *other)
 {
 	int r;
@@ -493,7 +495,7 @@ static void start_disagreeing(const char *name, const char *value, const char *o
 	setenv(name, value, 1);
 }
 
-/* Each tells of the node that it does not agree with, and long before the time-out. */
+/* Each reports the node that differs, long before the timeout. */
 static void all_say_so(uint64_t begin)
 {
 	int r, last = m.count / PER_NODE - 1;
@@ -505,10 +507,10 @@ static void all_say_so(uint64_t begin)
 			 r / PER_NODE == last ? 0 : last);
 		CHECK(members_said(&m, r, text));
 	}
-	CHECK(now_ns() - begin < 20000 * MS);
+	CHECK(now_ns() - begin < 20000 * MS * test_load());
 }
 
-/* Node 1 believes in a fifth rank, which would be there. */
+/* Node 1 is configured for a fifth rank, which would be there. */
 TEST(P7_wrong_number_of_ranks)
 {
 	uint64_t begin;
@@ -524,7 +526,7 @@ TEST(P7_wrong_number_of_ranks)
 	all_say_so(begin);
 }
 
-/* Then with the right set-up, at once: nothing is left of the first try. */
+/* Then with correct parameters, immediately: nothing remains of the first attempt. */
 TEST(P7_disagreement_is_mended)
 {
 	uint64_t begin;
@@ -533,7 +535,7 @@ TEST(P7_disagreement_is_mended)
 	members_open(&m, RANKS, PER_NODE);
 	for (i = 0; i < 3; i++) {
 		begin = now_ns();
-		start_disagreeing("ACP_INTEGRITY", "udp", "crc32c");
+		start_disagreeing("ACP_INTEGRITY", "udp", i == 1 ? "tag" : "crc32c");
 		all_say_so(begin);
 		members_start_all(&m, meet_and_leave);
 		members_expect(&m, 0);
@@ -552,7 +554,7 @@ static void give_key(void)
 	setenv("ACP_KEYFILE", path, 1);
 }
 
-/* Neither can read what the other sends, and each is told of it. */
+/* Neither can read the frames of the other, and each reports it. */
 TEST(P7_one_node_encrypts)
 {
 	uint64_t begin;
@@ -571,7 +573,7 @@ TEST(P7_one_node_encrypts)
 	unlink(getenv("ACP_KEYFILE"));
 }
 
-/* Node 1 never speaks to node 2, and hears of it from node 0. */
+/* Node 1 never communicates with node 2, and hears of the mismatch from node 0. */
 TEST(P7_disagreement_is_told_to_all)
 {
 	uint64_t begin;
@@ -582,7 +584,7 @@ TEST(P7_disagreement_is_told_to_all)
 	all_say_so(begin);
 }
 
-/* Two that share a node disagree: the second one hears of it. */
+/* Two ranks of a node disagree: the second one reports it. */
 TEST(P7_wrong_number_of_ranks_on_the_same_node)
 {
 	setenv("ACP_INIT_TIMEOUT", "6000", 1);
@@ -604,7 +606,7 @@ TEST(P7_wrong_number_of_ranks_on_the_same_node)
 #define THREADS		8
 #define ADDS		300
 
-/* Each of the commands, so that the first one that failed is told of. */
+/* Check each command, so that the first one that failed is reported. */
 static void all_ok(const acp_handle_t *handles, int from, int to)
 {
 	int i;
@@ -670,11 +672,11 @@ static void ignore(int number)
 	(void)number;
 }
 
-/* No call may end early or fail because of them. */
+/* No call may end early or fail because of signals. */
 static void signals(void)
 {
 	const struct sigaction action = { .sa_handler = ignore };
-	/* A kernel that is to be tested briefly is slow: it would do little but signals. */
+	/* A slow kernel would do little but handle signals. */
 	const long us = test_short() ? 50000 : 2000;
 	const struct itimerval often = { { 0, us }, { 0, us } }, never = { 0 };
 

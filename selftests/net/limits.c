@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Limits that an administrator sets, between nodes and with the library. */
+/* Limits set by an administrator, between nodes and with the library. */
 #include "../dev/isolated.h"
 
 #include <pthread.h>
@@ -10,8 +10,8 @@ static struct nodes net;
 static struct rank r[3];
 
 /*
- * Three nodes with a rank each that give up on others after three seconds.  Barriers go
- * over a node 0, where nobody has come: what the others say to each other counts.
+ * Three nodes with a rank each and a timeout of three seconds. Barriers use node 0, where no rank
+ * has joined: only messages between the others count.
  */
 static void begin(void)
 {
@@ -23,7 +23,7 @@ static void begin(void)
 		nodes_join_like(&net, &r[i], i + 1, 4, &wish);
 }
 
-/* Of the node of r[i]. */
+/* Set a limit on the node of r[i]. */
 static void set(uint32_t i, const char *name, unsigned long value)
 {
 	nodes_enter(&net, i + 1);
@@ -51,7 +51,7 @@ TEST(K1_job_peers_limit)
 	CHECK_EQ(limited(0), 1);
 	CHECK_EQ(put(1, 0), ACP_ST_OK);
 	CHECK_EQ(put(1, 2), ACP_ST_OK);
-	set(0, "job_peers", 0);		/* the flow that is there stays */
+	set(0, "job_peers", 0);		/* the existing flow stays */
 	CHECK_EQ(put(0, 1), ACP_ST_OK);
 	CHECK_EQ(put(0, 2), ACP_ST_NOMEM);
 	set(0, "job_peers", 2);
@@ -61,7 +61,7 @@ TEST(K1_job_peers_limit)
 	CHECK_EQ(limited(1), 0);
 }
 
-/* Who asks a node that has its flows already hears nothing, until there is room. */
+/* A rank that accesses a node at its limit of flows gets no answer until one is free. */
 TEST(K1_job_peers_limit_at_the_target)
 {
 	begin();
@@ -75,7 +75,7 @@ TEST(K1_job_peers_limit_at_the_target)
 	CHECK_EQ(put(0, 2), ACP_ST_OK);
 }
 
-/* A node that executes a command of another one, whose result goes to a third. */
+/* A node that executes a command of another one, with the result at a third one. */
 TEST(K1_job_peers_limit_of_a_delegate)
 {
 	begin();
@@ -87,7 +87,7 @@ TEST(K1_job_peers_limit_of_a_delegate)
 	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[2], 0), heap_ga(&r[1], 0), 64), ACP_ST_OK);
 }
 
-/* A job is counted by itself. */
+/* Each job is counted separately. */
 TEST(K1_job_peers_limit_of_two_jobs)
 {
 	struct rank other[2];
@@ -107,10 +107,10 @@ TEST(K1_job_peers_limit_of_two_jobs)
 		 ACP_ST_OK);
 }
 
-/* ---- Two processors that make the same flows ---- */
+/* ---- Two CPUs that create the same flows ---- */
 
-#define CROWD		17	/* nodes, two ranks on each; those of node 4 have come */
-#define SOURCE		4	/* of its neighbours in the tree of barriers, only node 0 is here */
+#define CROWD		17	/* nodes, two ranks on each; those of node 4 have joined */
+#define SOURCE		4	/* of its neighbours in the barrier tree, only node 0 is present */
 #define TARGETS		(CROWD - 2)
 
 static struct rank pair[2];
@@ -121,7 +121,7 @@ static uint32_t target(uint32_t i)
 	return i + (i + 1 >= SOURCE ? 2 : 1);
 }
 
-/* Both ring for the same target at the same time. */
+/* Both ring the doorbell for the same target at the same time. */
 static void *put_to_all(void *arg)
 {
 	uint32_t me = arg != NULL, i;
@@ -135,7 +135,7 @@ static void *put_to_all(void *arg)
 		rank_copy(from, rank_ga(from, 2 * target(i), ACP_STAG_HEAP, 0), heap_ga(from, 0),
 			  8, 0);
 	}
-	/* Nobody is there: none fails for another reason. */
+	/* No rank is present: all fail only for that reason. */
 	for (i = 1; i <= TARGETS; i++)
 		CHECK_EQ(rank_wait(from, from->last - TARGETS + i, 10000 * MS), ACP_ST_TIMEOUT);
 	return NULL;
@@ -172,12 +172,12 @@ TEST(K1_job_peers_limit_is_exact_on_two_processors)
 	CHECK_EQ(nodes_counter(&net, SOURCE, "limit_peers"), 0);
 }
 
-/* ---- What the library says ---- */
+/* ---- Messages of the library ---- */
 
 static struct members m;
 
-/* Neither the start of a job nor its barriers need anything that job_peers is for. */
-static void meet(void)
+/* Neither the start of a job nor its barriers count for job_peers. */
+static void rendezvous(void)
 {
 	member_init();
 	CHECK_EQ(acp_sync(), 0);
@@ -193,7 +193,7 @@ TEST(K1_job_peers_limit_leaves_barriers_alone)
 	setenv("ACP_INIT_TIMEOUT", "20000", 1);
 	for (i = 0; i < 7; i++)
 		nodes_run(&m.nodes, i, "echo 0 >/proc/sys/net/acp/job_peers");
-	members_start_all(&m, meet);
+	members_start_all(&m, rendezvous);
 	members_expect(&m, 0);
 	CHECK_EQ(nodes_counters(&m.nodes, "limit_peers"), 0);
 }
@@ -203,7 +203,7 @@ static void fail_to_init(void)
 	CHECK_EQ(acp_init(NULL, NULL), -1);
 }
 
-/* A rank alone meets a limit, and says which one it is. */
+/* A single rank reaches a limit, and its message names it. */
 static void limit_is_named(const char *name, unsigned int value, void (*body)(void))
 {
 	char said[40];
@@ -250,7 +250,7 @@ TEST(M4_limit_of_regions_is_named)
 	limit_is_named("user_regions", 2, register_too_many);
 }
 
-/* At the limit of jobs, one may run after the other, and be started anew. */
+/* At the limit of jobs, one may run after the other, and be restarted. */
 static void twice(void)
 {
 	member_init();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* Links for tests: see links.h. */
+/* Network devices for tests: see links.h. */
 #include "../dev/isolated.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <linux/if.h>	/* not before its namesake */
+#include <linux/if.h>	/* not before net/if.h */
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/pkt_sched.h>
@@ -56,8 +56,8 @@ static unsigned int index_of(const char *card)
 }
 
 /*
- * Send it and wait until it is done; "take" (or NULL) gets the answer.  Whom it asks depends on
- * where the socket is made.
+ * Send the request and wait for completion; "take" (or NULL) processes the answer. The network
+ * namespace is that in which the socket was created.
  */
 static void ask_for(struct nl_msg *m, const char *what, nl_recvmsg_msg_cb_t take, void *arg)
 {
@@ -169,7 +169,7 @@ void links_neighbour(const char *card, const char *address, const unsigned char 
 		.ndm_state = NUD_PERMANENT,
 	};
 	struct nl_msg *m = request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
-	struct in6_addr to;		/* or in its first bytes an IPv4 address */
+	struct in6_addr to;		/* or an IPv4 address in its first bytes */
 
 	CHECK_EQ(inet_pton(header.ndm_family, address, &to), 1);
 	append(m, &header, sizeof(header));
@@ -187,7 +187,7 @@ struct netem {
 	int64_t delay_ns, jitter_ns;
 };
 
-/* Take "12.5%" off the words, as a share of 2^32 - 1; if they begin otherwise, take nothing. */
+/* Parse "12.5%" as a fraction of 2^32 - 1; otherwise do not advance. */
 static bool take_share(const char **words, uint32_t *share)
 {
 	char *end;
@@ -200,7 +200,7 @@ static bool take_share(const char **words, uint32_t *share)
 	return true;
 }
 
-/* The same of "2ms", in nanoseconds. */
+/* The same for "2ms", in nanoseconds. */
 static bool take_ms(const char **words, int64_t *ns)
 {
 	char *end;
@@ -236,7 +236,7 @@ static bool take_reorder(const char **words, struct netem *e)
 	if (!take_share(words, &e->reorder.probability))
 		return false;
 	take_share(words, &e->reorder.correlation);
-	e->options.gap = 1;		/* without one, nothing is reordered */
+	e->options.gap = 1;		/* without a gap, nothing is reordered */
 	return true;
 }
 

@@ -57,7 +57,7 @@ void members_start_all(struct members *m, void (*body)(void))
 		members_start(m, r, body);
 }
 
-/* Pass on what it complained about. */
+/* Print its messages. */
 static void show_errors(struct members *m, int rank)
 {
 	char line[600];

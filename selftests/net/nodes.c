@@ -53,7 +53,7 @@ void nodes_leave(const struct nodes *n)
 
 /* ---- Commands ---- */
 
-/* Start a command that gets no input: a shell only where it takes one. */
+/* Start a command without input, by a shell only if it needs one. */
 static pid_t spawn(const char *command)
 {
 	const bool shell = strpbrk(command, "'\"|&;<>$*");
@@ -94,11 +94,25 @@ void nodes_run(const struct nodes *n, uint32_t node, const char *format, ...)
 	nodes_leave(n);
 }
 
-/* The card of a color, as a node calls it. */
+/* Return the name of the device of a color in a node. */
 static const char *card_name(char name[IFNAMSIZ], uint32_t color)
 {
 	snprintf(name, IFNAMSIZ, "eth%u", color);
 	return name;
+}
+
+void nodes_set_mtu(const struct nodes *n, uint32_t mtu)
+{
+	char command[100];
+	uint32_t i;
+
+	for (i = 0; i < n->count; i++) {
+		nodes_run(n, i, "ip link set eth0 mtu %u", mtu);
+		CHECK_EQ(setns(n->hub, CLONE_NEWNET), 0);
+		snprintf(command, sizeof(command), "ip link set port0.%u mtu %u", i, mtu);
+		CHECK_EQ(system(command), 0);
+		nodes_leave(n);
+	}
 }
 
 void nodes_impair(const struct nodes *n, uint32_t node, const char *netem)
@@ -124,7 +138,12 @@ void nodes_impair_all(const struct nodes *n, const char *netem)
 		nodes_impair(n, i, netem);
 }
 
-/* ---- Making them ---- */
+void nodes_allow_aegis(bool allowed)
+{
+	CHECK(write_file("/sys/module/acp/parameters/aegis", allowed ? "1" : "0"));
+}
+
+/* ---- Creation ---- */
 
 static int request_socket(const struct nodes *n)
 {
@@ -165,7 +184,7 @@ void nodes_acquaint(const struct nodes *n)
 		acquaint(n, i);
 }
 
-/* The hub's end of a cable. */
+/* Return the name of the hub end of a veth pair. */
 static const char *port_name(char name[IFNAMSIZ], uint32_t color, uint32_t node)
 {
 	CHECK(snprintf(name, IFNAMSIZ, "port%u.%u", color, node) < IFNAMSIZ);
@@ -180,7 +199,7 @@ static void cable(const struct nodes *n, const char *bridge, uint32_t color, uin
 		   mac_of(color, node).byte, n->node[node]);
 }
 
-/* The hub's bridges, and from each of them a cable to each node. */
+/* Create the bridges of the hub, and a veth pair from each of them to each node. */
 static void cables(const struct nodes *n)
 {
 	char bridge[IFNAMSIZ];
@@ -204,7 +223,7 @@ static struct ifreq request(const char *card)
 	return r;
 }
 
-/* A card or loopback is up from now on. */
+/* Set a device or loopback up. */
 static void up(int s, const char *card)
 {
 	struct ifreq r = request(card);
@@ -225,7 +244,7 @@ static void address4(int s, const char *card, const char *address)
 	CHECK(!ioctl(s, SIOCSIFNETMASK, &r));
 }
 
-/* Without looking for others who have it, which takes a second. */
+/* Without duplicate address detection, which takes a second. */
 static void address6(int s, const char *card, const char *address)
 {
 	struct in6_ifreq r = { .ifr6_prefixlen = 64, .ifr6_ifindex = (int)if_nametoindex(card) };
@@ -237,7 +256,7 @@ static void address6(int s, const char *card, const char *address)
 	CHECK(!ioctl(s, SIOCSIFADDR, &r));
 }
 
-/* An address can be used: nobody looks for others who have it, but it takes a moment. */
+/* Wait until an address can be used: even without duplicate detection it takes a moment. */
 static void await6(int s, const char *address)
 {
 	struct sockaddr_in6 in = { .sin6_family = AF_INET6 };
@@ -250,7 +269,9 @@ static void await6(int s, const char *address)
 	}
 }
 
-/* The cards of a node get their addresses: without a program, they are thousands in a run. */
+/*
+ * Add addresses to the devices of a node, without starting a program: there are thousands in a run.
+ */
 static void cards(const struct nodes *n, uint32_t node)
 {
 	const char *address;
@@ -279,7 +300,7 @@ static void cards(const struct nodes *n, uint32_t node)
 	nodes_leave(n);
 }
 
-/* A frame that is lost here is a second of waiting, for one that asks who has an address. */
+/* Wait until frames are forwarded: a lost address resolution request would cost a second. */
 static void await_cables(const struct nodes *n)
 {
 	char port[IFNAMSIZ];
@@ -405,6 +426,55 @@ long long nodes_counters(const struct nodes *n, const char *name)
 	return sum;
 }
 
+/* A line of names is followed by a line of values; both begin with the group. */
+static long long snmp4(FILE *f, const char *group, const char *name)
+{
+	char names[1000], values[1000], *p, *q, *word, *value;
+
+	while (fgets(names, sizeof(names), f) && fgets(values, sizeof(values), f)) {
+		p = names;
+		q = values;
+		if (strcmp(strsep(&p, ":"), group))
+			continue;
+		strsep(&q, ":");
+		while ((word = strsep(&p, "\n ")) && (value = strsep(&q, "\n ")))
+			if (!strcmp(word, name))
+				return atoll(value);
+	}
+	return -1;
+}
+
+/* A line is a name, which begins with the group, and its value. */
+static long long snmp6(FILE *f, const char *group, const char *name)
+{
+	const size_t before = strlen(group);
+	char line[200], word[100];
+	long long value;
+
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%99s %lld", word, &value) == 2 &&
+		    !strncmp(word, group, before) && !strcmp(word + before, name))
+			return value;
+	return -1;
+}
+
+long long nodes_snmp(const struct nodes *n, uint32_t node, const char *group, const char *name)
+{
+	const bool ipv6 = strchr(group, '6');
+	long long value;
+	FILE *f;
+
+	nodes_enter(n, node);
+	f = fopen(ipv6 ? "/proc/thread-self/net/snmp6" : "/proc/thread-self/net/snmp", "r");
+	CHECK(f);
+	value = ipv6 ? snmp6(f, group, name) : snmp4(f, group, name);
+	fclose(f);
+	nodes_leave(n);
+	if (value < 0)
+		FAIL("no counter %s of %s", name, group);
+	return value;
+}
+
 struct count nodes_count(const struct nodes *n, uint32_t node, const char *name)
 {
 	return (struct count){ n, node, name, nodes_counter(n, node, name) };
@@ -423,4 +493,17 @@ void nodes_counted(const struct count *c, long long more)
 	}
 	if (found != more)
 		FAIL("counter %s moved by %lld, wanted %lld", c->name, found, more);
+}
+
+bool nodes_said(const char *path, const char *words)
+{
+	bool found = false;
+	char line[5000];
+	FILE *f = fopen(path, "r");
+
+	CHECK(f);
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, words);
+	fclose(f);
+	return found;
 }

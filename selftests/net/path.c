@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Paths that change under a job: links, addresses, routes and cards that go
- * (N17), datagrams that become too long (N16), firewalls and NAT (N18), and
- * clocks that jump (N19).
+ * Paths that change during a job: links, addresses, routes and devices that are removed (N17),
+ * datagrams that become too long (N16), firewalls and NAT (N18), and clock changes (N19).
  */
 #include "../dev/isolated.h"
 
@@ -15,7 +14,7 @@
 #include "nodes.h"
 
 #define KB	1024UL
-#define HALF	(256 * KB)	/* of a rank's memory: the longest copy */
+#define HALF	(256 * KB)	/* memory of a rank: the longest copy */
 
 static struct nodes n;
 static struct rank r[3];
@@ -31,14 +30,14 @@ static void begin(bool ipv6, uint32_t timeout_ms)
 	traffic_random(&t, 1, 20, 5000);
 }
 
-/* A copy of half of the memory from node 0 to node 1. */
+/* Copy half of the memory from node 0 to node 1. */
 static uint64_t long_copy(void)
 {
 	return rank_copy(&r[0], memory_ga(&t.memory[1], t.half), memory_ga(&t.memory[0], 0),
 			 HALF, 0);
 }
 
-/* The same, and its first frames are under way, but will be lost until nodes_impair(&n, 0, ""). */
+/* The same, with its first frames in flight, which are lost until nodes_impair(&n, 0, ""). */
 static uint64_t begin_long_copy(void)
 {
 	long long before;
@@ -59,7 +58,7 @@ static void long_copy_ends(uint64_t ticket)
 	memcpy(t.model[1] + t.half, t.memory[0].addr, HALF);
 }
 
-/* All is as if nothing had been, and nobody was given up. */
+/* Check that everything works as before, and no peer has failed. */
 static void sound(void)
 {
 	traffic_random(&t, 1, 40, 20000);
@@ -67,7 +66,7 @@ static void sound(void)
 	CHECK_EQ(nodes_counters(&n, "flows_restarted"), 0);
 }
 
-/* Traffic between all, until a child that does this to the network has ended. */
+/* Traffic between all ranks until a child that changes the network has ended. */
 static void traffic_during(void (*change)(void))
 {
 	pid_t child = fork();
@@ -87,7 +86,7 @@ static void traffic_during(void (*change)(void))
 
 /* ---- N17 ---- */
 
-/* More than half of the time after which a silent peer counts as failed. */
+/* More than half of the timeout of a silent peer. */
 TEST(N17_link_down_for_most_of_the_time_out)
 {
 	uint64_t ticket;
@@ -102,7 +101,7 @@ TEST(N17_link_down_for_most_of_the_time_out)
 	sound();
 }
 
-/* As in the table of faults: a minute. */
+/* As in the table of faults: one minute. */
 TEST_LONG(N17_link_down_for_60_s, 300)
 {
 	uint64_t ticket;
@@ -131,7 +130,7 @@ static void address_removed(bool ipv6)
 	CHECK_EQ(rank_wait(&r[0], ticket, 1000 * MS), -1);
 	nodes_run(&n, 1, "ip addr add %s%s dev eth0", n.address[1], width);
 	long_copy_ends(ticket);
-	/* ... and that of the node that sends. */
+	/* ... and that of the sending node. */
 	nodes_run(&n, 0, "ip addr del %s/%d dev eth0", n.address[0], ipv6 ? 64 : 24);
 	ticket = long_copy();
 	CHECK_EQ(rank_wait(&r[0], ticket, 1000 * MS), -1);
@@ -151,7 +150,7 @@ TEST(N17_address_removed_and_put_back_ipv6)
 	address_removed(true);
 }
 
-/* The way there goes and comes; the way back is led astray and comes back. */
+/* The forward path is removed and restored; the return path is misrouted and restored. */
 static void flap(void)
 {
 	nodes_run(&n, 0, "for i in 1 2 3 4 5 6; do ip route del 10.9.0.0/24 dev eth0; sleep 0.05; "
@@ -168,14 +167,14 @@ TEST(N17_route_flaps_in_traffic)
 	sound();
 }
 
-/* A status that a command to a node without a network may end with. */
+/* Check for a status with which a command to a node without network may end. */
 static void check_gone(int status)
 {
 	if (status != ACP_ST_TIMEOUT && status != ACP_ST_ROUTE)
 		FAIL("status %d, wanted a time-out or no route", status);
 }
 
-/* Nodes 0 and 2 do not notice that node 1 has no card any more. */
+/* Nodes 0 and 2 are not affected when node 1 loses its device. */
 TEST(N17_card_unplugged_for_good)
 {
 	uint64_t ticket[3], begun, to, from;
@@ -197,7 +196,7 @@ TEST(N17_card_unplugged_for_good)
 		CHECK_EQ(rank_do_copy(&r[0], to, from, 5000), ACP_ST_OK);
 		CHECK_EQ(rank_do_copy(&r[0], from + 5000, to, 5000), ACP_ST_OK);
 		CHECK(filled(t.memory[0].addr + 5000, 5000, rounds));
-		CHECK(now_ns() - begun < 30000 * MS);
+		CHECK(now_ns() - begun < 30000 * MS * test_load());
 	}
 	printf("# %u rounds of others meanwhile\n", rounds);
 	check_gone(rank_wait(&r[1], ticket[1], 0));
@@ -210,40 +209,13 @@ TEST(N17_card_unplugged_for_good)
 
 /* ---- N16 ---- */
 
-/* How often IP of a node has cut datagrams in pieces. */
+/* Return how often IP of a node has fragmented datagrams. */
 static long long fragmented(uint32_t node)
 {
-	static const char *const files[] = { "snmp", "snmp6" };
-	char path[100], line[1000], names[1000], *name, *value, *p, *q;
-	long long count = 0, one;
-	FILE *f;
-	int i;
-
-	nodes_enter(&n, node);
-	snprintf(path, sizeof(path), "/proc/thread-self/net/%s", files[n.ipv6]);
-	f = fopen(path, "r");
-	CHECK(f);
-	for (i = 0; fgets(line, sizeof(line), f); i++) {
-		if (sscanf(line, "Ip6FragCreates %lld", &one) == 1)
-			count = one;
-		if (strncmp(line, "Ip: ", 4))
-			continue;
-		if (!i) {
-			strcpy(names, line);
-			continue;
-		}
-		p = names;
-		q = line;
-		while ((name = strsep(&p, "\n ")) && (value = strsep(&q, "\n ")))
-			if (!strcmp(name, "FragCreates"))
-				count = atoll(value);
-	}
-	fclose(f);
-	nodes_leave(&n);
-	return count;
+	return nodes_snmp(&n, node, n.ipv6 ? "Ip6" : "Ip", "FragCreates");
 }
 
-/* All links take datagrams of this size. */
+/* Set the MTU of all links. */
 static void widen(uint32_t mtu)
 {
 	uint32_t i;
@@ -254,7 +226,7 @@ static void widen(uint32_t mtu)
 		  "ip link set $i mtu %u || exit 1; done", mtu);
 }
 
-/* The card's MTU is lowered under way: what is sent from now on is shorter, not fragmented. */
+/* The MTU of the device is lowered during traffic: new frames are shorter, and not fragmented. */
 static void card_lowered(bool ipv6)
 {
 	long long before;
@@ -283,7 +255,7 @@ TEST(N16_mtu_of_the_card_lowered_and_raised_ipv6)
 	card_lowered(true);
 }
 
-/* The hub becomes a router between nodes 0 and 1, which forwards datagrams up to "mtu" bytes. */
+/* Make the hub a router between nodes 0 and 1, which forwards datagrams up to "mtu" bytes. */
 static void route_by_hub(uint32_t mtu)
 {
 	const char *hub = n.ipv6 ? "fd09::fe" : "10.9.0.254";
@@ -304,7 +276,7 @@ static void route_by_hub(uint32_t mtu)
 		nodes_run(&n, i, "ip route add %s via %s", n.address[1 - i], hub);
 }
 
-/* IPv4: long frames may be fragmented on their way, so they are. */
+/* IPv4: long frames may be fragmented by routers, and are. */
 TEST(N16_router_fragments)
 {
 	uint64_t ticket;
@@ -320,7 +292,7 @@ TEST(N16_router_fragments)
 	sound();
 }
 
-/* IPv6: the router says what it takes, and is believed. */
+/* IPv6: the router reports its MTU, which is used. */
 TEST(N16_router_says_too_big)
 {
 	long long before;
@@ -339,7 +311,7 @@ TEST(N16_router_says_too_big)
 	sound();
 }
 
-/* A switch that takes less than the cards send says nothing. */
+/* A switch with a smaller MTU drops long frames silently. */
 static void swallowed(bool ipv6, uint32_t wide, uint32_t narrow)
 {
 	uint64_t ticket;
@@ -370,7 +342,7 @@ TEST(N16_jumbo_frames_at_a_plain_switch)
 	swallowed(false, 9000, 1500);
 }
 
-/* The peer is heard of, again and again, since nothing reaches it: it is not the length. */
+/* The peer is heard from repeatedly, but nothing reaches it: this is not caused by the length. */
 TEST(N16_path_that_swallows_all_is_not_narrow)
 {
 	uint64_t ticket, back;
@@ -394,8 +366,9 @@ TEST(N16_path_that_swallows_all_is_not_narrow)
 }
 
 /*
- * A flow that ends before it knows: what was learnt helps the next one.  The card cuts trains up,
- * as a card of wire does, for a bridge lets those pass whose frames are too long for it.
+ * A flow that fails before it has found the MTU: its result is used by the next one. The device
+ * segments batches, like hardware does, because a bridge forwards batches whose frames are too long
+ * for it.
  */
 TEST(N16_path_swallows_what_is_long_and_time_is_short)
 {
@@ -421,7 +394,7 @@ TEST(N16_path_swallows_what_is_long_and_time_is_short)
 	CHECK(nodes_counter(&n, 0, "narrowed") > 0);
 }
 
-/* Large frames: long copies take a sixth of the frames. */
+/* Jumbo frames: long copies take a sixth of the frames. */
 TEST(N16_jumbo_frames)
 {
 	static const size_t sizes[] = { 1, 8000, 9000, 60000, HALF };
@@ -431,16 +404,16 @@ TEST(N16_jumbo_frames)
 	widen(9000);
 	traffic_every_copy(&t, sizes, 5);
 	traffic_flags(&t, TRAFFIC_CONT, 20000, 1);
-	before = nodes_counter(&n, 0, "tx_frames") - nodes_counter(&n, 0, "tx_again");
+	before = nodes_counter(&n, 0, "tx_frames") - nodes_counter(&n, 0, "tx_retransmits");
 	long_copy_ends(long_copy());
-	CHECK(nodes_counter(&n, 0, "tx_frames") - nodes_counter(&n, 0, "tx_again") - before <
+	CHECK(nodes_counter(&n, 0, "tx_frames") - nodes_counter(&n, 0, "tx_retransmits") - before <
 	      2 * (long long)(HALF / 8000));
 	sound();
 }
 
 #define HUGE	(2048 * KB)
 
-/* Two huge pages, registered from an odd place in the first one on. */
+/* Two huge pages, registered from an odd offset in the first one. */
 static void huge_memory(struct rank *owner, struct memory *m, char *model, uint64_t seed)
 {
 	char *p = pages(3 * HUGE, PROT_READ | PROT_WRITE);
@@ -452,7 +425,7 @@ static void huge_memory(struct rank *owner, struct memory *m, char *model, uint6
 	CHECK_EQ(rank_register(owner, m, p + 333, 2 * HUGE - 1000, ACP_ACCESS_ALL), 0);
 }
 
-/* A fragment of a frame has more than a small page has, and begins anywhere. */
+/* A fragment of a frame is longer than a small page, and begins anywhere. */
 static void copies_between_huge_pages(uint32_t rounds)
 {
 	char *model[2] = { malloc(2 * HUGE), malloc(2 * HUGE) };
@@ -492,12 +465,12 @@ TEST(M7_huge_pages_in_the_network)
 
 /* ---- N18 ---- */
 
-/* What a node sends, or gets, is matched: all UDP. */
+/* Matches all UDP that a node sends or receives. */
 #define MATCH	"pref 1 protocol ip u32 match ip protocol 17 0xff"
 #define TRACK	"action ct commit pipe action ok"
 #define REBIND	"action pedit ex munge udp sport set 40000 pipe action csum udp"
 
-/* Not all kernels can do all things to a datagram. */
+/* Skip the test if the kernel lacks the action. */
 static void need(const char *action)
 {
 	char command[300];
@@ -528,7 +501,7 @@ TEST(N18_firewall_drops_for_a_while)
 	sound();
 }
 
-/* For good it ends as any silence does; other nodes do not mind. */
+/* Permanently it ends like silence; other nodes are not affected. */
 TEST(N18_firewall_drops_for_good)
 {
 	begin(false, 3000);
@@ -540,7 +513,7 @@ TEST(N18_firewall_drops_for_good)
 			      8), ACP_ST_OK);
 }
 
-/* Each datagram is tracked on its way out and in, and what belongs to no connection is dropped. */
+/* Each datagram is tracked in both directions, and datagrams of no connection are dropped. */
 TEST(N18_connection_tracking)
 {
 	static const char *const hooks[] = { "egress", "ingress" };
@@ -562,7 +535,9 @@ TEST(N18_connection_tracking)
 	sound();
 }
 
-/* A translator gives the flow another port in its midst: refused and counted until that ends. */
+/*
+ * NAT changes the port of the flow during traffic: frames are rejected and counted until it ends.
+ */
 TEST(N18_port_is_rebound)
 {
 	long long before;
@@ -603,7 +578,7 @@ static void jump(long seconds)
 	CHECK_EQ(clock_settime(CLOCK_REALTIME, &now), 0);
 }
 
-/* An hour forwards and two back, again and again; in the end as it was. */
+/* Change the clock by +1 and -2 hours repeatedly; finally it is restored. */
 static void jumps(void)
 {
 	int i;
@@ -627,7 +602,7 @@ TEST(N19_clock_jumps)
 	sound();
 }
 
-/* As NTP does: the clock runs as fast or slow as it can, and is off by half a second. */
+/* Like NTP: the clock runs with the maximum slew rate, and is off by half a second. */
 static void slews(void)
 {
 	static const long ppm[] = { 500, -500, 0 };

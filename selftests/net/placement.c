@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies and atomics with every placement of source, destination and origin
- * over nodes: IPv4 and IPv6, several ranks per node, colors, several jobs.
+ * Copies and atomics with all placements of source, destination and origin over nodes: IPv4 and
+ * IPv6, several ranks per node, colors, several jobs.
  */
 #include "../dev/isolated.h"
 
@@ -79,7 +79,7 @@ TEST(cyclic_and_irregular_placement)
 	close_all(4);
 }
 
-/* A region's color is a way to it: it works when no other card does. */
+/* The color of a region selects its path: it works while the other devices are down. */
 static void colors(bool ipv6)
 {
 	uint32_t color, other;
@@ -140,7 +140,7 @@ TEST(several_jobs_at_once)
 		traffic_check(&traffic[job]);
 }
 
-/* One job comes and goes while another works. */
+/* A job starts and ends while another one runs. */
 TEST(jobs_come_and_go)
 {
 	struct rank other[3];
@@ -164,7 +164,7 @@ TEST(jobs_come_and_go)
 	traffic_check(&t);
 }
 
-/* A job is started again at once, with the same ranks: nothing of the first is believed. */
+/* A job is restarted immediately with the same ranks: frames of the first one are rejected. */
 TEST(same_job_again)
 {
 	uint32_t round;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Jobs whose frames are encrypted: all commands work, who listens learns
- * nothing of what they carry, and a frame of which anything was changed has
- * no effect.  A node played by hand encrypts with the tests' own cipher.
+ * Jobs with encryption: all commands work, frames reveal nothing of their contents, and a modified
+ * frame has no effect. A node simulated by the test uses independent implementations of the
+ * ciphers.
  */
 #include "../dev/isolated.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <sched.h>
@@ -63,25 +64,11 @@ TEST(two_ranks_on_each_of_two_nodes)
 	works(2, 4, false);
 }
 
-static void set_mtu(uint32_t mtu)
-{
-	char command[100];
-	uint32_t i;
-
-	for (i = 0; i < n.count; i++) {
-		nodes_run(&n, i, "ip link set eth0 mtu %u", mtu);
-		CHECK_EQ(setns(n.hub, CLONE_NEWNET), 0);
-		snprintf(command, sizeof(command), "ip link set port0.%u mtu %u", i, mtu);
-		CHECK_EQ(system(command), 0);
-		nodes_leave(&n);
-	}
-}
-
 /* Frames of several pages. */
 TEST(large_datagrams)
 {
 	nodes_open(&n, 3, 1, false);
-	set_mtu(9000);
+	nodes_set_mtu(&n, 9000);
 	join_all(3, ACP_INTEGRITY_AEAD);
 	everything(3, 0);
 }
@@ -107,7 +94,7 @@ static void impaired(const char *netem)
 	traffic_count(&t, 1, 100);
 	traffic_flags(&t, TRAFFIC_CONT, 5000, 1);
 	traffic_check(&t);
-	CHECK(nodes_counters(&n, "tx_again") > 0);
+	CHECK(nodes_counters(&n, "tx_retransmits") > 0);
 	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
 }
 
@@ -128,12 +115,12 @@ TEST(N4_corruption)
 	impaired("corrupt 5%");
 }
 
-/* ---- What can be heard ---- */
+/* ---- Captured frames ---- */
 
-#define MARK	"plaintxt"	/* fills what is sent */
+#define MARK	"plaintxt"	/* contents of what is sent */
 #define HEARD	20000		/* datagrams */
 
-/* A socket that hears all that a node sends and receives. */
+/* Open a socket that receives everything that a node sends and receives. */
 static int listen_at(uint32_t node)
 {
 	int fd, room = 256 << 20;
@@ -146,7 +133,9 @@ static int listen_at(uint32_t node)
 	return fd;
 }
 
-/* The frame in an IPv4 datagram, or NULL; *size is that of the datagram, then the frame's. */
+/*
+ * Return the frame in an IPv4 datagram, or NULL. *size is that of the datagram, then of the frame.
+ */
 static uint8_t *frame_in(uint8_t *ip, ssize_t *size)
 {
 	ssize_t head = (ip[0] & 15) * 4 + 8;
@@ -160,8 +149,8 @@ static uint8_t *frame_in(uint8_t *ip, ssize_t *size)
 }
 
 struct heard {
-	int frames, marks, sealed;
-	uint8_t (*nonces)[ACP_FRAME_NONCE];	/* of those that are sealed */
+	int frames, marks, encrypted, aes, aegis;
+	uint8_t (*nonces)[ACP_FRAME_NONCE];	/* of encrypted frames */
 };
 
 static int compare_nonces(const void *a, const void *b)
@@ -169,12 +158,13 @@ static int compare_nonces(const void *a, const void *b)
 	return memcmp(a, b, ACP_FRAME_NONCE);
 }
 
-/* Take all frames that were heard: whether what is sent shows in them, and their nonces. */
+/* Process all captured frames: whether they reveal contents, and their nonces. */
 static void take_heard(int fd, struct heard *h, uint64_t ga)
 {
 	static uint8_t datagram[70000];
 	__be64 address = cpu_to_be64(ga);
 	struct acp_frame f;
+	u32 cipher;
 	uint8_t *p;
 	ssize_t size;
 
@@ -188,13 +178,17 @@ static void take_heard(int fd, struct heard *h, uint64_t ga)
 		CHECK_EQ(acp_frame_decode(&f, (void *)p, (u32)size), ACP_FRAME_OK);
 		h->marks += memmem(p, (size_t)size, MARK, 8) ||
 			    memmem(p, (size_t)size, &address, sizeof(address));
-		if (f.flags & ACP_FRAME_AEAD)
-			memcpy(h->nonces[h->sealed++], p + sizeof(struct acp_frame_hdr),
+		if (f.flags & ACP_FRAME_AEAD) {
+			CHECK(acp_frame_seal(p, &cipher));
+			h->aes += !!(cipher & ACP_SEAL_AES);
+			h->aegis += !!(cipher & ACP_SEAL_AEGIS);
+			memcpy(h->nonces[h->encrypted++], p + sizeof(struct acp_frame_hdr),
 			       ACP_FRAME_NONCE);
+		}
 	}
 }
 
-/* Everything between two ranks that carries the mark: short, long, there and back. */
+/* Transfer the mark between two ranks by all operations: short and long, in both directions. */
 static void send_marks(struct memory *from, struct memory *to, int rounds)
 {
 	static const size_t lengths[] = { 8, 100, 128, 1000, 5000, SIZE };
@@ -217,7 +211,7 @@ static void send_marks(struct memory *from, struct memory *to, int rounds)
 	}
 }
 
-/* At both ends of a network: what came is looked at after it was decrypted. */
+/* Capture at both ends; received frames are captured before decryption. */
 static void hear(uint32_t integrity, const char *netem, struct heard *h)
 {
 	struct memory from, to;
@@ -228,10 +222,10 @@ static void hear(uint32_t integrity, const char *netem, struct heard *h)
 	memory_open(&r[0], &from, SIZE);
 	memory_open(&r[1], &to, SIZE);
 	for (i = 0; i < 2; i++) {
-		nodes_run(&n, (uint32_t)i, "ip link set eth0 gso_max_segs 1"); /* no trains */
+		nodes_run(&n, (uint32_t)i, "ip link set eth0 gso_max_segs 1"); /* no GSO batches */
 		fd[i] = listen_at((uint32_t)i);
 	}
-	nodes_impair(&n, 1, netem);	/* acknowledgements are lost: all is heard again */
+	nodes_impair(&n, 1, netem);	/* acknowledgements are lost: everything is retransmitted */
 	send_marks(&from, &to, test_short() ? 20 : 30);
 	for (i = 0; i < 2; i++)
 		take_heard(fd[i], &h[i], memory_ga(&to, 0));
@@ -243,27 +237,53 @@ TEST(in_clear_all_is_heard)
 
 	hear(ACP_INTEGRITY_UDP, "delay 0", h);
 	CHECK(h[0].marks > 100 && h[1].marks > 100);
-	CHECK_EQ(h[0].sealed + h[1].sealed, 0);
+	CHECK_EQ(h[0].encrypted + h[1].encrypted, 0);
 }
 
-TEST(nothing_is_heard_and_no_nonce_twice)
+/* The first of these ciphers with CPU support is used, except for the first few frames. */
+static void check_cipher(const struct heard *h, bool aegis_allowed)
+{
+	bool aegis = aegis_allowed && nodes_said("/proc/crypto", "aegis128-aesni");
+	bool aes = !aegis && nodes_said("/proc/crypto", "generic-gcm-aes");
+
+	printf("# %d of %d frames by AEGIS, %d by AES\n", h->aegis, h->frames, h->aes);
+	CHECK(h->aegis + h->aes < h->frames);
+	CHECK_EQ(h->aegis > h->frames / 2, aegis);
+	CHECK_EQ(h->aes > h->frames / 2, aes);
+	CHECK(aegis ? !h->aes : !h->aegis);
+}
+
+static void hear_nothing(bool aegis)
 {
 	struct heard h[2];
 	int i, j;
 
+	nodes_allow_aegis(aegis);
 	hear(ACP_INTEGRITY_AEAD, "loss 20%", h);
-	CHECK(nodes_counter(&n, 0, "tx_again") > 10);
+	nodes_allow_aegis(true);
+	CHECK(nodes_counter(&n, 0, "tx_retransmits") > 10);
 	for (i = 0; i < 2; i++) {
 		CHECK(h[i].frames > 200);
-		CHECK_EQ(h[i].sealed, h[i].frames);
+		CHECK_EQ(h[i].encrypted, h[i].frames);
+		check_cipher(&h[i], aegis);
 		CHECK_EQ(h[i].marks, 0);
-		qsort(h[i].nonces, (size_t)h[i].sealed, ACP_FRAME_NONCE, compare_nonces);
-		for (j = 1; j < h[i].sealed; j++)
+		qsort(h[i].nonces, (size_t)h[i].encrypted, ACP_FRAME_NONCE, compare_nonces);
+		for (j = 1; j < h[i].encrypted; j++)
 			CHECK(compare_nonces(h[i].nonces[j - 1], h[i].nonces[j]));
 	}
 }
 
-/* What is encrypted is in one piece, which must be to be had when memory is in fragments. */
+TEST(nothing_is_heard_and_no_nonce_twice)
+{
+	hear_nothing(true);
+}
+
+TEST(nothing_is_heard_and_no_nonce_twice_without_aegis)
+{
+	hear_nothing(false);
+}
+
+/* Encrypted frames need contiguous memory, which must be available when memory is fragmented. */
 TEST(large_datagrams_fit_two_pages)
 {
 	static char datagram[70000];
@@ -272,7 +292,8 @@ TEST(large_datagrams_fit_two_pages)
 	int fd;
 
 	nodes_open(&n, 2, 1, false);
-	set_mtu(16000);
+	nodes_set_mtu(&n, 16000);
+	nodes_run(&n, 0, "ip link set eth0 gso_max_segs 1");	/* captures each frame separately */
 	join_all(2, ACP_INTEGRITY_AEAD);
 	memory_open(&r[0], &from, 64 * PAGE);
 	memory_open(&r[1], &to, 64 * PAGE);
@@ -285,7 +306,7 @@ TEST(large_datagrams_fit_two_pages)
 	CHECK(most > 7000 && most < (ssize_t)(2 * PAGE));
 }
 
-/* ---- A node played by hand: node 1, rank 1; the victim: node 0, rank 0 ---- */
+/* ---- A node simulated by the test: node 1, rank 1; the victim: node 0, rank 0 ---- */
 
 static struct inject x;
 static struct setup setup;
@@ -311,7 +332,7 @@ static void untouched(void)
 	CHECK(filled(target.addr, SIZE, 1));
 }
 
-/* A good put still works, and is answered. */
+/* A valid put still works, and is answered. */
 static void goes_on(void)
 {
 	uint64_t ticket = next_random(&(uint64_t){ now_ns() });
@@ -323,13 +344,13 @@ static void goes_on(void)
 	fill(target.addr, SIZE, 1);
 }
 
-/* A counter of the victim and what it stood at. */
+/* Return a counter of the victim and its current value. */
 static struct count count(const char *name)
 {
 	return nodes_count(&n, 0, name);
 }
 
-/* A put of 100 bytes as a datagram with the next number; it was never sent. */
+/* Build a put of 100 bytes as a datagram with the next number, which was never sent. */
 static size_t put_datagram(void *out)
 {
 	struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
@@ -343,7 +364,7 @@ static size_t put_datagram(void *out)
 	return inject_build(&x, out, &f, body, inject_message(body, &m, data));
 }
 
-/* As it should be: it was not used up. */
+/* The valid frame is accepted: its number was not used. */
 static void good_after_all(const void *good, size_t size)
 {
 	untouched();
@@ -354,7 +375,20 @@ static void good_after_all(const void *good, size_t size)
 	goes_on();
 }
 
-TEST(hand_played_node_can_talk)
+/* The simulated node uses that cipher from now on, and receives it if the victim prefers it. */
+static void speak(uint32_t cipher)
+{
+	if (cipher & ACP_SEAL_AES && !nodes_said("/proc/crypto", "gcm(aes)"))
+		SKIP("this kernel has no gcm(aes)");
+	if (cipher & ACP_SEAL_AEGIS && !nodes_said("/proc/crypto", "aegis128"))
+		SKIP("this kernel has no aegis128");
+	x.cipher = cipher;
+}
+
+#define BY_AES		(ACP_SEAL_AES | ACP_SEAL_WANTS)
+#define BY_AEGIS	(ACP_SEAL_AEGIS | ACP_SEAL_WANTS_AEGIS)
+
+static void talk(uint32_t cipher)
 {
 	static char data[10000];
 	struct acp_msg m = {
@@ -363,25 +397,42 @@ TEST(hand_played_node_can_talk)
 	char body[64];
 
 	begin(false, ACP_INTEGRITY_AEAD);
+	speak(cipher);
 	goes_on();
 	m.src = memory_ga(&target, 0);
 	m.dst = memory_ga(&target, 128);
 	inject_data(&x, body, inject_message(body, &m, NULL));
 	CHECK_EQ(inject_done(&x, 9), ACP_ST_OK);
 	CHECK(!memcmp(target.addr, target.addr + 128, 64));
-	/* A datagram in many fragments. */
+	/* A datagram of many fragments. */
 	fill(data, sizeof(data), 5);
 	inject_applied(&x, inject_put(&x, 1, 10, memory_ga(&target, 0), data, sizeof(data)));
 	CHECK(filled(target.addr, sizeof(data), 5));
 }
 
-static void flips(bool ipv6)
+TEST(hand_played_node_can_talk)
+{
+	talk(0);
+}
+
+TEST(hand_played_node_can_talk_aes)
+{
+	talk(BY_AES);
+}
+
+TEST(hand_played_node_can_talk_aegis)
+{
+	talk(BY_AEGIS);
+}
+
+static void flips(bool ipv6, uint32_t cipher)
 {
 	struct count aead;
 	char good[400], bad[400];
 	size_t size, bit;
 
 	begin(ipv6, ACP_INTEGRITY_AEAD);
+	speak(cipher);
 	aead = count("drop_bad_aead");
 	size = put_datagram(good);
 	for (bit = 0; bit < size * 8; bit++) {
@@ -390,22 +441,33 @@ static void flips(bool ipv6)
 		inject_send(&x, bad, size);
 	}
 	inject_silence(&x, 200);
-	/* Header and what is reserved: other reasons. */
-	nodes_counted(&aead, (long long)(size - sizeof(struct acp_frame_hdr) - 4) * 8);
+	/* Header, reserved bits, and two ciphers have other reasons. */
+	nodes_counted(&aead, (long long)(size - sizeof(struct acp_frame_hdr) - 4) * 8 +
+			     (cipher ? 3 : 4));
 	good_after_all(good, size);
 }
 
 TEST(N4_every_bit_of_a_frame_flipped)
 {
-	flips(false);
+	flips(false, 0);
+}
+
+TEST(N4_every_bit_of_a_frame_by_aes_flipped)
+{
+	flips(false, BY_AES);
+}
+
+TEST(N4_every_bit_of_a_frame_by_aegis_flipped)
+{
+	flips(false, BY_AEGIS);
 }
 
 TEST(N4_every_bit_of_a_frame_flipped_ipv6)
 {
-	flips(true);
+	flips(true, 0);
 }
 
-/* The header's tag is right again: the code covers the header, too. */
+/* The tag of the header is valid again: the AEAD tag covers the header as well. */
 TEST(N4_every_bit_of_the_header_flipped_and_signed)
 {
 	char good[400], bad[400];
@@ -416,7 +478,7 @@ TEST(N4_every_bit_of_the_header_flipped_and_signed)
 	for (bit = 64; bit < sizeof(struct acp_frame_hdr) * 8; bit++) {
 		memcpy(bad, good, size);
 		bad[bit / 8] ^= (char)(1 << bit % 8);
-		inject_sign(&x, bad, sizeof(struct acp_frame_hdr));
+		inject_sign(&x, bad, sizeof(struct acp_frame_hdr), size);
 		inject_send(&x, bad, size);
 	}
 	inject_silence(&x, 200);
@@ -438,12 +500,12 @@ TEST(N5_truncated_at_every_length)
 	for (i = 0; i < size; i++)
 		inject_send(&x, good, i);
 	nodes_counted(&len, (long long)size);
-	/* ... and the header says so, under a right tag. */
+	/* ... and the header has that length, with a valid tag. */
 	for (i = 0; i < size - head; i++) {
 		memcpy(bad, good, size);
 		h = (void *)bad;
 		h->length = cpu_to_be16((u16)i);
-		inject_sign(&x, bad, head);
+		inject_sign(&x, bad, head, head);
 		inject_send(&x, bad, head + i);
 	}
 	inject_silence(&x, 200);
@@ -478,16 +540,18 @@ TEST(N6_reserved_field_of_the_seal)
 	flags = count("drop_bad_flags");
 	size = put_datagram(good);
 	for (bit = 0; bit < 32; bit++) {
+		if (bit >= 24 && bit < 28)	/* ACP_SEAL_ */
+			continue;
 		memcpy(bad, good, size);
 		bad[at + bit / 8] ^= (char)(1 << bit % 8);
 		inject_send(&x, bad, size);
 	}
 	inject_silence(&x, 200);
-	nodes_counted(&flags, 32);
+	nodes_counted(&flags, 28);
 	good_after_all(good, size);
 }
 
-/* The job's key, but that of the other direction. */
+/* The job key, but that of the other direction. */
 TEST(N7_key_of_another_way)
 {
 	struct count aead;
@@ -530,10 +594,10 @@ TEST(N11_replayed)
 	goes_on();
 }
 
-/* With the job's tag, but in clear in a job that is encrypted, or the other way round. */
+/* With a valid tag, but in clear in an encrypted job, or the other way round. */
 static void mixed(uint32_t integrity)
 {
-	bool sealed = integrity == ACP_INTEGRITY_AEAD;
+	bool encrypted = integrity == ACP_INTEGRITY_AEAD;
 	struct acp_frame_ack map = { { 0 } };
 	struct count flags, aead, strange;
 	struct acp_frame f;
@@ -543,7 +607,7 @@ static void mixed(uint32_t integrity)
 	flags = count("drop_bad_flags");
 	aead = count("drop_bad_aead");
 	strange = count("drop_mismatch");
-	x.sealed = !sealed;
+	x.encrypted = !encrypted;
 	inject_send(&x, out, put_datagram(out));
 	x.seq--;
 	f = inject_header(&x, ACP_FRAME_ACK);
@@ -552,16 +616,16 @@ static void mixed(uint32_t integrity)
 	nodes_counted(&flags, 2);
 	nodes_counted(&aead, 0);
 	untouched();
-	/* A HELLO says that the sender runs another set-up: an open flow does not mind. */
+	/* A HELLO with different parameters: an open flow is not affected. */
 	f = inject_header(&x, ACP_FRAME_HELLO);
 	inject_frame(&x, &f, &x.setup, sizeof(x.setup));
-	x.sealed = sealed;
+	x.encrypted = encrypted;
 	nodes_counted(&strange, 1);
 	goes_on();
 }
 
-/* Of a node that is not known all but a HELLO is refused by its header: not worth deciphering. */
-TEST(N8_stranger_is_not_deciphered)
+/* From an unknown node everything but a HELLO is rejected by its header, without decryption. */
+TEST(N8_unknown_sender_is_not_deciphered)
 {
 	struct count epoch, aead;
 	char bad[400];
@@ -577,7 +641,7 @@ TEST(N8_stranger_is_not_deciphered)
 	inject_open(&x, &n, 1, 0, &setup);
 	epoch = count("drop_bad_epoch");
 	aead = count("drop_bad_aead");
-	x.base.epoch_dst = 77;	/* of a life that was */
+	x.base.epoch_dst = 77;	/* of a previous incarnation */
 	size = put_datagram(bad);
 	bad[size - 1] ^= 1;
 	for (i = 0; i < 10; i++)
@@ -588,7 +652,7 @@ TEST(N8_stranger_is_not_deciphered)
 	untouched();
 }
 
-/* A datagram whose first bytes only are where the kernel wants to read. */
+/* Send a datagram whose first bytes only are in the linear part of the skb. */
 static void send_split(const char *datagram, size_t size, size_t at)
 {
 	CHECK_EQ(send(x.fd, datagram, at, MSG_MORE), at);
@@ -613,7 +677,7 @@ static void send_ack(size_t at)
 	send_split(out, inject_build(&x, out, &f, &map, sizeof(map)), at);
 }
 
-/* All kinds of frames, of this kind of job and of the other one. */
+/* All types of frames, of this kind of job and of the other one. */
 static void split_at(size_t at)
 {
 	struct count flags = count("drop_bad_flags");
@@ -630,12 +694,12 @@ static void split_at(size_t at)
 	do {
 		CHECK(inject_receive(&x, &f, NULL, 5000));
 	} while (f.type != ACP_FRAME_HELLO);
-	x.sealed = !x.sealed;
+	x.encrypted = !x.encrypted;
 	send_split(out, put_datagram(out), at);
 	x.seq--;
 	send_ack(at);
 	send_hello(at);
-	x.sealed = !x.sealed;
+	x.encrypted = !x.encrypted;
 	nodes_counted(&flags, 2);
 	nodes_counted(&strange, 1);
 	goes_on();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Vectors, deques and lists with libacp on four ranks of two nodes, which
- * take turns: random operations on containers in the heaps of all, of which
- * every rank keeps a model.  Without loss, and with 1 % lost in each direction.
- * And one rank that is killed while it changes them.
+ * Vectors, deques and lists with libacp on four ranks of two nodes, which take turns: random
+ * operations on containers in all heaps, of which every rank keeps a model. Without loss, and with
+ * 1 % loss in each direction. And one rank that is killed while it changes them.
  */
 #include "../dev/isolated.h"
 
@@ -17,38 +16,38 @@
 #define RANKS		4
 #define PER_NODE	2
 #define FINE		4711		/* errno before each step */
-#define CONTAINERS	RANKS		/* of a kind: one on each rank */
-#define BYTES_MOST	30000		/* of a vector or deque */
-#define PIECE_MOST	6000		/* put in at a time */
-#define ELEMENTS_MOST	40
-#define ELEMENT_MOST	200
-#define TURN		10		/* steps in a row by one rank */
+#define CONTAINERS	RANKS		/* per kind: one on each rank */
+#define BYTES_MAX	30000		/* of a vector or deque */
+#define PIECE_MAX	6000		/* maximum inserted at a time */
+#define ELEMENTS_MAX	40
+#define ELEMENT_MAX	200
+#define TURN		10		/* consecutive steps of one rank */
 
 /* Offsets in starter memory. */
 enum { REFERENCES = 0, STAGE = 4096, FETCHED = STAGE + 8192 };
 
-/* What they should hold: the first CONTAINERS of bytes are vectors, the others deques. */
+/* Expected contents: the first CONTAINERS are vectors, the others deques. */
 struct bytes {
 	acp_ga_t ga;
 	size_t size;
-	unsigned char bytes[BYTES_MOST];
+	unsigned char bytes[BYTES_MAX];
 };
 
 struct element {
 	size_t size;
-	unsigned char bytes[ELEMENT_MOST];
+	unsigned char bytes[ELEMENT_MAX];
 };
 
 struct chain {
 	acp_list_t list;
 	int count;
-	struct element elements[ELEMENTS_MOST];
+	struct element elements[ELEMENTS_MAX];
 };
 
 static struct bytes bytes[2 * CONTAINERS];
 static struct chain chains[CONTAINERS];
-static unsigned char fresh[PIECE_MOST];
-static uint64_t state;			/* of the generator, the same on all ranks */
+static unsigned char fresh[PIECE_MAX];
+static uint64_t state;			/* of the generator, equal on all ranks */
 
 static uint64_t draw(uint64_t below)
 {
@@ -145,9 +144,9 @@ static void model_insert(struct bytes *b, size_t at, const unsigned char *from, 
 
 static void insert_bytes(int by, struct bytes *b, bool is_deque)
 {
-	size_t room = BYTES_MOST - b->size, size, at;
+	size_t room = BYTES_MAX - b->size, size, at;
 
-	size = draw((room < PIECE_MOST ? room : PIECE_MOST) + 1);
+	size = draw((room < PIECE_MAX ? room : PIECE_MAX) + 1);
 	if (draw(2))
 		size %= 50;
 	at = draw(3) ? draw(b->size + 1) : b->size;
@@ -181,7 +180,7 @@ static void erase_bytes(int by, struct bytes *b, bool is_deque)
 	b->size -= size;
 }
 
-/* A range of another one of the kind, or of itself. */
+/* Assign a range of another container of the kind, or of itself. */
 static void assign_bytes(int by, struct bytes *b, const struct bytes *other, bool is_deque)
 {
 	size_t at = draw(other->size + 1), size = draw(other->size - at + 1);
@@ -287,10 +286,10 @@ static void take(struct chain *c, int at)
 static void insert_element(int by, struct chain *c)
 {
 	int at = (int)draw((uint64_t)c->count + 1), rank = (int)draw(RANKS);
-	struct element e = { .size = draw(ELEMENT_MOST + 1) };
+	struct element e = { .size = draw(ELEMENT_MAX + 1) };
 	acp_element_t there = { member_at(by, STAGE), e.size };
 
-	if (c->count == ELEMENTS_MOST)
+	if (c->count == ELEMENTS_MAX)
 		return;
 	draw_fresh(e.size);
 	memcpy(e.bytes, fresh, e.size);
@@ -323,7 +322,7 @@ static void splice_element(int by, struct chain *c, struct chain *other)
 	struct element e;
 	int at, from;
 
-	if (c == other || !other->count || c->count == ELEMENTS_MOST)
+	if (c == other || !other->count || c->count == ELEMENTS_MAX)
 		return;
 	at = (int)draw((uint64_t)c->count + 1);
 	from = (int)draw((uint64_t)other->count);
@@ -412,9 +411,9 @@ static void step_chain(int by)
 	}
 }
 
-/* ---- All ---- */
+/* ---- All containers ---- */
 
-/* Each rank makes the containers of its left neighbour, and tells all where they are. */
+/* Each rank creates the containers of its left neighbour, and publishes their addresses. */
 static void create(void)
 {
 	int me = acp_rank(), home = (me + RANKS - 1) % RANKS, i;
@@ -488,7 +487,8 @@ static void take_turns(void)
 /* ---- A rank that is killed ---- */
 
 #define VICTIM		(RANKS - 1)
-#define ARRIVES_MS	2100		/* after that nothing of it happens any more */
+/* after this time none of its accesses is executed any more */
+#define ARRIVES_MS	2100
 
 static struct board {
 	unsigned int steps, gone, done;
@@ -516,7 +516,7 @@ static void step_until_killed(void)
 	}
 }
 
-/* Vectors and deques of the others are sound. */
+/* Vectors and deques of the others are consistent. */
 static void check_sound(const struct bytes *b, bool is_deque)
 {
 	size_t size;
@@ -527,7 +527,7 @@ static void check_sound(const struct bytes *b, bool is_deque)
 		CHECK_EQ(errno, EHOSTDOWN);
 		return;
 	}
-	CHECK(size <= BYTES_MOST);
+	CHECK(size <= BYTES_MAX);
 	if (is_deque) {
 		acp_push_front_deque(deque_of(b), member_at(acp_rank(), STAGE), 10);
 		CHECK_EQ(acp_size_deque(deque_of(b)), size + 10);
@@ -540,7 +540,7 @@ static void check_sound(const struct bytes *b, bool is_deque)
 	CHECK_EQ(errno, FINE);
 }
 
-/* Lists may be damaged, but nobody hangs in them. */
+/* Lists may be damaged, but calls do not hang. */
 static void use_damaged(acp_list_t list)
 {
 	acp_list_it_t it = acp_begin_list(list);
@@ -553,7 +553,7 @@ static void use_damaged(acp_list_t list)
 	acp_destroy_list(list);
 }
 
-/* What needs an element of the dead fails, and changes nothing. */
+/* Operations that need an element of the dead rank fail, and change nothing. */
 static void check_lost_element(acp_list_t list)
 {
 	errno = FINE;
@@ -572,7 +572,7 @@ static void check_lost_element(acp_list_t list)
 	CHECK_EQ(errno, FINE);
 }
 
-/* Rank 0, when nothing of the dead one is under way any more. */
+/* Rank 0, after all accesses of the dead rank have ended. */
 static void look_after(acp_list_t lost)
 {
 	acp_vector_t vector;

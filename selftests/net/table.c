@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A map that ranks of several nodes use at once, with the kernel module below:
- * inserting, finding, removing; over links that lose frames; while a rank is killed that
- * only uses it, or that holds a part of it.
+ * A map that ranks of several nodes use concurrently, with the kernel module: insertion, search,
+ * removal; with packet loss; and while a rank is killed that only uses it, or that holds a part of
+ * it.
  */
 #include "../dev/isolated.h"
 
@@ -12,43 +12,43 @@
 
 #include "members.h"
 
-#define RANKS_MOST	8
-#define EIGHT_NODES_SECONDS	600	/* to make them is a minute's work on a slow machine */
+#define TABLE_RANKS_MAX	8
+#define EIGHT_NODES_SECONDS	600	/* creating them takes a minute on a slow machine */
 #define SLOTS		16
 
-/* What a test does.  A slow machine does a tenth of it: a key costs some 20 round trips. */
+/* Amount of work of a test. A slow machine does a fifth of it: a key takes about 20 round trips. */
 struct amount {
-	int own_keys;			/* of each rank */
-	int shared_keys;		/* that all are after */
-	int rounds;
+	int own_keys;			/* per rank */
+	int shared_keys;		/* used by all ranks */
+	int rounds;			/* from the second one on, freed memory is used again */
 };
 
-/* Starter memory: what calls begin and end in, and the map's reference. */
-struct desk {
+/* Starter memory: sources and destinations of calls, and the reference of the map. */
+struct area {
 	uint64_t key, value, back;
 	acp_map_t map;
 };
 
-/* Seen by all processes of a test, for there is no barrier when a rank has died. */
+/* Shared by all processes of a test, because there are no barriers after a rank has died. */
 struct board {
-	uint32_t here;			/* ranks that wait */
-	uint32_t won;			/* shared keys that somebody got in */
-	uint32_t busy;			/* calls of the rank that is to be killed */
+	uint32_t here;			/* number of waiting ranks */
+	uint32_t won;			/* shared keys that were inserted */
+	uint32_t busy;			/* calls of the rank that will be killed */
 	uint32_t gone;			/* it is dead */
 };
 
 static struct members m;
 static int ranks = 4, per_node = 2;
-static struct amount amount = { .own_keys = 60, .shared_keys = 40, .rounds = 4 };
+static struct amount amount = { .own_keys = 60, .shared_keys = 40, .rounds = 2 };
 static struct board *board;
-static struct desk *desk;
-static acp_ga_t desk_ga;
+static struct area *area;
+static acp_ga_t area_ga;
 static acp_map_t map;
 static int me;
 
 /* ---- Calls ---- */
 
-/* Keys of ranks, and shared ones, with RANKS_MOST for the rank. */
+/* Keys of ranks; for shared ones the rank is TABLE_RANKS_MAX. */
 static uint64_t key_of(int rank, int number)
 {
 	return (uint64_t)(rank + 1) << 32 | (uint64_t)number;
@@ -57,12 +57,12 @@ static uint64_t key_of(int rank, int number)
 static acp_pair_t pair_of(uint64_t key)
 {
 	acp_pair_t pair = {
-		{ desk_ga + offsetof(struct desk, key), 8 },
-		{ desk_ga + offsetof(struct desk, value), 8 },
+		{ area_ga + offsetof(struct area, key), 8 },
+		{ area_ga + offsetof(struct area, value), 8 },
 	};
 
-	desk->key = key;
-	desk->value = ~key;
+	area->key = key;
+	area->value = ~key;
 	return pair;
 }
 
@@ -78,17 +78,17 @@ static void remove_key(uint64_t key)
 	acp_remove_map(map, pair_of(key).first);
 }
 
-/* Is it there, with its value? */
+/* True if the key is found with its value. */
 static bool find(uint64_t key)
 {
 	acp_pair_t pair = pair_of(key);
 	size_t size;
 
-	pair.second.ga = desk_ga + offsetof(struct desk, back);
-	desk->back = 0;
+	pair.second.ga = area_ga + offsetof(struct area, back);
+	area->back = 0;
 	errno = 0;
 	size = acp_retrieve_map(map, pair);
-	CHECK(size == 0 || (size == 8 && desk->back == ~key));
+	CHECK(size == 0 || (size == 8 && area->back == ~key));
 	return size == 8;
 }
 
@@ -101,36 +101,35 @@ static void wait_here(uint32_t count)
 		sleep_ms(1);
 }
 
-/* Become a rank; rank 0 makes the map, on "members" ranks, 0 to members - 1. */
+/* Join; rank 0 creates the map on ranks 0 to members - 1. */
 static void begin(int members)
 {
-	const int all[RANKS_MOST] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+	const int all[TABLE_RANKS_MAX] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
 	if (test_short()) {
 		amount.own_keys = (amount.own_keys + 4) / 5;
 		amount.shared_keys = (amount.shared_keys + 4) / 5;
-		amount.rounds = (amount.rounds + 1) / 2;
 	}
 	setenv("ACP_HEAP_SIZE", "1M", 1);
 	setenv("ACP_TIMEOUT", "2000", 1);
-	CHECK_EQ(acp_init(NULL, NULL), 0);
+	member_init();
 	me = acp_rank();
-	desk_ga = member_at(me, 0);
-	desk = acp_query_address(desk_ga);
+	area_ga = member_at(me, 0);
+	area = acp_query_address(area_ga);
 	if (me == 0) {
-		desk->map = acp_create_map(members, all, SLOTS, 0);
-		CHECK(desk->map.ga != ACP_GA_NULL);
+		area->map = acp_create_map(members, all, SLOTS, 0);
+		CHECK(area->map.ga != ACP_GA_NULL);
 	}
 	CHECK_EQ(acp_sync(), 0);
 	if (me)
-		CHECK_EQ(member_status(acp_copy(desk_ga + offsetof(struct desk, map),
-						member_at(0, offsetof(struct desk, map)),
+		CHECK_EQ(member_status(acp_copy(area_ga + offsetof(struct area, map),
+						member_at(0, offsetof(struct area, map)),
 						sizeof(map), ACP_HANDLE_NULL)), 0);
-	map = desk->map;
+	map = area->map;
 	CHECK_EQ(acp_sync(), 0);
 }
 
-/* Heaps are sound; how many blocks are in use in those of ranks 0 to count - 1? */
+/* Check the heaps. Returns the number of used blocks in those of ranks 0 to count - 1. */
 static uint64_t blocks_of(int count)
 {
 	struct acpx_heap_stats stats;
@@ -164,7 +163,7 @@ static void open_board(void)
 	CHECK(board != MAP_FAILED);
 }
 
-/* ---- All at once ---- */
+/* ---- Concurrent use ---- */
 
 static size_t walk(void)
 {
@@ -193,16 +192,16 @@ static void put_own(void)
 	}
 }
 
-/* Each shared key is put in by one of them. */
+/* Each shared key is inserted by exactly one rank. */
 static void put_shared(void)
 {
 	int i;
 
 	for (i = 0; i < amount.shared_keys; i++) {
-		if (insert(key_of(RANKS_MOST, i)))
+		if (insert(key_of(TABLE_RANKS_MAX, i)))
 			__atomic_add_fetch(&board->won, 1, __ATOMIC_SEQ_CST);
 		CHECK_EQ(errno, 0);
-		CHECK(find(key_of(RANKS_MOST, i)));
+		CHECK(find(key_of(TABLE_RANKS_MAX, i)));
 	}
 }
 
@@ -214,7 +213,7 @@ static void look_for_all(void)
 		for (i = 0; i < amount.own_keys; i++)
 			CHECK(find(key_of(r, i)));
 	for (i = 0; i < amount.shared_keys; i++)
-		CHECK(find(key_of(RANKS_MOST, i)));
+		CHECK(find(key_of(TABLE_RANKS_MAX, i)));
 	CHECK_EQ(walk(), ranks * amount.own_keys + amount.shared_keys);
 	CHECK_EQ(acp_size_map(map), ranks * amount.own_keys + amount.shared_keys);
 }
@@ -228,8 +227,8 @@ static void remove_all(void)
 		CHECK(!find(key_of(me, i)));
 	}
 	for (i = 0; i < amount.shared_keys; i++) {
-		remove_key(key_of(RANKS_MOST, i));
-		CHECK(!find(key_of(RANKS_MOST, i)));
+		remove_key(key_of(TABLE_RANKS_MAX, i));
+		CHECK(!find(key_of(TABLE_RANKS_MAX, i)));
 	}
 	CHECK_EQ(errno, 0);
 }
@@ -252,7 +251,7 @@ static void all_at_once(void)
 	end();
 }
 
-/* All members of a job, "nodes" of them, over links that do that to what they carry. */
+/* Start all members of a job on "nodes" nodes, with impaired links. */
 static void open_all(int nodes, const char *netem)
 {
 	open_board();
@@ -274,7 +273,7 @@ TEST(A2_insert_find_remove_by_all_with_loss)
 	open_all(2, "loss 1%");
 	members_start_all(&m, all_at_once);
 	members_expect(&m, 0);
-	CHECK(nodes_counters(&m.nodes, "tx_again") > 0);
+	CHECK(nodes_counters(&m.nodes, "tx_retransmits") > 0);
 }
 
 TEST_LONG(A2_insert_find_remove_by_all_of_eight_nodes_with_loss, EIGHT_NODES_SECONDS)
@@ -284,21 +283,21 @@ TEST_LONG(A2_insert_find_remove_by_all_of_eight_nodes_with_loss, EIGHT_NODES_SEC
 	open_all(8, "loss 1%");
 	members_start_all(&m, all_at_once);
 	members_expect(&m, 0);
-	CHECK(nodes_counters(&m.nodes, "tx_again") > 0);
+	CHECK(nodes_counters(&m.nodes, "tx_retransmits") > 0);
 }
 
 /* ---- Deaths ---- */
 
-/* Put in and out until the end comes. */
+/* Insert and remove until the end. */
 static void use_until_killed(void)
 {
 	int i;
 
 	for (i = 0;; i = (i + 1) % amount.own_keys) {
-		insert(key_of(RANKS_MOST, i));
+		insert(key_of(TABLE_RANKS_MAX, i));
 		insert(key_of(me, i));
 		__atomic_add_fetch(&board->busy, 1, __ATOMIC_SEQ_CST);
-		remove_key(key_of(RANKS_MOST, i));
+		remove_key(key_of(TABLE_RANKS_MAX, i));
 		remove_key(key_of(me, i));
 	}
 }
@@ -308,7 +307,7 @@ static bool is_gone(void)
 	return __atomic_load_n(&board->gone, __ATOMIC_SEQ_CST);
 }
 
-/* What one's own keys tell stays true, before, while and after the other one dies. */
+/* The own keys of a rank are correct before, while and after the other one dies. */
 static void go_on(bool all_members_live)
 {
 	int i, after = 0;
@@ -320,18 +319,18 @@ static void go_on(bool all_members_live)
 				CHECK(find(key_of(me, i)) || (errno && !all_members_live));
 			else
 				CHECK(!all_members_live && errno);
-			insert(key_of(RANKS_MOST, i));
+			insert(key_of(TABLE_RANKS_MAX, i));
 		}
 		for (i = 0; i < amount.own_keys; i++) {
 			remove_key(key_of(me, i));
 			CHECK(!find(key_of(me, i)));
-			remove_key(key_of(RANKS_MOST, i));
+			remove_key(key_of(TABLE_RANKS_MAX, i));
 			CHECK(!all_members_live || !errno);
 		}
 	}
 }
 
-/* The last rank is no member, or (the other test) one. */
+/* The last rank is no member or, in the other test, is one. */
 static void user_dies(void)
 {
 	begin(ranks - 1);
@@ -340,14 +339,14 @@ static void user_dies(void)
 	go_on(true);
 	wait_here((uint32_t)ranks - 1);
 	if (me == 0) {
-		/* What the dead put in last is all that can be left. */
+		/* Only the keys it inserted last can be left. */
 		CHECK_EQ(walk(), acp_size_map(map));
 		CHECK(walk() <= 2);
 		acp_clear_map(map);
 		CHECK_EQ(walk(), 0);
 		acp_destroy_map(map);
 		CHECK_EQ(errno, 0);
-		/* It may have died with memory in its hands. */
+		/* It may have died with an allocated block. */
 		CHECK(blocks_of(ranks - 1) <= 1);
 	}
 	wait_here(2 * ((uint32_t)ranks - 1));
@@ -406,7 +405,7 @@ TEST_LONG(A2_a_user_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_SECONDS)
 	kill_last(8, user_dies, 40);
 }
 
-/* No rank is left on its node, which then says nothing: each access waits for ACP_TIMEOUT. */
+/* No rank is left on its node, which then is silent: each access waits for ACP_TIMEOUT. */
 TEST_LONG(A2_a_member_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_SECONDS)
 {
 	ranks = 8;

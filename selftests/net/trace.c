@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tracepoints, read through tracefs: each of them fires when it should, with the
- * right fields, and as often as the counters count.
+ * Tracepoints, read through tracefs: each is hit when it should be, with correct fields, and as
+ * often as the counters.
  */
 #include "../dev/isolated.h"
 
@@ -22,7 +22,7 @@
 
 static struct nodes n;
 static struct rank r[2];
-static char *text;		/* what was traced */
+static char *text;		/* contents of the trace */
 
 /* ---- tracefs ---- */
 
@@ -38,7 +38,7 @@ static void put(const char *file, const char *what)
 	close(fd);
 }
 
-/* A whole file, with a 0 behind it. */
+/* Return a whole file as a string. */
 static char *get(const char *file)
 {
 	size_t size = 0, room = 1 << 20;
@@ -74,8 +74,8 @@ static void trace_on(void)
 	trace_mount();
 	put("events/acp/enable", "0");
 	/*
-	 * No names of processes: for these the scheduler is patched at each switching on, and
-	 * QEMU 7.2 may go on with the breakpoint that stands there meanwhile, for ever.
+	 * No names of processes: recording them patches the scheduler each time, and QEMU 7.2 may
+	 * execute the temporary breakpoint forever.
 	 */
 	put("options/record-cmd", "0");
 	put("tracing_on", "1");
@@ -84,7 +84,7 @@ static void trace_on(void)
 	put("events/acp/enable", "1");
 }
 
-/* Nothing more is traced; nothing was lost. */
+/* Stop tracing; no events were lost. */
 static void trace_off(void)
 {
 	unsigned long in, written;
@@ -100,7 +100,7 @@ static void trace_off(void)
 	CHECK_EQ(in, written);
 }
 
-/* ---- what was traced ---- */
+/* ---- contents of the trace ---- */
 
 static const char *end_of(const char *line)
 {
@@ -109,7 +109,7 @@ static const char *end_of(const char *line)
 	return end ? end : line + strlen(line);
 }
 
-/* Are all words of a pattern in this line, in that order? */
+/* True if a line contains all words of a pattern in that order. */
 static bool matches(const char *line, const char *pattern)
 {
 	const char *end = end_of(line);
@@ -119,7 +119,7 @@ static bool matches(const char *line, const char *pattern)
 	while ((word = strsep(&rest, " "))) {
 		size_t length = strlen(word);
 
-		/* A whole word: not the beginning of a longer one. */
+		/* A whole word, not a prefix of a longer one. */
 		do {
 			line = memmem(line, end - line, word, length);
 			if (!line)
@@ -130,7 +130,7 @@ static bool matches(const char *line, const char *pattern)
 	return true;
 }
 
-/* The first line from "from" on that matches; NULL: none. */
+/* Return the first matching line after "from"; NULL: none. */
 static const char *find_from(const char *from, const char *pattern)
 {
 	const char *line;
@@ -188,7 +188,7 @@ static int put_there(size_t size)
 			 60000 * MS);
 }
 
-/* The life of a put and of an atomic, in the order of their events. */
+/* Events of a put and of an atomic, in their order. */
 static void lives(const char *flags)
 {
 	unsigned int job = r[0].join.job;
@@ -240,7 +240,7 @@ static void lives(const char *flags)
 
 TEST(life_of_commands)
 {
-	begin(ACP_INTEGRITY_UDP, false, 0);
+	begin(ACP_INTEGRITY_TAG, false, 0);
 	lives("");
 }
 
@@ -256,14 +256,14 @@ TEST(loss_as_often_as_it_is_counted)
 		{ "commands", "acp_submit:" },
 		{ "commands", "acp_complete:" },
 		{ "tx_frames", "acp_xmit:" },
-		{ "tx_again", "acp_retransmit:" },
+		{ "tx_retransmits", "acp_retransmit:" },
 		{ "drop_duplicate", "acp_drop: reason=drop_duplicate" },
 	};
 	long long before[5], now;
 	const char *at;
 	uint32_t i;
 
-	begin(ACP_INTEGRITY_UDP, false, 30000);
+	begin(ACP_INTEGRITY_TAG, false, 30000);
 	CHECK_EQ(put_there(8), ACP_ST_OK);
 	sleep_ms(300);
 	nodes_impair_all(&n, "loss 20%");
@@ -272,7 +272,7 @@ TEST(loss_as_often_as_it_is_counted)
 	trace_on();
 	for (i = 0; i < (test_short() ? 10 : 20); i++)
 		CHECK_EQ(put_there(30000), ACP_ST_OK);
-	/* What may still be repeated is. */
+	/* Let retransmissions arrive. */
 	nodes_impair_all(&n, "");
 	CHECK_EQ(put_there(8), ACP_ST_OK);
 	sleep_ms(300);
@@ -284,7 +284,7 @@ TEST(loss_as_often_as_it_is_counted)
 			FAIL("%s: %lld counted, %llu traced", counted[i][0], now - before[i],
 			     count_of(counted[i][1]));
 	}
-	/* One that is sent again was sent before, and is acknowledged as such. */
+	/* A retransmitted frame was sent before, and is acknowledged as such. */
 	at = must(text, "acp_retransmit: node=0 peer=1 color=0 tries=2");
 	at = must(at, "acp_ack: node=0 peer=1 tries=2");
 }
@@ -294,7 +294,7 @@ TEST(peer_lost_and_back)
 	unsigned int job;
 	const char *at;
 
-	begin(ACP_INTEGRITY_UDP, false, 300);
+	begin(ACP_INTEGRITY_TAG, false, 300);
 	job = r[0].join.job;
 	CHECK_EQ(put_there(8), ACP_ST_OK);
 	trace_on();
@@ -326,8 +326,8 @@ static void send_to_node_0(const void *data, size_t size)
 	close(fd);
 }
 
-/* Frames of strangers: the event says what they said of themselves, and where they are from. */
-TEST(drops_of_what_strangers_send)
+/* Frames of unknown senders: the event contains what they claim, and their address. */
+TEST(drops_of_unknown_senders)
 {
 	struct acp_frame f = {
 		.type = ACP_FRAME_DATA, .color = 3, .generation = 5, .job = 4711, .node = 6,
@@ -339,7 +339,7 @@ TEST(drops_of_what_strangers_send)
 	} datagram = {};
 	struct count no_job;
 
-	begin(ACP_INTEGRITY_UDP, false, 0);
+	begin(ACP_INTEGRITY_TAG, false, 0);
 	no_job = nodes_count(&n, 0, "drop_no_job");
 	acp_frame_encode(&datagram.h, &f);
 	trace_on();
@@ -360,7 +360,9 @@ TEST(drops_of_what_strangers_send)
 	CHECK_EQ(count_of("acp_drop:"), 4);
 }
 
-/* Tools read formats: names of enums, which they do not know, must have become numbers. */
+/*
+ * Tools read formats: names of enums, which they do not know, must have been replaced by numbers.
+ */
 TEST(formats_for_tools)
 {
 	struct dirent *e;
@@ -388,10 +390,10 @@ TEST(formats_for_tools)
 	closedir(d);
 }
 
-/* Those that are not asked for stay silent; a filter chooses among the others. */
+/* Disabled events are silent; a filter selects among the others. */
 TEST(one_event_and_a_filter)
 {
-	begin(ACP_INTEGRITY_UDP, false, 0);
+	begin(ACP_INTEGRITY_TAG, false, 0);
 	trace_on();
 	put("events/acp/enable", "0");
 	put("trace", "");
@@ -406,10 +408,12 @@ TEST(one_event_and_a_filter)
 	CHECK_EQ(count_of("acp_xmit:"), 0);
 }
 
-/* Whoever listens does not keep the module, and hears of it again when it is back and asked for. */
+/*
+ * An enabled event does not keep the module loaded, and works again after reloading and enabling.
+ */
 TEST(module_goes_while_events_are_on)
 {
-	begin(ACP_INTEGRITY_UDP, false, 0);
+	begin(ACP_INTEGRITY_TAG, false, 0);
 	trace_on();
 	CHECK_EQ(put_there(8), ACP_ST_OK);
 	rank_close(&r[0]);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * acpx_wait_until() over a network: three nodes of two ranks.  Whoever waits is
- * asleep; it must be woken, so each wait has to end long before the library
- * would look again by itself (a second).
+ * acpx_wait_until() over a network: three nodes of two ranks. A waiting rank is asleep and must be
+ * woken, so each wait has to end long before the library would check again by itself (a second).
  */
 #include "../dev/isolated.h"
 
@@ -35,7 +34,7 @@ static int wait_ge(size_t offset, uint64_t value, uint64_t timeout_ns)
 	return acpx_wait_until(member_word(offset), 8, ACPX_CMP_GE, value, timeout_ns);
 }
 
-/* Of waits that took longer than half a second, on a loaded machine too, there may be a few. */
+/* A few waits may take longer than half a second, on a loaded machine. */
 static unsigned int late;
 
 static void wait_promptly(size_t offset, uint64_t value)
@@ -59,7 +58,7 @@ static void add_word(int rank, size_t offset)
 					ACP_HANDLE_NULL)), 0);
 }
 
-/* ---- Who wakes ---- */
+/* ---- Writers ---- */
 
 /* Rank 0 and another one take turns; "answer" is how the other one answers. */
 static void take_turns(int other, void (*answer)(uint64_t round))
@@ -93,7 +92,7 @@ static void answer_by_atomic(uint64_t round)
 	add_word(0, FLAG);
 }
 
-/* What rank THIRD has, to rank 0, by order of another. */
+/* A copy from rank THIRD to rank 0, issued by another rank. */
 static void answer_by_third_party(uint64_t round)
 {
 	put_word(THIRD, FLAG, round);
@@ -251,7 +250,7 @@ TEST(arrays_of_several_threads)
 	members_run(RANKS, PER_NODE, arrays);
 }
 
-/* ---- Nobody comes ---- */
+/* ---- No writers ---- */
 
 static void idle(void)
 {
@@ -265,7 +264,7 @@ static void idle(void)
 	CHECK_EQ(wait_ge(FLAG, 1, 3000 * MS), -ETIMEDOUT);
 	getrusage(RUSAGE_SELF, &after);
 	CHECK(now_ns() - begin >= 3000 * MS);
-	/* A look when it begins, one a second, one when it ends. */
+	/* One check at the beginning, one per second, one at the end. */
 	CHECK(after.ru_nvcsw - before.ru_nvcsw <= 20);
 	CHECK_EQ(acp_sync(), 0);
 	leave();
@@ -278,7 +277,7 @@ TEST(an_idle_wait_sleeps)
 
 static int ready[2];
 
-/* The peer is killed: the wait goes on to its end; the rank that is left can tell why. */
+/* The peer is killed: the wait continues to its end; the surviving rank can find the reason. */
 static void killed(void)
 {
 	uint64_t begin;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Rows of 8-byte accesses, which share messages (WORDS): each has its own
- * effect, its own end and its own status, as if it were alone.
+ * Bursts of 8-byte accesses, which share messages (WORDS): each has its own effect, completion and
+ * status, as if it were alone.
  */
 #include "../dev/isolated.h"
 
@@ -10,7 +10,7 @@
 #include "nodes.h"
 
 #define WAIT	(60000 * MS)
-#define MOST	200		/* of a row: several frames */
+#define MOST	200		/* of a burst: several frames */
 
 static struct nodes n;
 static struct rank r[3];
@@ -22,7 +22,7 @@ static void begin(uint32_t count)
 
 	nodes_open(&n, count, 1, false);
 	nodes_ranks_like(&n, r, count, &wish);
-	/* Flows are open, or a first message in each would wait for that. */
+	/* Open the flows first, because the first message of a flow waits for that. */
 	for (i = 1; i < count; i++)
 		CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[i], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
 }
@@ -45,7 +45,7 @@ static uint8_t status_of(uint64_t ticket)
 	return r[0].cq->status[ticket & (r[0].join.depth - 1)];
 }
 
-/* Bytes from the beginning of a heap; places of a row are 24 bytes apart, and may be odd. */
+/* Address at an offset of a heap; words of a burst are 24 bytes apart, and may be unaligned. */
 static uint64_t get(struct rank *rank, uint64_t at)
 {
 	uint64_t word;
@@ -67,8 +67,8 @@ static uint64_t value(unsigned int row, unsigned int i)
 	return (uint64_t)row << 32 | (i + 1);
 }
 
-/* Rows of all lengths, and what is between the places stays as it was. */
-TEST(rows_of_puts)
+/* Bursts of all lengths; memory between the words is unchanged. */
+TEST(bursts_of_puts)
 {
 	unsigned int row, i;
 
@@ -89,7 +89,7 @@ TEST(rows_of_puts)
 	}
 }
 
-/* Where the i-th of a mixed row goes, and how it ends. */
+/* Destination and status of the i-th access of a mixed burst. */
 static uint64_t mixed(unsigned int i, uint8_t *status)
 {
 	*status = ACP_ST_OK;
@@ -132,21 +132,21 @@ static void check_mixed(unsigned int rows)
 	}
 }
 
-TEST(some_of_a_row_fail_and_the_others_do_not)
+TEST(some_of_a_burst_fail_and_the_others_do_not)
 {
 	begin(2);
 	check_mixed(20);
 }
 
-TEST(some_of_a_row_fail_under_loss)
+TEST(some_of_a_burst_fail_under_loss)
 {
 	begin(2);
 	nodes_impair_all(&n, "loss 5% duplicate 5% delay 1ms 1ms");
 	check_mixed(test_short() ? 10 : 30);
 }
 
-/* Results come home in rows, too: each is another one, and none is lost or done twice. */
-TEST(rows_of_adds_under_loss)
+/* Results arrive in bursts as well: all are different, and none is lost or executed twice. */
+TEST(bursts_of_adds_under_loss)
 {
 	unsigned int row, i, seen;
 	bool found[MOST];
@@ -172,8 +172,8 @@ TEST(rows_of_adds_under_loss)
 	}
 }
 
-/* From node 1 to node 2 at the wish of node 0, which hears of each. */
-TEST(rows_between_two_others)
+/* From node 1 to node 2 on behalf of node 0, which receives each status. */
+TEST(bursts_between_two_others)
 {
 	unsigned int row, i;
 	uint64_t first;
@@ -215,7 +215,7 @@ static void *flip(void *word)
 	return NULL;
 }
 
-/* From a word that somebody writes to, to another, by any of the ways: all of it, or nothing. */
+/* Copy a word that is being written, by all operations: the value is never torn. */
 static void never_half(uint64_t size)
 {
 	const struct { struct rank *src, *dst; } ways[] = {

@@ -64,7 +64,7 @@ for n in 1 2; do
 	ip -n n$n link set eth0 up
 done
 
-# README.md, "A first program".
+# docs/operate.md, "Start a job".
 cat >/home/ann/start <<'END'
 cd
 export ACP_NPROCS=4 ACP_NODES="192.0.2.1 192.0.2.2" ACP_KEYFILE=key

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the processes of a soak share: who is who, what is to be done, which
- * faults are under way, and the memory that the ranks make global.
+ * Shared memory of the processes of a soak: the members, the tasks, the active faults, and the
+ * memory that the ranks make global.
  *
- * A life is a set of nodes, made and ended; in it jobs run one after the other
- * (runs).  A run has members: processes that are ranks, whose rank numbers may
- * change.  The director, the parent of the members, injects the faults and
- * looks after the members.
+ * A life is a set of nodes, created and removed; in it jobs run one after the other (runs). A run
+ * has members: processes that are ranks, whose rank numbers may change. The director, the parent of
+ * the members, injects the faults and supervises the members.
  *
- * Each member has an arena per color, registered memory that all members and
- * the director see directly, too: so whoever changed a byte of it by an access
- * can look at the effect at once.
+ * Each member has an arena per color: registered memory that all members and the director also map
+ * directly. After changing a byte of it by an access, they can check the effect immediately.
  *
  *	source		written before the run, never changed
  *	slots		some for each member, which alone writes there
  *	words		one of 8 and one of 4 bytes for each member, likewise
  *	counters	added to by all
- *	scratch		where results go that nobody looks at
+ *	scratch		for results that nobody checks
  */
 #ifndef BOARD_H
 #define BOARD_H
@@ -54,68 +52,70 @@ struct arena {
 	uint8_t end[4096];
 } __attribute__((aligned(4096)));
 
-/* An access, from when it is planned until its effects were checked. */
+/* An access, from its planning until its effects were checked. */
 struct access {
 	uint8_t op;			/* ACP_OP_ */
 	uint8_t kind;			/* enum access_kind */
 	uint8_t src, dst;		/* members */
 	uint8_t src_color, dst_color;
-	int8_t after;			/* index of the access it is ordered behind, -1: none */
-	bool link;			/* its source is what the one before wrote */
+	/* index of the access after which it is ordered, -1: none */
+	int8_t after;
+	bool link;			/* its source is the destination of the previous one */
 	bool pending;			/* that one was not complete when this was issued */
-	uint8_t want;			/* the status of what must be refused */
+	uint8_t want;			/* the status of an access that must be rejected */
 	int status;
 	acp_handle_t handle;
 	acp_ga_t from, to;
 	size_t size;
 	uint64_t a, b;
 	uint8_t way;			/* of a copy: enum way */
-	uint8_t flag, flag_color;	/* SIGNALLED: whose counter it adds a to */
+	uint8_t flag, flag_color;	/* SIGNALLED: the member to whose counter it adds */
 	uint32_t block, blocks;		/* BLOCKS; of VECTOR the size and number of pieces */
 	int32_t dst_stride, src_stride;
 	uint64_t issued;		/* ns */
 	/* only its member may follow these */
 	struct slot *slot;		/* written to, or NULL */
-	size_t offset;			/* in it */
-	const uint8_t *data;		/* what arrives there; NULL: cannot be known */
+	size_t offset;			/* in the slot */
+	const uint8_t *data;		/* data that arrives there; NULL: unknown */
 	bool gathered;			/* that is memory of the batch */
 	struct word *word;		/* operated on, or NULL */
-	uint64_t former;		/* its value before, when all goes well */
+	uint64_t former;		/* its former value, if all succeeds */
 };
 
 enum access_kind { ACCESS_COPY, ACCESS_WORD, ACCESS_COUNT, ACCESS_CHURN, ACCESS_BAD };
 
-/* What a copy is issued as: all end with the same bytes there. */
+/* How a copy is issued: the result is always the same. */
 enum way { PLAIN, BLOCKS, VECTOR, SIGNALLED };
 
 #define BATCH	40
-#define EXTRA	20		/* commands more than accesses in a batch: 64 statuses are kept */
+/* commands in a batch in addition to its accesses: 64 statuses are kept */
+#define EXTRA	20
 #define PIECES	5		/* of a vector */
-#define GATHERED 4096		/* bytes between the first and the last block, at most */
+#define GATHERED 4096		/* maximum number of bytes between the first and the last block */
 
-/* Adding: what was asked for, and what surely happened. */
+/* Additions: requested, and certainly applied. */
 struct tally {
 	uint64_t issued, sure;
 };
 
 struct member {
-	/* told by the director */
+	/* set by the director */
 	pid_t pid;
-	uint32_t doomed;		/* it dies now or is dead already */
-	uint64_t gone;			/* ns: since then it is dead */
+	uint32_t doomed;		/* is being killed, or is dead */
+	uint64_t gone;			/* ns; time of its death */
 	uint32_t stopped;
-	uint64_t resumed;		/* ns: since then it runs */
-	uint32_t leave;			/* to end without farewell: enum leave */
-	/* by itself */
+	uint64_t resumed;		/* ns; time at which it was resumed */
+	uint32_t leave;			/* must end without acp_finalize: enum leave */
+	/* set by the member */
 	int rank;
-	uint32_t ready;			/* it met the others */
-	uint32_t phase;			/* phases it has done */
-	uint32_t entered;		/* phases it has begun */
-	uint64_t since;			/* ns: it waits since then; 0: it does not */
+	uint32_t ready;			/* it has joined */
+	uint32_t phase;			/* number of completed phases */
+	uint32_t entered;		/* number of phases it has entered */
+	uint64_t since;			/* ns: waiting since then; 0: not waiting */
 	const char *what;		/* for this */
 	acp_ga_t arena[COLORS];
-	acp_ga_t churn;			/* memory that comes and goes */
-	uint32_t batches, count;	/* accesses of the current one */
+	acp_ga_t churn;			/* memory that is registered and unregistered repeatedly */
+	uint32_t batches, count;	/* accesses in the current batch */
 	struct access batch[BATCH];
 	struct tally tally[MEMBERS][COLORS][2];	/* of 8 and 4 bytes */
 	uint64_t ended[ACP_ST_END];	/* accesses by status */
@@ -129,7 +129,7 @@ enum phase { PHASE_SYNC, PHASE_RESET, PHASE_REINIT, PHASE_QUIET, PHASE_LEAVE };
 
 #define PHASES	64
 
-/* What happens to a node, or to all; times in ns, until = UINT64_MAX: goes on. */
+/* A disturbance of a node or of all nodes; times in ns, until = UINT64_MAX: not ended. */
 struct trouble {
 	uint64_t from, until;
 };
@@ -137,14 +137,14 @@ struct trouble {
 struct board {
 	uint64_t seed;			/* of the run */
 	uint64_t timeout;		/* ns: ACP_TIMEOUT */
-	uint64_t patience;		/* ns: an access must end within that */
-	uint64_t slack;			/* ns that a slow machine may add to anything */
+	uint64_t patience;		/* ns: time limit of an access */
+	uint64_t slack;			/* ns: delay that a slow machine may add to anything */
 	uint32_t phases;		/* announced */
 	uint8_t phase[PHASES];		/* enum phase */
 	uint8_t number[PHASES][MEMBERS];	/* new ranks for PHASE_RESET */
-	struct trouble cut[NODES];	/* cut off for longer than the time-out */
+	struct trouble cut[NODES];	/* cut off for longer than the timeout */
 	struct trouble scarce;		/* allocations fail */
-	uint32_t cut_off;		/* such happened in this run */
+	uint32_t cut_off;		/* this has happened in this run */
 	uint32_t died, aborted;
 	struct member member[MEMBERS];
 };
@@ -156,13 +156,13 @@ extern int me;
 #define LOAD(x)		__atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define STORE(x, v)	__atomic_store_n(&(x), v, __ATOMIC_RELEASE)
 
-/* What a rank does, from acp_init to acp_finalize; in a process of its own. */
+/* A rank from acp_init to acp_finalize, in a process of its own. */
 void member_live(void);
 
 /* "copy of 20 bytes, member 1 color 0 -> ..." */
 const char *access_text(const struct access *a);
 
-/* 0 .. n - 1; true in one of n cases; low .. high. */
+/* Random numbers: 0 .. n - 1; true in one of n cases; low .. high. */
 uint64_t draw(uint64_t *stream, uint64_t n);
 static inline bool one_of(uint64_t *stream, uint64_t n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The faults of a soak: see faults.h. */
+/* The faults of a soak (see faults.h). */
 #include "../dev/isolated.h"
 
 #include <arpa/inet.h>
@@ -13,8 +13,8 @@
 #include "faults.h"
 #include "frame.h"
 
-#define HUB		(NODES_MAX - 1)	/* the cables' namespace, as if a node */
-#define ACTIVE		6		/* faults at the same time, at most */
+#define HUB		(NODES_MAX - 1)	/* the namespace of the cables, used like a node */
+#define ACTIVE		6		/* maximum number of concurrent faults */
 #define INJECTED	"/sys/kernel/debug/failslab/"
 
 /* Faults of one group exclude each other at one place. */
@@ -24,7 +24,7 @@ struct active {
 	const struct fault *fault;
 	int node, color, member;
 	uint64_t until;
-	bool longer;			/* than the time-out */
+	bool longer;			/* than the timeout */
 	pid_t child;
 };
 
@@ -32,7 +32,7 @@ struct fault {
 	const char *name;
 	enum group group;
 	unsigned int weight;
-	bool (*begin)(struct active *a);	/* false: cannot here */
+	bool (*begin)(struct active *a);	/* false: not possible here */
 	void (*end)(struct active *a);
 };
 
@@ -42,7 +42,7 @@ static struct active active[ACTIVE];
 static uint64_t next_fault, next_cut;
 static unsigned int *counts;
 
-/* ---- What the network does to datagrams ---- */
+/* ---- Effects of the network on datagrams ---- */
 
 static bool shape(struct active *a)
 {
@@ -63,7 +63,7 @@ static void shape_end(struct active *a)
 	nodes_impair(nodes, (uint32_t)a->node, "");
 }
 
-/* ---- Cut off ---- */
+/* ---- Disconnection ---- */
 
 static bool cable(struct active *a)
 {
@@ -247,7 +247,7 @@ static bool unload(struct active *a)
 	return true;
 }
 
-/* ---- Strangers ---- */
+/* ---- Unknown senders ---- */
 
 static int raw_socket(const struct active *a, int to)
 {
@@ -256,7 +256,7 @@ static int raw_socket(const struct active *a, int to)
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&address;
 	struct sockaddr_in *in = (struct sockaddr_in *)&address;
 	const char *text = nodes->address[a->color * NODES + to];
-	int checksum = 6;		/* where it is in the header */
+	int checksum = 6;		/* its offset in the header */
 
 	CHECK(fd >= 0);
 	if (nodes->ipv6) {
@@ -273,7 +273,7 @@ static int raw_socket(const struct active *a, int to)
 	return fd;
 }
 
-/* One datagram from the right port: noise, or a header that looks right but for the tag. */
+/* One datagram from the right port: random bytes, or a header that is valid except for the tag. */
 static size_t garbage(uint8_t *out, int node)
 {
 	struct udphdr *udp = (struct udphdr *)out;
@@ -330,7 +330,7 @@ static void flood_end(struct active *a)
 	waitpid(a->child, NULL, 0);
 }
 
-/* ---- All of them ---- */
+/* ---- The list of faults ---- */
 
 static const struct fault faults[] = {
 	{ "shape", SHAPE, 20, shape, shape_end },
@@ -364,13 +364,16 @@ static const struct fault *draw_fault(void)
 	return &faults[i];
 }
 
-/* A card that is down has no IPv6 address: nobody can join then. */
+/* An interface that is down has no IPv6 address: nobody can join then. */
 static bool takes_address(const struct fault *f)
 {
 	return f->begin == card && nodes->ipv6;
 }
 
-/* What excludes it; cuts one at a time and with pauses: together they would last longer. */
+/*
+ * Faults that exclude this one; cuts are separate and with pauses, since together they would last
+ * longer.
+ */
 static bool excluded(const struct active *a, bool calm)
 {
 	enum group g = a->fault->group;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The faults of a soak: drawn, begun and ended by the director.
- */
+/* The faults of a soak: selected, started and ended by the director. */
 #ifndef FAULTS_H
 #define FAULTS_H
 
@@ -12,22 +10,22 @@
 #define FAULTS_COUNTED	32
 void faults_begin(unsigned int counts[FAULTS_COUNTED]);
 
-/* Faults for a life on these nodes; all decisions come from the stream. */
+/* Faults for a life on these nodes; all decisions come from @stream. */
 void faults_open(struct nodes *n, uint64_t *stream);
 
-/* End what is due and begin others.  calm: none that an acp_init might not survive. */
+/* End faults that are due and start others. @calm: none that could make acp_init fail. */
 void faults_tick(bool calm);
 
 /* End all. */
 void faults_end(void);
 
-/* Is a node cut off for longer than the time-out, or a member stopped? */
+/* True if a node is cut off for longer than the timeout, or a member is stopped. */
 bool faults_severe(void);
 
-/* Print how many of each there were. */
+/* Print the number of faults of each kind. */
 void faults_print(void);
 
-/* For what may be left from a soak that failed: the machine as it was. */
+/* Restore the machine after a soak that failed. */
 void faults_undo(void);
 
 #endif /* FAULTS_H */

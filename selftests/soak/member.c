@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A rank of a soak: batches of random accesses, the checks behind them, and
- * what the members do together.  See board.h.
+ * A rank of a soak: batches of random accesses, the checks after them, and the common phases of the
+ * members (see board.h).
  */
 #include "../dev/isolated.h"
 
@@ -11,20 +11,20 @@
 #include "slots.h"
 
 static struct member *self;
-static uint64_t stream;			/* this member's decisions */
+static uint64_t stream;			/* decisions of this member */
 static acp_atkey_t arena_key[COLORS], churn_key;
 static uint8_t *churn;
 static enum { CHURN_IN, CHURN_OUT, CHURN_UNMAPPED } churn_state;
 static uint8_t churn_fill;
-static uint8_t gathered[BATCH][GATHERED];	/* what accesses of the batch write */
-static unsigned int extra;		/* commands that the batch may still have in addition */
+static uint8_t gathered[BATCH][GATHERED];	/* data written by accesses of the batch */
+static unsigned int extra;		/* remaining number of additional commands in the batch */
 
 uint64_t draw(uint64_t *from, uint64_t n)
 {
 	return next_random(from) % n;
 }
 
-/* ---- For those who look ---- */
+/* ---- Text for humans ---- */
 
 static const char *const op_text[ACP_OP_END] = {
 	[ACP_OP_COPY] = "copy", [ACP_OP_CAS4] = "cas4", [ACP_OP_CAS8] = "cas8",
@@ -77,7 +77,7 @@ static size_t draw_size(void)
 	return draw(&stream, most[i] + 1);
 }
 
-/* Let an access write to a slot of ours, anywhere. */
+/* Let an access write to any own slot. */
 static bool plan_slot(struct access *a, size_t size, bool word)
 {
 	a->dst = (uint8_t)draw(&stream, MEMBERS);
@@ -109,8 +109,8 @@ static void plan_blocks(struct access *a)
 }
 
 /*
- * Blocks that are apart at both ends: what lies between them at the destination, which is
- * this member's alone, stays as it is.
+ * Blocks with gaps at both ends: the gaps of the destination, which belongs to this member alone,
+ * must not change.
  */
 static void plan_apart(struct access *a, uint8_t *data)
 {
@@ -144,7 +144,7 @@ static void plan_vector(struct access *a)
 	extra -= n;
 }
 
-/* With an addition to a counter, mostly where the data goes. */
+/* With an addition to a counter, mostly at the destination of the data. */
 static void plan_signal(struct access *a)
 {
 	bool elsewhere = extra && one_of(&stream, 3);
@@ -231,7 +231,10 @@ static bool plan_count(struct access *a)
 	return true;
 }
 
-/* To or from memory that comes and goes; not our own, which the library accesses itself. */
+/*
+ * To or from memory that is registered and unregistered repeatedly; not the own memory, which the
+ * library accesses itself.
+ */
 static bool plan_churn(struct access *a)
 {
 	acp_ga_t there, mine;
@@ -265,7 +268,7 @@ static bool plan_churn(struct access *a)
 	return true;
 }
 
-/* What is refused wherever it goes. */
+/* An access that is rejected on every path. */
 static bool plan_bad(struct access *a)
 {
 	a->op = ACP_OP_COPY;
@@ -299,7 +302,7 @@ static bool plan_bad(struct access *a)
 	return true;
 }
 
-/* One more link: from where the one before writes to another slot. */
+/* Extend a chain: from the destination of the previous access to another slot. */
 static bool plan_link(struct access *a, const struct access *before)
 {
 	a->op = ACP_OP_COPY;
@@ -444,7 +447,7 @@ static void issue(int index)
 		FAIL("member %d: no handle: %s", me, access_text(a));
 }
 
-/* Accesses, some of them chains. */
+/* Accesses, some of them chained. */
 static void issue_batch(void)
 {
 	int n = (int)between(&stream, 1, BATCH), i = 0, links = 0;
@@ -505,7 +508,7 @@ static void wait_batch(void)
 	wait_end();
 }
 
-/* Sleep until somebody adds to a counter of ours, for a while. */
+/* Sleep for a while, until somebody adds to an own counter. */
 static void await_addition(void)
 {
 	const uint64_t *count = &arenas[me][draw(&stream, COLORS)]->count8;
@@ -552,7 +555,7 @@ static bool any_cut(const struct access *a)
 	       during(&board->cut[me / PER_NODE], a, late);
 }
 
-/* Some access up to the one it was ordered behind failed. */
+/* True if an access up to the one it was ordered after has failed. */
 static bool earlier_failed(const struct access *a)
 {
 	int i;
@@ -563,7 +566,7 @@ static bool earlier_failed(const struct access *a)
 	return false;
 }
 
-/* Is there a reason for this end? */
+/* True if there is a reason for this status. */
 static bool excused(const struct access *a)
 {
 	if (a->want && a->status == a->want)
@@ -591,7 +594,7 @@ static bool excused(const struct access *a)
 	}
 }
 
-/* A link whose source was not written after all copies what was there before. */
+/* A link whose source was not written copies the former contents. */
 static void doubt_link(struct access *a)
 {
 	const struct access *before = a - 1;
@@ -612,7 +615,9 @@ static void took_effect(struct access *a)
 		word_changed(a->word, atomic_result(a->op, a->former, a->a, a->b));
 }
 
-/* It failed: what may it have changed?  Without its order met, and when refused, nothing. */
+/*
+ * The access failed. It may have changed memory, unless its order was not met or it was rejected.
+ */
 static void may_have_effect(struct access *a)
 {
 	uint64_t until = now_ns() + 2 * board->timeout + board->slack;
@@ -620,7 +625,7 @@ static void may_have_effect(struct access *a)
 	if (a->status == ACPX_EORDER || a->want)
 		return;
 	if (a->gathered)
-		a->data = NULL;		/* not the next batch's */
+		a->data = NULL;		/* not that of the next batch */
 	if (a->slot)
 		slot_doubtful(a->slot, a, until);
 	if (a->word)
@@ -674,7 +679,7 @@ static void check_batch(void)
 	self->batches++;
 }
 
-/* ---- Memory that comes and goes ---- */
+/* ---- Memory that is registered and unregistered ---- */
 
 static void churn_paint(void)
 {
@@ -741,7 +746,7 @@ static void churn_step(void)
 	}
 }
 
-/* ---- Together ---- */
+/* ---- Common phases ---- */
 
 static void register_all(void)
 {
@@ -760,13 +765,13 @@ static void register_all(void)
 	churn_in();
 }
 
-/* May what all do together fail?  Then all others of the kind may, too. */
+/* True if a common phase may fail. Then all others of its kind may fail, too. */
 static bool together_may_fail(void)
 {
 	return LOAD(board->died) || LOAD(board->aborted) || LOAD(board->cut_off);
 }
 
-static void meet(void)
+static void rendezvous(void)
 {
 	wait_begin("acp_sync");
 	if (acp_sync() && !together_may_fail())
@@ -786,11 +791,11 @@ static void init(void)
 	if (error)
 		FAIL("member %d: acp_init: %s", me, strerror(errno));
 	register_all();
-	meet();
+	rendezvous();
 	STORE(self->ready, 1);
 }
 
-/* quiet: nobody uses any memory any more. */
+/* @quiet: no memory is in use any more. */
 static void finalize(bool quiet)
 {
 	int error;
@@ -820,7 +825,7 @@ static void reset(uint32_t number)
 		FAIL("member %d: acp_reset: %s", me, strerror(errno));
 	CHECK_EQ(acp_rank(), rank);
 	register_all();
-	meet();
+	rendezvous();
 }
 
 static void do_phase(uint32_t number)
@@ -828,7 +833,7 @@ static void do_phase(uint32_t number)
 	STORE(self->entered, number + 1);
 	switch (board->phase[number]) {
 	case PHASE_SYNC:
-		meet();
+		rendezvous();
 		break;
 	case PHASE_RESET:
 		reset(number);

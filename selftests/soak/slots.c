@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The model of memory: see slots.h. */
+/* The model of memory (see slots.h). */
 #include "../dev/isolated.h"
 
 #include "../dev/rank.h"
@@ -73,7 +73,7 @@ void slot_check(struct slot *s, const struct access *a)
 			     a ? access_text(a) : "at rest");
 }
 
-/* Nothing comes any more: what is there stays. */
+/* No access is in flight any more: the contents are final. */
 static void slot_settle(struct slot *s)
 {
 	slot_check(s, NULL);
@@ -165,7 +165,7 @@ void word_doubtful(struct word *w, uint64_t other, uint64_t until)
 	w->other = other;
 }
 
-/* ---- All ---- */
+/* ---- Everything ---- */
 
 static uint64_t latest_doubt(void)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Everything at once: six ranks on three nodes do all operations at random,
- * among random faults, and every effect is compared with a model of memory.
+ * Everything at once: six ranks on three nodes do all operations at random, among random faults,
+ * and every effect is compared with a model of memory.
  *
- *	SOAK_SECONDS	how long (30)
+ *	SOAK_SECONDS	duration (30)
  *	SOAK_SEED	of all decisions (1)
- *	SOAK_LIFE	only this life of the seed, again and again
+ *	SOAK_LIFE	repeat only this life of the seed
  *
- * See board.h.  All decisions come from the seed; when they meet the kernel's is
- * up to the machine.
+ * See board.h. All decisions come from the seed; the timing relative to those of the kernel depends
+ * on the machine.
  */
 #include "../dev/isolated.h"
 
@@ -27,11 +27,12 @@ struct arena *arenas[MEMBERS][COLORS];
 int me;
 
 static struct nodes nodes;
-static uint64_t stream;			/* the director's decisions */
-static struct arena *relics[MEMBERS][COLORS];	/* arenas of the dead as they were then */
-static uint64_t counted[MEMBERS][COLORS][2];	/* counters when the run began */
+static uint64_t stream;			/* decisions of the director */
+/* arenas of dead members, as they were at their death */
+static struct arena *relics[MEMBERS][COLORS];
+static uint64_t counted[MEMBERS][COLORS][2];	/* counters at the start of the run */
 
-/* Sums over lives, shared with the processes of these. */
+/* Sums over lives, shared with their processes. */
 static struct totals {
 	uint64_t lives, runs, deaths, churned, barriers, resets;
 	uint64_t ended[ACP_ST_END];
@@ -57,14 +58,14 @@ static void *shared(size_t size)
 	return p;
 }
 
-/* ---- Who is there ---- */
+/* ---- Members ---- */
 
 static bool living(const struct member *m)
 {
 	return !m->doomed;
 }
 
-/* Have all that live done all that was announced? */
+/* True if all living members have done all announced phases. */
 static bool all_done(void)
 {
 	int i;
@@ -93,7 +94,7 @@ static void announce(enum phase what)
 	STORE(board->phases, board->phases + 1);
 }
 
-/* ---- Looking after them ---- */
+/* ---- Supervision ---- */
 
 static void show_file(pid_t pid, const char *name)
 {
@@ -125,7 +126,7 @@ static void show_member(int i)
 	fflush(stdout);
 }
 
-/* Who waits for what. */
+/* Show who waits for what. */
 static void show_all(void)
 {
 	uint32_t i;
@@ -156,7 +157,7 @@ static uint64_t since(const struct member *m)
 	return begun > resumed ? begun : resumed;
 }
 
-/* Since when it waits for nobody but the kernel; what all do together needs all. */
+/* Since when it has waited only for the kernel; common phases need all members. */
 static uint64_t waits_since(const struct member *m)
 {
 	bool together = LOAD(m->entered) > LOAD(m->phase) || !m->ready;
@@ -200,7 +201,7 @@ static void keep_relics(int i)
 		memcpy(relics[i][c], arenas[i][c], sizeof(struct arena));
 }
 
-/* From the end of a process on no byte of its memory changes. */
+/* After the end of a process no byte of its memory may change. */
 static void check_relics(void)
 {
 	int i, c;
@@ -218,7 +219,7 @@ static bool ended_well(const struct member *m, int status)
 	return !status && m->phase && board->phase[m->phase - 1] == PHASE_LEAVE;
 }
 
-/* Take note of who ended; true if all did. */
+/* Record the members that have ended; true if all have. */
 static bool reap(void)
 {
 	bool all = true;
@@ -244,7 +245,7 @@ static bool reap(void)
 	return all;
 }
 
-/* A guest that gets no processor for long finds its peers silent: that is to be known. */
+/* A guest that gets no processor for long sees its peers as silent: detect that. */
 static void rest(void)
 {
 	uint64_t before = now_ns(), ms;
@@ -262,7 +263,7 @@ static void look_after(void)
 	rest();
 }
 
-/* ---- Beginning a run ---- */
+/* ---- Start of a run ---- */
 
 static void set(const char *name, uint64_t value)
 {
@@ -288,6 +289,7 @@ static void set_nodes(void)
 static void set_job(void)
 {
 	static const uint64_t depths[] = { 64, 256, 4096 };
+	static const char *const integrities[] = { "tag", "udp", "crc32c" };
 
 	set_nodes();
 	setenv("ACP_INSECURE", "1", 1);
@@ -295,7 +297,7 @@ static void set_job(void)
 	set("ACP_QUEUE_DEPTH", depths[draw(&stream, 3)]);
 	set("ACP_TIMEOUT", board->timeout / MS);
 	set("ACP_INIT_TIMEOUT", 20000 * slower());
-	setenv("ACP_INTEGRITY", one_of(&stream, 2) ? "udp" : "crc32c", 1);
+	setenv("ACP_INTEGRITY", integrities[draw(&stream, 3)], 1);
 }
 
 static void start_member(int i)
@@ -343,7 +345,7 @@ static void start_run(void)
 		start_member(i);
 }
 
-/* ---- What happens in it ---- */
+/* ---- Events of a run ---- */
 
 enum fate { FATE_LEAVE, FATE_KILL, FATE_KILL_TWO, FATE_KILL_NODE, FATE_KILL_ALL, FATE_EXIT,
 	    FATE_ABORT, FATES };
@@ -408,7 +410,7 @@ static void draw_numbers(void)
 	}
 }
 
-/* Let all do something together now and then. */
+/* Announce a common phase now and then. */
 static void draw_phase(void)
 {
 	static uint64_t next;
@@ -429,7 +431,7 @@ static void draw_phase(void)
 	announce(x < 9 ? PHASE_RESET : PHASE_REINIT);
 }
 
-/* May faults come that acp_init and acp_reset do not survive? */
+/* True if no faults may start that could make acp_init or acp_reset fail. */
 static bool calm(void)
 {
 	return !all_ready() || (!all_done() && board->phase[board->phases - 1] != PHASE_SYNC);
@@ -444,7 +446,7 @@ static void go_on_until(uint64_t time)
 	}
 }
 
-/* ---- The end of a run ---- */
+/* ---- End of a run ---- */
 
 static void check_counter(int i, int c, int four, uint64_t now)
 {
@@ -553,7 +555,7 @@ static void live(uint64_t seed)
 {
 	uint64_t runs;
 
-	/* The commands that make faults would wait long for all those busy members. */
+	/* The commands that inject faults would otherwise wait long for the busy members. */
 	setpriority(PRIO_PROCESS, 0, -15);
 	stream = seed;
 	open_arenas();
@@ -578,7 +580,7 @@ static int module_file(void)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Nothing holds the module once the jobs have lingered: nothing of them is left. */
+/* Nothing holds the module once the jobs have lingered: check that nothing of them is left. */
 static void reload(void)
 {
 	uint64_t end = now_ns() + 15000 * MS * slower();
@@ -649,7 +651,7 @@ static void soak(void)
 	}
 }
 
-/* A life takes a minute; on a slow machine some. */
+/* A life takes a minute; several on a slow machine. */
 __attribute__((constructor)) static void add_soak(void)
 {
 	static struct test self = { "soak", soak, 0, NULL };

@@ -72,7 +72,7 @@ static void chacha(const uint8_t key[32], const uint8_t nonce[12], uint8_t *text
 	}
 }
 
-/* ---- Poly1305: numbers in five limbs of 26 bits ---- */
+/* ---- Poly1305: numbers as five limbs of 26 bits ---- */
 
 #define LIMB	0x3ffffffu
 
@@ -120,7 +120,7 @@ static void poly_block(struct poly *p, const uint8_t block[16])
 	carry(d, p->h);
 }
 
-/* Data padded with zeros to whole blocks. */
+/* Process data, padded with zeros to whole blocks. */
 static void poly_padded(struct poly *p, const uint8_t *data, size_t len)
 {
 	uint8_t block[16];

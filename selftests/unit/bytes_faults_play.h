@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What can go wrong with vectors and deques, and what they cost: tests that
- * both share, see bytes_play.h.
- */
+/* Failures and costs of vectors and deques: tests shared by both, see bytes_play.h. */
 #ifndef BYTES_FAULTS_PLAY_H
 #define BYTES_FAULTS_PLAY_H
 
@@ -19,7 +16,7 @@ static void check_nowhere(IT_T it)
 	CHECK_EQ(it.index, 0);
 }
 
-/* What is no container. */
+/* Objects that are no container. */
 static void check_invalid(TYPE_T bad, int error)
 {
 	IT_T it = { bad, 0 };
@@ -56,7 +53,7 @@ static void check_invalid(TYPE_T bad, int error)
 #endif
 }
 
-/* A header made of these words is refused. */
+/* A header with these words is rejected. */
 static void check_damaged(uint64_t data, uint64_t first, uint64_t size, uint64_t capacity)
 {
 	uint64_t words[4] = { data, first, size, capacity };
@@ -113,7 +110,7 @@ static void check_sizes(struct model *m)
 	FAILS(EINVAL, CHECK_EQ(CALL(create)(8, acp_procs()).ga, ACP_GA_NULL));
 }
 
-/* Sources that cannot be read, into a place with room and without: nothing changes. */
+/* Sources that cannot be read, with and without sufficient capacity: nothing changes. */
 static void check_sources(struct model *m)
 {
 	acp_ga_t bad[] = { ACP_GA_NULL, stage_ga() + 2 * (acp_ga_t)STAGE - 5,
@@ -150,7 +147,7 @@ static void play_bad_arguments(void *arg)
 		CALL(push_back)(models[1].at, stage_ga(), 100);
 		model_insert(m, m->size, fresh, 100);
 		model_insert(&models[1], models[1].size, fresh, 100);
-		/* The last ones first, so that the stage is free. */
+		/* Check the last ones first, so that the staging area is free. */
 		check_ranges(m);
 		check_sizes(m);
 		for (i = 0; i < 2; i++)
@@ -175,12 +172,12 @@ static void play_bad_arguments(void *arg)
 			FAILS(FINE, CALL(destroy)(models[i].at));
 		CHECK_EQ(live(), 0);
 	}
-	meet();
+	rendezvous();
 }
 
-/* ---- What fails before its dependents are issued ---- */
+/* ---- Failures before dependent accesses are issued ---- */
 
-/* The header of a container elsewhere does not change when its data did not come. */
+/* The header of a remote container does not change if its data did not arrive. */
 static void play_late_dependents(void *arg)
 {
 	struct model *m = &models[1];
@@ -201,13 +198,13 @@ static void play_late_dependents(void *arg)
 		CHECK(play_late_failures > 0);
 		check_model(m);
 	}
-	meet();
+	rendezvous();
 	end_models();
 }
 
 /* ---- Round trips ---- */
 
-/* What operations on another rank cost whose data comes from here. */
+/* Round trips of operations on another rank with local data. */
 static void play_trips(void *arg)
 {
 	TYPE_T v, w;
@@ -216,7 +213,7 @@ static void play_trips(void *arg)
 	(void)arg;
 	if (acp_rank())
 		return;
-	v = CALL(create)(100, 1);	/* the first ones fetch scratch space, and more */
+	v = CALL(create)(100, 1);	/* the first calls allocate scratch memory, among others */
 	w = CALL(create)(100, 1);
 	CALL(push_back)(v, stage_ga(), 100);
 	CALL(push_back)(w, stage_ga(), 100);
@@ -241,20 +238,20 @@ static void play_trips(void *arg)
 	TRIPS(1 + 2 * HEAP_TRIPS, w = CALL(create)(100, 1));
 }
 
-/* ---- Ranks that are lost ---- */
+/* ---- Lost ranks ---- */
 
-/* Take for right what a container holds, if it is sound. */
+/* Set the model to the contents of a container, if it is consistent. */
 static void believe(struct model *m)
 {
 	errno = FINE;
 	m->size = CALL(size)(m->at);
 	CHECK_EQ(errno, FINE);
-	CHECK(m->size <= MODEL_MOST);
+	CHECK(m->size <= MODEL_MAX);
 	read_bytes(m, 0, m->size, m->bytes);
 	check_model(m);
 }
 
-/* Steps of this rank, until it dies or so many. */
+/* Execute up to n steps of this rank, until it dies. */
 static void steps_alone(unsigned int n)
 {
 	int me = acp_rank();
@@ -263,13 +260,13 @@ static void steps_alone(unsigned int n)
 		CHECK_EQ(step(me), 0);
 }
 
-/* Rank 1 dies in the middle of something; the others find sound containers and go on. */
+/* Rank 1 dies during an operation; the others find consistent containers and continue. */
 static void play_death(void *arg)
 {
 	unsigned int i;
 
 	begin_models_on(arg, true);
-	meet();
+	rendezvous();
 	play_alone = true;
 	if (acp_rank() == 1) {
 		play_state += 1000;
@@ -277,7 +274,7 @@ static void play_death(void *arg)
 		steps_alone(1000000);
 	}
 	wait_for_the_end_of(1);
-	usleep(100000);		/* what it had under way happens now, or never */
+	usleep(100000);		/* its accesses in flight are executed now or never */
 	if (acp_rank() != 2)
 		return;
 	for (i = 0; i < OBJECTS; i++)
@@ -285,7 +282,7 @@ static void play_death(void *arg)
 	steps_alone(100);
 	for (i = 0; i < OBJECTS; i++)
 		check_model(&models[i]);
-	/* None has data of another one. */
+	/* No container has data of another one. */
 	for (i = 0; i < OBJECTS; i++) {
 		FAILS(FINE, CALL(destroy)(models[i].at));
 		CHECK_EQ(acpx_heap_check(models[i].rank), 0);
@@ -307,8 +304,8 @@ static void play_deaths(int nodes)
 }
 
 /*
- * A node out of reach: what needs it fails, in the default mode, too, and
- * changes nothing; what does not need it goes on.
+ * A node that cannot be reached: operations that need it fail, in the default error mode as well,
+ * and change nothing; others work.
  */
 static void play_cut(void *arg)
 {
@@ -320,7 +317,7 @@ static void play_cut(void *arg)
 	begin_models(arg);
 	while (lost->size < 50)
 		step_push_back(0, lost);
-	meet();
+	rendezvous();
 	if (!acp_rank()) {
 		fake_cut(1, true);
 		FAILS(ETIMEDOUT, CHECK_EQ(CALL(size)(lost->at), 0));
@@ -335,7 +332,7 @@ static void play_cut(void *arg)
 		errno = FINE;
 		none = CALL(create)(10, 1);
 		CHECK(none.ga == ACP_GA_NULL && errno != FINE);
-		/* The source alone is lost. */
+		/* Only the source is lost. */
 		for (i = 0; i < 2; i++) {
 			errno = FINE;
 			check_nowhere(CALL(insert)(place(m, m->size / 2),
@@ -349,7 +346,7 @@ static void play_cut(void *arg)
 			check_model(&models[i]);
 		check_blocks();
 	}
-	meet();
+	rendezvous();
 	end_models();
 }
 
@@ -357,7 +354,7 @@ static void play_cut(void *arg)
 
 static bool others_stop;
 
-/* Accesses that fail all the time, which others are ordered behind by chance. */
+/* Issue failing accesses continuously, which others are occasionally ordered after. */
 static void *fail_always(void *arg)
 {
 	acp_ga_t nowhere = acp_query_starter_ga(1) + 4 * (acp_ga_t)STAGE;
@@ -369,14 +366,14 @@ static void *fail_always(void *arg)
 	return arg;
 }
 
-/* They do not matter to an operation. */
+/* Operations are not affected by them. */
 static void play_failing_thread(void *arg)
 {
 	unsigned int i, n = steps(300), look;
 	pthread_t thread;
 
 	begin_models(arg);
-	meet();
+	rendezvous();
 	play_alone = true;
 	if (acp_rank())
 		return;
@@ -394,7 +391,7 @@ static void play_failing_thread(void *arg)
 #define THREADS		4
 #define THREAD_BYTES	2000u
 
-/* One that several threads have: each its own place in the stage, and a container. */
+/* Thread function: each thread has its own staging area and container. */
 static void *use_own(void *arg)
 {
 	size_t slice = *(const size_t *)arg, size = 0, n;
@@ -431,7 +428,7 @@ static void *use_own(void *arg)
 	return NULL;
 }
 
-/* Threads of two ranks, each with a container of its own. */
+/* Threads of two ranks, each with its own container. */
 static void play_threads(void *arg)
 {
 	pthread_t threads[THREADS];
@@ -444,7 +441,7 @@ static void play_threads(void *arg)
 	}
 	for (i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(threads[i], NULL));
-	meet();
+	rendezvous();
 	CHECK_EQ(live(), 0);
 }
 

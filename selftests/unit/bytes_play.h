@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The tests that vectors and deques share: define TYPE as vector or deque and
- * RING as 0 or 1 first.
- */
+/* Tests shared by vectors and deques. Define TYPE as vector or deque and RING as 0 or 1 first. */
 #ifndef BYTES_PLAY_H
 #define BYTES_PLAY_H
 
@@ -16,17 +13,17 @@
 #define IT_CALL(name)	JOIN(CALL(name), _it)
 
 #define OBJECTS		4
-#define MODEL_MOST	20000
+#define MODEL_MAX	20000
 
-/* What each container should hold. */
+/* Expected contents of each container. */
 static struct model {
 	TYPE_T at;
 	int rank;
 	size_t size;
-	unsigned char bytes[MODEL_MOST];
+	unsigned char bytes[MODEL_MAX];
 } models[OBJECTS];
 
-static unsigned char fresh[MODEL_MOST];		/* what is to be put in */
+static unsigned char fresh[MODEL_MAX];		/* new data to insert */
 
 static IT_T place(const struct model *m, size_t index)
 {
@@ -40,7 +37,7 @@ static size_t header_word(const struct model *m, unsigned int n)
 	return fetch_word(m->at.ga + 8 * n);
 }
 
-/* Read a byte range, wherever it lies. */
+/* Read a range of bytes, local or remote. */
 static void read_bytes(const struct model *m, size_t at, size_t size, unsigned char *to)
 {
 	size_t n, capacity = header_word(m, RING ? 3 : 2);
@@ -58,7 +55,7 @@ static void read_bytes(const struct model *m, size_t at, size_t size, unsigned c
 
 static void check_model(const struct model *m)
 {
-	static unsigned char bytes[MODEL_MOST];
+	static unsigned char bytes[MODEL_MAX];
 	size_t capacity = CALL(capacity)(m->at);
 	IT_T end;
 	int i;
@@ -106,17 +103,17 @@ static void model_erase(struct model *m, size_t at, size_t size)
 	m->size -= size;
 }
 
-/* Sizes: mostly small, at times large. */
+/* Draw a size: mostly small, sometimes large. */
 static size_t draw_size(const struct model *m)
 {
-	size_t most = draw(8) ? 40 : MODEL_MOST / 8;
+	size_t most = draw(8) ? 40 : MODEL_MAX / 8;
 
-	if (most > MODEL_MOST - m->size)
-		most = MODEL_MOST - m->size;
+	if (most > MODEL_MAX - m->size)
+		most = MODEL_MAX - m->size;
 	return draw(most + 1);
 }
 
-/* A new one, of known contents. */
+/* Create a container with known contents. */
 static void create(int by, struct model *m, int rank, size_t size)
 {
 	unsigned int fail_at = play_fail_at;
@@ -142,7 +139,10 @@ static void create(int by, struct model *m, int rank, size_t size)
 
 /* ---- Steps ---- */
 
-/* A step by a rank on one container, with another one: true if it knows it. */
+/*
+ * A step by a rank on one container, together with another one. True if the step exists for this
+ * type.
+ */
 static int step_insert(int by, struct model *m)
 {
 	size_t size = draw_size(m), at = draw(m->size + 1);
@@ -165,7 +165,7 @@ static int step_insert(int by, struct model *m)
 static int step_insert_range(int by, struct model *m, const struct model *other)
 {
 	size_t from = draw(other->size + 1), at = draw(m->size + 1);
-	size_t most = other->size - from, room = MODEL_MOST - m->size, size;
+	size_t most = other->size - from, room = MODEL_MAX - m->size, size;
 	int err;
 
 	size = draw((most < room ? most : room) + 1);
@@ -177,7 +177,7 @@ static int step_insert_range(int by, struct model *m, const struct model *other)
 	return err;
 }
 
-/* What is inserted lies in the container itself, and, in a ring, in one piece. */
+/* Insert data of the container itself, which is contiguous in a ring as well. */
 static int step_insert_own(int by, struct model *m)
 {
 	size_t from = draw(m->size + 1), at = draw(m->size + 1), size;
@@ -185,8 +185,8 @@ static int step_insert_own(int by, struct model *m)
 	int err;
 
 	size = draw(m->size - from + 1);
-	if (size > MODEL_MOST - m->size)
-		size = MODEL_MOST - m->size;
+	if (size > MODEL_MAX - m->size)
+		size = MODEL_MAX - m->size;
 	memcpy(fresh, m->bytes + from, size);
 	err = TURN(by, {
 		play_say = size != 0;
@@ -287,7 +287,7 @@ static int step_swap(int by, struct model *m, struct model *other)
 
 static int step_reserve(int by, struct model *m)
 {
-	size_t size = draw(MODEL_MOST);
+	size_t size = draw(MODEL_MAX);
 
 	return TURN(by, {
 		CALL(reserve)(m->at, size);
@@ -341,7 +341,7 @@ static int step_pop_front(int by, struct model *m)
 	return err;
 }
 
-/* The pieces hold just the bytes that were asked for. */
+/* The pieces have exactly the requested bytes. */
 static int step_dereference(int by, struct model *m)
 {
 	size_t at = draw(m->size + 3), size = draw(m->size + 9), want;
@@ -420,7 +420,7 @@ static int step(int by)
 	}
 }
 
-/* All blocks there are belong to the containers. */
+/* Check that all allocated blocks belong to the containers. */
 static void check_blocks(void)
 {
 	uint64_t blocks = 0;
@@ -431,7 +431,7 @@ static void check_blocks(void)
 	CHECK_EQ(live(), blocks);
 }
 
-/* On all ranks, or not on rank 1. */
+/* Create containers on all ranks, or on all but rank 1. */
 static void begin_models_on(const struct fake_acp *f, bool not_on_1)
 {
 	int i;
@@ -455,15 +455,15 @@ static void end_models(void)
 	CHECK_EQ(live(), 0);
 }
 
-/* All look at once. */
+/* All ranks check concurrently. */
 static void check_together(void)
 {
 	int i;
 
-	meet();
+	rendezvous();
 	for (i = 0; i < 10 * OBJECTS; i++)
 		check_model(&models[(i + acp_rank()) % OBJECTS]);
-	meet();
+	rendezvous();
 }
 
 static void play_steps(void *arg)
@@ -485,7 +485,7 @@ static void play_steps(void *arg)
 	end_models();
 }
 
-/* Each rank on containers of its own, which are anywhere. */
+/* Each rank works on its own containers, which are on any rank. */
 static void play_own_steps(void *arg)
 {
 	const struct fake_acp *f = arg;
@@ -510,12 +510,12 @@ static void play_own_steps(void *arg)
 	}
 	CHECK_EQ(live(), 0);
 	play_own = false;
-	meet();
+	rendezvous();
 	CHECK_EQ(live(), 0);
 	CHECK_EQ(acpx_heap_check(me), 0);
 }
 
-/* Each step with no memory for one of its allocations: nothing changes. */
+/* Each step is repeated with one of its allocations failing: nothing changes. */
 static void play_exhaustion(void *arg)
 {
 	unsigned int i, n = steps(800), failures = 0;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranks that take turns on containers, for tests against a plain model.
+ * Ranks that take turns on containers, for tests against a simple model.
  *
- * All ranks run through the same sequence of steps, drawn by the same
- * generator, and keep the same model.  One rank does the step in global
- * memory and tells the others whether it succeeded.
+ * All ranks execute the same sequence of steps, drawn by the same generator, and keep the same
+ * model. One rank executes the step in global memory and tells the others whether it succeeded.
  *
- * Link with PLAY_WRAPS: allocations are counted, and fail when they are told
- * to; copies that would go up over themselves are found.
+ * Link with PLAY_WRAPS: allocations are counted, and fail on request; overlapping copies to higher
+ * addresses are detected.
  */
 #ifndef CONTAINER_PLAY_H
 #define CONTAINER_PLAY_H
@@ -24,23 +23,24 @@
 #include "fake_acp.h"
 #include "test.h"
 
-#define STAGE	32768u		/* bytes of starter memory, for data on its way in and out */
+#define STAGE	32768u		/* bytes of starter memory for staging */
 #define FINE	4711		/* errno before each call */
 
-/* Words for all ranks: what the last RECORDS steps came to and said, and others. */
+/* Words shared by all ranks: results of the last RECORDS steps, and others. */
 enum { OUTCOME = 0, SAID = 64, RECORDS = 64, DONE = 128, LIVE, ARRIVALS };
 
 static uint64_t play_state;
-static bool play_alone;			/* nobody else takes turns */
-static bool play_own;			/* ... nor looks at what this rank has created */
-static uint64_t play_blocks;		/* that this rank has allocated and not freed */
+static bool play_alone;			/* no other rank takes turns */
+static bool play_own;			/* ... or accesses the objects of this rank */
+static uint64_t play_blocks;		/* allocated by this rank and not freed */
 static uint64_t play_done;		/* steps */
-static uint64_t play_say;		/* what the rank whose turn it is tells the others */
-static unsigned int play_fail_at;	/* the n-th allocation fails; 0: none */
-static bool play_late;			/* what an access waits for ends before it is issued */
-static unsigned int play_late_failures;	/* ... and had failed */
+static uint64_t play_say;		/* value that the rank whose turn it is tells the others */
+static unsigned int play_fail_at;	/* number of the allocation that fails; 0: none */
+/* accesses that others wait for complete before those are issued */
+static bool play_late;
+static unsigned int play_late_failures;	/* ... and failed */
 
-/* ---- Chance, the same for all ranks ---- */
+/* ---- Random numbers, the same on all ranks ---- */
 
 static inline uint64_t draw(uint64_t below)
 {
@@ -54,14 +54,14 @@ static inline uint64_t draw(uint64_t below)
 }
 
 /*
- * Steps of tests that take no turns, of all ranks together.  Some with
- * sanitizers; the programs *_long, without, get to a million.
+ * Number of steps of all ranks together in tests without turns. Fewer with sanitizers; the programs
+ * *_long, without sanitizers, execute a million.
  */
 #ifndef MANY
 #define MANY	3000
 #endif
 
-/* How many steps: more with ACP_TEST_LONG. */
+/* Return the number of steps: more with ACP_TEST_LONG. */
 static inline unsigned int steps(unsigned int n)
 {
 	return getenv("ACP_TEST_LONG") ? 50 * n : n;
@@ -107,7 +107,7 @@ static void until_complete(acp_handle_t handle)
 		usleep(10);
 }
 
-/* One that waits for a failure has no effect. */
+/* A copy that waits for a failed one has no effect. */
 static acp_handle_t copy_late(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
 {
 	acp_handle_t handle;
@@ -130,13 +130,13 @@ acp_handle_t __wrap_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle
 	return __real_acp_copy(dst, src, size, order);
 }
 
-/* Blocks that are allocated, by all who take turns. */
+/* Return the number of blocks allocated by all ranks that take turns. */
 static inline uint64_t live(void)
 {
 	return play_own ? play_blocks : __atomic_load_n(fake_word(LIVE), __ATOMIC_SEQ_CST);
 }
 
-/* Memory of this rank for data on its way. */
+/* Return memory of this rank for staging. */
 static inline char *stage(void)
 {
 	return acp_query_address(acp_query_starter_ga(acp_rank()));
@@ -147,7 +147,7 @@ static inline acp_ga_t stage_ga(void)
 	return acp_query_starter_ga(acp_rank());
 }
 
-/* The bytes from there. */
+/* Read bytes from an address. */
 static inline const char *fetch(acp_ga_t ga, size_t size)
 {
 	CHECK(size <= STAGE);
@@ -165,8 +165,8 @@ static inline uint64_t fetch_word(acp_ga_t ga)
 
 /* ---- Steps ---- */
 
-/* All ranks meet. */
-static inline void meet(void)
+/* Barrier of all ranks. */
+static inline void rendezvous(void)
 {
 	uint64_t n = (uint64_t)acp_procs();
 	uint64_t mine = __atomic_fetch_add(fake_word(ARRIVALS), 1, __ATOMIC_SEQ_CST);
@@ -176,8 +176,8 @@ static inline void meet(void)
 }
 
 /*
- * One rank does something; all return the same: its errno, or 0, with what it
- * said in play_say.  A call that succeeds leaves errno alone.
+ * One rank executes the statement; all ranks get the same result: its errno or 0, and the value it
+ * set in play_say. A call that succeeds must preserve errno.
  */
 #define TURN(rank, statement)							\
 	({									\
@@ -215,13 +215,13 @@ static inline int play_hear(void)
 		usleep(50);
 	outcome = (int)__atomic_load_n(fake_word(OUTCOME + (unsigned int)n), __ATOMIC_SEQ_CST);
 	play_say = __atomic_load_n(fake_word(SAID + (unsigned int)n), __ATOMIC_SEQ_CST);
-	/* Nobody is a whole round of records ahead of another. */
+	/* No rank is more than RECORDS steps ahead of another. */
 	if (n + 1 == RECORDS)
-		meet();
+		rendezvous();
 	return outcome;
 }
 
-/* Whose turn it is: for some steps in a row. */
+/* Return the rank whose turn it is, for several steps in a row. */
 static inline int whose_turn(void)
 {
 	static int rank;
@@ -234,7 +234,7 @@ static inline int whose_turn(void)
 	return rank;
 }
 
-/* A call that fails: with that errno. */
+/* Check that a call fails with this errno. */
 #define FAILS(error, statement)							\
 	do {									\
 		errno = FINE;							\
@@ -242,7 +242,7 @@ static inline int whose_turn(void)
 		CHECK_EQ(errno, error);						\
 	} while (0)
 
-/* A call that succeeds within so many round trips. */
+/* Check that a call succeeds within a number of round trips. */
 #define TRIPS(most, statement)							\
 	do {									\
 		uint64_t begin_ = fake_trips();					\
@@ -266,7 +266,7 @@ static inline void wait_for_the_end_of(int rank)
 
 static struct fake_acp play_job;
 
-/* A job of so many ranks on so many nodes. */
+/* Run a job with a number of ranks and nodes. */
 static inline void play(int ranks, int nodes, void (*body)(void *arg))
 {
 	play_job = (struct fake_acp){
@@ -277,7 +277,7 @@ static inline void play(int ranks, int nodes, void (*body)(void *arg))
 	CHECK_EQ(play_job.dead, 0);
 }
 
-/* Many steps, by all ranks side by side, each on containers of its own; tells how many. */
+/* Many steps by all ranks concurrently, each on its own containers. Prints their number. */
 static inline void play_many(const char *what, int ranks, int nodes, void (*body)(void *arg))
 {
 	play(ranks, nodes, body);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* CRC-32C (Castagnoli), initial value and final XOR all ones: the tests' own. */
+/*
+ * CRC-32C (Castagnoli) with initial value and final XOR of all ones: an independent implementation.
+ */
 #ifndef CRC32C_H
 #define CRC32C_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The played basic layer: ranks that are forked processes, how they begin, meet
- * and end.  Their memory is in fake_mem.c, their accesses in fake_gma.c.
+ * The fake basic layer: ranks are forked processes; how they begin, synchronize and end. Their
+ * memory is in fake_mem.c, their accesses in fake_gma.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +13,9 @@
 #include <time.h>
 
 #include "fake_rank.h"
-#include "section.h"
+#include "heap/heap.h"
+#include "middle/scratch.h"
+#include "middle/txlock.h"
 #include "test.h"
 
 #define STARTER_SIZE	65536
@@ -21,18 +23,23 @@
 #define HANG_SECONDS	120
 #define LOOK_US		50
 
-#pragma weak libacp_section_times
+#pragma weak libacp_txlock_times
 
 struct fake_shared *fake_shared;
 int fake_rank = -1;
 static int error_mode;
 
-__attribute__((weak)) int libacp_middle_open(void)
+/* Tests of the basic layer alone do not link this function. */
+__attribute__((weak)) void libacp_txlock_open(void)
+{
+}
+
+__attribute__((weak)) int libacp_heap_open(void)
 {
 	return 0;
 }
 
-__attribute__((weak)) void libacp_middle_close(void)
+__attribute__((weak)) void libacp_scratch_close(void)
 {
 }
 
@@ -41,7 +48,7 @@ static struct fake_member *self(void)
 	return &fake_shared->members[fake_rank];
 }
 
-/* ---- Questions ---- */
+/* ---- Queries ---- */
 
 bool libacp_in(void)
 {
@@ -81,7 +88,7 @@ bool fake_errors_abort(void)
 	return __atomic_load_n(&error_mode, __ATOMIC_RELAXED) == ACPX_ERRORS_ABORT;
 }
 
-/* ---- Who is there ---- */
+/* ---- States of ranks ---- */
 
 bool fake_is_dead(int rank)
 {
@@ -105,6 +112,7 @@ int acpx_peer_state(int rank)
 
 	if (!libacp_in() || rank < 0 || rank >= s->ranks)
 		return -1;
+	fake_pause(0);
 	state = __atomic_load_n(&s->members[rank].state, __ATOMIC_ACQUIRE);
 	if (state >= 0)
 		return state;
@@ -121,7 +129,7 @@ void fake_set_state(int rank, int state)
 	__atomic_store_n(&fake_shared->members[rank].state, state, __ATOMIC_RELEASE);
 }
 
-/* 1: cut, 2: was. */
+/* 1: disconnected, 2: was disconnected. */
 void fake_cut(int rank, bool cut)
 {
 	__atomic_store_n(&fake_shared->cut[rank % fake_shared->nodes], cut ? 1 : 2,
@@ -138,8 +146,8 @@ int acpx_next_event(struct acpx_event *event)
 	return libacp_in() && event ? 0 : -1;
 }
 
-/* All come to the point number; false if one of them never will. */
-static bool meet(size_t counter, bool with_the_dead)
+/* Wait until all ranks reach the same count. False if one of them never will. */
+static bool rendezvous(size_t counter, bool with_the_dead)
 {
 	uint64_t *own = (uint64_t *)(void *)((char *)self() + counter), number = *own + 1;
 	int r;
@@ -153,7 +161,10 @@ static bool meet(size_t counter, bool with_the_dead)
 				return false;
 			if (fake_is_dead(r))
 				break;
-			usleep(LOOK_US);
+			if (fake_in_turns())
+				fake_pause(LOOK_US * 1000);
+			else
+				usleep(LOOK_US);
 		}
 	}
 	return true;
@@ -163,16 +174,16 @@ int acp_sync(void)
 {
 	if (!libacp_in())
 		return -1;
-	return meet(offsetof(struct fake_member, syncs), true) ? 0 : -1;
+	return rendezvous(offsetof(struct fake_member, syncs), true) ? 0 : -1;
 }
 
-/* ---- Life ---- */
+/* ---- Begin and end of ranks ---- */
 
 int acp_init(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	return -1;	/* ranks begin in fake_run */
+	return -1;	/* ranks begin in fake_run() */
 }
 
 int acp_finalize(void)
@@ -180,8 +191,8 @@ int acp_finalize(void)
 	if (!libacp_in())
 		return -1;
 	acp_complete(ACP_HANDLE_ALL);
-	meet(offsetof(struct fake_member, ends), false);
-	libacp_middle_close();
+	rendezvous(offsetof(struct fake_member, ends), false);
+	libacp_scratch_close();
 	return 0;
 }
 
@@ -211,13 +222,16 @@ uint64_t fake_clock(void)
 {
 	struct timespec t;
 
+	if (fake_in_turns())
+		return fake_shared->turns.now;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return ((uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec) * fake_shared->speed;
 }
 
-/* Nobody sees the time pass while a ghost does something for which it was time before. */
+/* The clock does not advance while accesses of a dead rank that were due earlier are executed. */
 uint64_t libacp_now(void)
 {
+	fake_pause(0);
 	while (__atomic_load_n(&fake_shared->haunting, __ATOMIC_SEQ_CST))
 		sched_yield();
 	return fake_clock();
@@ -227,6 +241,10 @@ void libacp_sleep(uint64_t ns)
 {
 	struct timespec t;
 
+	if (fake_in_turns()) {
+		fake_pause(ns);
+		return;
+	}
 	ns /= fake_shared->speed;
 	t = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
 	nanosleep(&t, NULL);
@@ -253,23 +271,26 @@ static void __attribute__((noreturn)) run_rank(const struct fake_acp *f, int ran
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(HANG_SECONDS);
 	fake_rank = rank;
+	fake_turns_enter();
 	fake_mem_open();
 	error_mode = f->errors_return ? ACPX_ERRORS_RETURN : ACPX_ERRORS_ABORT;
 	fake_gma_open(f->seed + 1000003 * (uint64_t)rank);
-	if (libacp_middle_open() < 0)
-		FAIL("rank %d: libacp_middle_open", rank);
-	/* However slow the machine is, the living are not given up by this clock. */
-	if (&libacp_section_times) {
-		libacp_section_times.forsaken *= f->speed;
-		libacp_section_times.patience *= f->speed;
+	libacp_txlock_open();
+	if (libacp_heap_open() < 0)
+		FAIL("rank %d: libacp_heap_open", rank);
+	/* Increase the timeouts, so that a slow machine does not make living ranks appear dead. */
+	if (&libacp_txlock_times) {
+		libacp_txlock_times.forsaken *= f->speed;
+		libacp_txlock_times.patience *= f->speed;
 	}
-	meet(offsetof(struct fake_member, begins), false);
+	rendezvous(offsetof(struct fake_member, begins), false);
 	if (f->die[rank])
 		fake_die_at(f->die[rank]);
 	function(arg);
 	acp_finalize();
 	fake_gma_close();
 	fake_mem_close();
+	fake_turns_leave();
 	exit(0);
 }
 
@@ -293,6 +314,8 @@ static void create_shared(const struct fake_acp *f)
 		s->members[r].heap_size = f->heap_sizes[r] ? f->heap_sizes[r] : f->heap_size;
 	}
 	fake_shared = s;
+	if (f->turns)
+		fake_turns_create(f->seed);
 	fake_mem_create();
 }
 
@@ -322,7 +345,7 @@ static void set_defaults(struct fake_acp *f)
 		abort();
 }
 
-/* A rank has ended: was that in order? */
+/* A rank has ended: return whether that was expected. */
 static bool buried(struct fake_acp *f, int rank, int status)
 {
 	struct fake_member *m = &fake_shared->members[rank];
@@ -375,5 +398,6 @@ void fake_run(struct fake_acp *f, void (*rank)(void *arg), void *arg)
 	}
 	while (__atomic_load_n(&fake_shared->ghosts, __ATOMIC_ACQUIRE))
 		usleep(LOOK_US);
+	f->trace = fake_shared->turns.trace;
 	destroy_shared();
 }

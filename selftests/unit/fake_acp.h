@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A played basic layer: everything in acp.h, for ranks that are processes of
- * a test.  It goes instead of the basic files of lib/ (boot, init, reset, mem,
- * local, gma, event), with those of the middle layer on top:
+ * A fake basic layer: implements everything in acp.h for ranks that are processes of a test. It
+ * replaces the basic files of lib/ (boot, init, reset, mem, local, gma, event); the middle layer is
+ * linked on top:
  *
  *	static void rank(void *arg) { ... acp_malloc(8, 1) ... CHECK(...) ... }
  *
@@ -14,15 +14,13 @@
  *		CHECK_EQ(f.dead, 0);
  *	}
  *
- * Order and failure are as acp_copy(3) says.  What is not local is delayed and
- * reordered as the order allows, by a generator with a seed; source and
- * destination are read and written at different times, and so are the words
- * of a copy, in any order.  A copy done by the
- * calling thread (own memory; starter and heap of ranks on the node) is at once.
+ * Order and failures are as in acp_copy(3). Remote accesses are delayed and reordered as far as
+ * their order permits, by a generator with a seed. Source and destination are read and written at
+ * different times, and so are the words of a copy, in any order. A copy that the calling thread
+ * executes (own memory; starter memory and heap of ranks on the node) is immediate.
  *
- * Registered memory is moved to shared pages below its address, so register
- * whole pages if other threads write beside it, and unregister before it is
- * freed.
+ * Registered memory is replaced by shared pages at its address. Therefore register whole pages if
+ * other threads write next to it, and unregister memory before it is freed.
  */
 #ifndef FAKE_ACP_H
 #define FAKE_ACP_H
@@ -35,62 +33,83 @@
 #define FAKE_RANKS	64
 
 struct fake_acp {
-	/* for the test to set; 0: what stands here */
+	/* set by the test; 0: the value in the comment */
 	int ranks;			/* 1 */
 	int nodes;			/* ranks; rank r is on node r % nodes */
 	int colors;			/* 1 */
 	uint64_t starter_size;		/* 64 KiB */
 	uint64_t heap_size;		/* 1 MiB */
 	uint64_t heap_sizes[FAKE_RANKS];	/* of single ranks; heap_size */
-	uint64_t seed;			/* of $ACP_TEST_SEED, or of the clock; printed on failure */
-	unsigned int speed;		/* of the clock libacp_now: 1; 100: 2 s last 20 ms */
-	unsigned int delay_us;		/* most that the network idles before an access: 0 */
-	bool errors_return;		/* acpx_set_error_mode for all from the start */
-	uint64_t die[FAKE_RANKS];	/* the rank is killed at its n-th access; see fake_die_at */
-	bool may_fail;			/* a rank may end with a status: no failure of the test */
-	/* for the test to look at afterwards */
-	int dead;			/* ranks that were killed */
-	int status[FAKE_RANKS];		/* as of waitpid */
+	/* from $ACP_TEST_SEED, or from the clock; printed on failure */
+	uint64_t seed;
+	unsigned int speed;		/* of libacp_now(): 1; 100: 2 s take 20 ms */
+	unsigned int delay_us;		/* maximum delay of the network before an access: 0 */
+	bool errors_return;		/* acpx_set_error_mode() for all ranks from the start */
+	/* the rank is killed at its n-th access; see fake_die_at() */
+	uint64_t die[FAKE_RANKS];
+	/*
+	 * One rank runs at a time, until it calls a function of this layer: the same seed gives the
+	 * same run, except for effects of time and of threads of the test.
+	 */
+	bool turns;
+	/* a rank may return a nonzero status without failing the test */
+	bool may_fail;
+	/* results for the test */
+	int dead;			/* number of ranks that were killed */
+	int status[FAKE_RANKS];		/* as returned by waitpid() */
+	uint64_t trace;			/* turns: a digest of the schedule */
 };
 
 /*
- * Fork the ranks, run the function in each, wait for all.  A rank that fails
- * a CHECK or ends otherwise than by return fails the test, unless it was killed
- * on purpose.  Ranks wait for each other before and after the function, as
- * acp_init and acp_finalize do (the dead are not waited for).
+ * Fork the ranks, run the function in each, and wait for all. A rank that fails a CHECK or ends
+ * other than by return fails the test, unless it was killed on purpose. Ranks synchronize before
+ * and after the function, like acp_init and acp_finalize do (except the dead ones).
  */
 void fake_run(struct fake_acp *f, void (*rank)(void *arg), void *arg);
 
-/* ---- In a rank ---- */
+/* ---- Functions for ranks ---- */
 
-/* Accesses this rank issued, those that were not local, and round trips that it waited for. */
+/*
+ * Return the number of accesses that this rank issued, of those that were remote, and of round
+ * trips that it waited for.
+ */
 uint64_t fake_accesses(void);
 uint64_t fake_remote_accesses(void);
 uint64_t fake_trips(void);
 
 /*
- * Kill this rank when it has issued so many accesses more (0: now).  What it
- * issued then and before happens in part: a random part of it as order allows,
- * now, a moment later (less than a second of libacp_now), or never.
+ * Kill this rank after a number of further accesses (0: now). Its accesses in flight are executed
+ * partially: a random part of them as their order permits, now, a moment later (less than a second
+ * of libacp_now()), or never.
  */
 void fake_die_at(uint64_t accesses);
 
-/* Kill another rank, wherever it is; it is dead on return. */
+/* Kill another rank. It is dead on return. */
 void fake_kill(int rank);
 
-/* What acpx_peer_state says of a rank: ACPX_PEER_*, or -1: the truth again. */
+/* Set the result of acpx_peer_state() for a rank: ACPX_PEER_*, or -1: the real state. */
 void fake_set_state(int rank, int state);
 
-/* Accesses between that rank's node and others fail (by timeout), until it is back. */
+/*
+ * Make accesses between the node of that rank and others fail (by timeout), until it is
+ * reconnected.
+ */
 void fake_cut(int rank, bool cut);
 
-/* A word for all ranks, zero at first: to count and to agree. */
+/*
+ * Delay copies of at least that many bytes to memory of this rank: they have read their source, but
+ * do not write yet. 0: none. fake_holds() returns whether there are any.
+ */
+void fake_hold(uint64_t least);
+bool fake_holds(void);
+
+/* Return a word shared by all ranks, initially zero. */
 uint64_t *fake_word(unsigned int number);	/* below 256 */
 
-/* A number from the rank's generator. */
+/* Return a number from the generator of the rank. */
 uint64_t fake_random(void);
 
-/* Registrations of this rank: to see leaks. */
+/* Return the number of registrations of this rank, to detect leaks. */
 unsigned int fake_regions(void);
 
 #endif /* FAKE_ACP_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The played basic layer: what accesses do to memory. */
+/* The fake basic layer: effects of accesses on memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,8 +37,8 @@ static bool in_part(const struct fake_access *x, uint64_t at, enum fake_part par
 }
 
 /*
- * Bytes from there to the data of an access, or back; aligned words never half.
- * False: no longer registered.
+ * Copy bytes between memory and the data of an access. Aligned words are not torn. False: not
+ * registered any more.
  */
 static bool move(struct fake_access *x, const struct fake_place *place, bool write,
 		 enum fake_part part)
@@ -96,7 +96,7 @@ bool fake_local_rank(int rank)
 	return acpx_query_node(rank) == acpx_query_node(fake_rank);
 }
 
-/* Can this be reached at all? */
+/* Check whether the address can be reached. */
 static int reach(acp_ga_t ga, uint64_t size, unsigned int access, struct fake_place *place)
 {
 	int status = fake_where(ga, size, access, place);

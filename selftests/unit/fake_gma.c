@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The played basic layer: copies and atomics, their order and completion, and
- * a rank that dies with some under way.
+ * The fake basic layer: copies and atomics, their order and completion, and the death of a rank
+ * with accesses in flight.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,18 +12,21 @@
 #include "test.h"
 
 #define DEPTH		1024u		/* a power of 2 */
-#define IDLE_US		200		/* before an access that nobody waits for goes on */
-#define GHOST_NS	500000000ull	/* most that what the dead left behind is late */
-#define GONE_NS		1000000000ull	/* after that nothing of it happens any more */
+#define REST_NS		100000u		/* in turns: sleep time while accesses are in flight */
+/* delay of the next step of an access that is not waited for */
+#define IDLE_US		200
+#define GHOST_NS	500000000ull	/* maximum delay of accesses of a dead rank */
+#define GONE_NS		1000000000ull	/* after this time none of them is executed any more */
 
 static struct fake_access ring[DEPTH];
 static uint64_t newest, completed, failed_known, failed, random_state;
 static uint64_t accesses, remote_accesses, trips, die_at;
-static bool stopping;
+static bool stopping, is_ghost;
+static uint64_t held_min;		/* minimum size of copies that are held; 0: none */
 static struct {
 	uint64_t ticket;
 	int status;
-} lost[DEPTH];				/* quiet failures that have lost their slots */
+} lost[DEPTH];				/* quiet failures whose slots were reused */
 static unsigned int lost_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -36,7 +39,7 @@ static struct fake_access *slot(uint64_t ticket)
 	return &ring[ticket % DEPTH];
 }
 
-/* splitmix64; lock held. */
+/* splitmix64; called with the lock held. */
 static uint64_t draw(void)
 {
 	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
@@ -56,12 +59,20 @@ uint64_t fake_random(void)
 	return number;
 }
 
-/* ---- Progress; lock held ---- */
+/* ---- Progress; called with the lock held ---- */
+
+static bool is_held(const struct fake_access *x)
+{
+	return held_min && x->phase == FAKE_READ && x->op == ACP_OP_COPY &&
+	       x->size >= held_min && acp_query_rank(x->dst) == fake_rank;
+}
 
 static bool ready(const struct fake_access *x)
 {
 	uint64_t t;
 
+	if (is_held(x))
+		return false;
 	if (x->phase != FAKE_NEW)
 		return x->phase != FAKE_DONE;
 	for (t = completed + 1; t <= x->order; t++)
@@ -80,14 +91,14 @@ static bool ordered_behind_failure(const struct fake_access *x)
 	return false;
 }
 
-/* Some words are read, or written, a while before the others: a copy promises no order. */
+/* Some words are read, or written, earlier than others: a copy guarantees no order. */
 static bool by_halves(struct fake_access *x)
 {
 	x->halves = draw();
 	return x->op == ACP_OP_COPY && x->size > 8 && draw() % 4 == 0;
 }
 
-/* It goes on: what it does next, and the phase that it is in then. */
+/* Execute the next step of an access, and set its phase. */
 static int act(struct fake_access *x)
 {
 	switch (x->phase) {
@@ -123,7 +134,7 @@ static void advance(struct fake_access *x)
 	}
 }
 
-/* One access goes on, any that may. */
+/* Execute a step of any access that may proceed. False if there is none: all others are held. */
 static bool step(void)
 {
 	uint64_t pending = newest - completed, first, i;
@@ -140,7 +151,9 @@ static bool step(void)
 		pthread_cond_broadcast(&changed);
 		return true;
 	}
-	abort();
+	if (!held_min)
+		abort();
+	return false;
 }
 
 static void idle(unsigned int most_us)
@@ -148,6 +161,10 @@ static void idle(unsigned int most_us)
 	if (!most_us)
 		return;
 	most_us = (unsigned int)(draw() % (most_us + 1));
+	if (fake_in_turns()) {
+		fake_pause(most_us * 1000ull * fake_shared->speed);
+		return;
+	}
 	pthread_mutex_unlock(&lock);
 	usleep(most_us);
 	pthread_mutex_lock(&lock);
@@ -168,13 +185,49 @@ static void *run_network(void *arg)
 	return arg;
 }
 
+void fake_pause(uint64_t ns)
+{
+	uint64_t end;
+
+	if (!fake_in_turns())
+		return;
+	end = fake_clock() + ns;
+	do {
+		fake_turn(newest == completed || ns < REST_NS ? ns : REST_NS);
+		if (!is_ghost && draw() % 2)
+			step();
+		ns = end - fake_clock();
+	} while (fake_clock() < end);
+}
+
 static void wait_for(uint64_t ticket)
 {
 	while (completed < ticket) {
+		fake_pause(0);
 		idle(fake_shared->delay_us);
-		if (completed < ticket)
-			step();
+		if (completed < ticket && !step())
+			pthread_cond_wait(&changed, &lock);
 	}
+}
+
+void fake_hold(uint64_t least)
+{
+	pthread_mutex_lock(&lock);
+	held_min = least;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+bool fake_holds(void)
+{
+	uint64_t t;
+	bool any = false;
+
+	pthread_mutex_lock(&lock);
+	for (t = completed + 1; t <= newest; t++)
+		any = any || is_held(slot(t));
+	pthread_mutex_unlock(&lock);
+	return any;
 }
 
 void fake_gma_open(uint64_t seed)
@@ -183,6 +236,8 @@ void fake_gma_open(uint64_t seed)
 	newest = 1;
 	completed = 1;
 	slot(1)->phase = FAKE_DONE;
+	if (fake_in_turns())
+		return;			/* the network proceeds in the turns of the rank */
 	if (pthread_create(&network, NULL, run_network, NULL))
 		abort();
 }
@@ -193,7 +248,8 @@ void fake_gma_close(void)
 	stopping = true;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
-	pthread_join(network, NULL);
+	if (!fake_in_turns())
+		pthread_join(network, NULL);
 }
 
 /* ---- Death ---- */
@@ -204,7 +260,7 @@ static void steps(uint64_t count)
 		;
 }
 
-/* One step, if it is still time. */
+/* Execute a step, if it is still time. */
 static bool haunt(uint64_t until)
 {
 	bool more;
@@ -217,14 +273,16 @@ static bool haunt(uint64_t until)
 
 static void __attribute__((noreturn)) be_ghost(uint64_t count, uint64_t until)
 {
+	is_ghost = true;
 	libacp_sleep(draw() % GHOST_NS);
 	while (count-- && haunt(until))
-		;
+		fake_pause(draw() % GHOST_NS / 64);
+	fake_turns_leave();
 	__atomic_fetch_sub(&fake_shared->ghosts, 1, __ATOMIC_ACQ_REL);
 	_exit(0);
 }
 
-/* What it sent lives on a little: some of it happens now, some later, some never. */
+/* Of the accesses in flight, some are executed now, some later, some never. */
 static void __attribute__((noreturn)) die(void)
 {
 	uint64_t most = 4 * (newest - completed) + 1;
@@ -233,10 +291,14 @@ static void __attribute__((noreturn)) die(void)
 
 	steps(draw() % 4 ? draw() % most : most);
 	__atomic_store_n(&m->condemned, true, __ATOMIC_RELEASE);
+	if (fake_in_turns())
+		__atomic_store_n(&m->dead, true, __ATOMIC_RELEASE);
 	if (newest != completed && draw() % 2) {
 		__atomic_fetch_add(&fake_shared->ghosts, 1, __ATOMIC_ACQ_REL);
 		if (fork() == 0)
 			be_ghost(draw() % most, until);
+	} else {
+		fake_turns_leave();
 	}
 	kill(getpid(), SIGKILL);
 	for (;;)
@@ -267,7 +329,7 @@ uint64_t fake_trips(void)
 	return __atomic_load_n(&trips, __ATOMIC_RELAXED);
 }
 
-/* ---- Issuing; lock held ---- */
+/* ---- Issuing; called with the lock held ---- */
 
 static acp_handle_t make_handle(uint64_t ticket, bool local)
 {
@@ -283,7 +345,7 @@ static uint64_t handle_ticket(acp_handle_t handle)
 	return ticket <= newest ? ticket : 0;
 }
 
-/* Is this end reached by the calling thread? */
+/* True if the calling thread can access this end. */
 static bool near(acp_ga_t ga)
 {
 	struct fake_place place;
@@ -293,7 +355,7 @@ static bool near(acp_ga_t ga)
 	return place.rank == fake_rank || (fake_local_rank(place.rank) && place.fixed);
 }
 
-/* Which other node it has to do with, and where its effects are. */
+/* Determine the remote node that is involved, and where the effects are. */
 static void place_effects(struct fake_access *x)
 {
 	int src = acp_query_rank(x->src), dst = acp_query_rank(x->dst);
@@ -309,8 +371,8 @@ static void place_effects(struct fake_access *x)
 }
 
 /*
- * The round trip at whose end it is complete: behind a fence in the same one
- * as what it waits for, else in the next one.  Compare PROTOCOL.md, section 6.
+ * Return the round trip at whose end the access completes: after a fence the same as that of what
+ * it waits for, otherwise the next one. See PROTOCOL.md, section 6.
  */
 static uint64_t trip_of(const struct fake_access *x)
 {
@@ -362,6 +424,7 @@ static acp_handle_t issue(struct fake_access *x, acp_handle_t order)
 
 	if (!libacp_in())
 		return ACP_HANDLE_NULL;
+	fake_pause(0);
 	pthread_mutex_lock(&lock);
 	accesses++;
 	if (accesses == die_at && draw() % 2)
@@ -398,6 +461,10 @@ static acp_handle_t issue(struct fake_access *x, acp_handle_t order)
 
 acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
 {
+	if (!size && libacp_in()) {	/* addresses are ignored */
+		dst = acp_query_starter_ga(fake_rank);
+		src = dst;
+	}
 	return issue(&(struct fake_access){
 		.op = ACP_OP_COPY, .dst = dst, .src = src, .size = size,
 	}, order);
@@ -440,7 +507,7 @@ ATOMIC_OF(and, AND, 8, 64)
 
 /* ---- Completion ---- */
 
-/* This rank has seen the end of a ticket; lock held. */
+/* This rank has seen the completion of a ticket; called with the lock held. */
 static void saw(uint64_t ticket)
 {
 	uint64_t t;
@@ -493,6 +560,7 @@ int acp_inquire(acp_handle_t handle)
 
 	if (!libacp_in())
 		return 0;
+	fake_pause(0);
 	pthread_mutex_lock(&lock);
 	ticket = handle_ticket(handle);
 	result = ticket > completed;
@@ -508,6 +576,7 @@ int acpx_status(acp_handle_t handle)
 
 	if (!libacp_in())
 		return ACPX_EABORT;
+	fake_pause(0);
 	pthread_mutex_lock(&lock);
 	status = status_of(handle);
 	pthread_mutex_unlock(&lock);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * The played basic layer: memory of the ranks, in one file that all of them
- * have mapped.
- */
+/* The fake basic layer: memory of the ranks, in one file that all of them map. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +11,7 @@ static char *arena;
 static int arena_fd;
 static uint64_t library_at, pages_at, arena_size;
 static uint32_t pages_used, free_count;
-static uint32_t *free_pages;		/* of this rank, given back */
+static uint32_t *free_pages;		/* pages of this rank that were released */
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 
 static struct fake_member *self(void)
@@ -22,7 +19,7 @@ static struct fake_member *self(void)
 	return &fake_shared->members[fake_rank];
 }
 
-/* ---- Where memory is ---- */
+/* ---- Lookup ---- */
 
 static struct fake_page *find_page(int rank, uint64_t user, bool add)
 {
@@ -128,7 +125,7 @@ char *fake_bytes(const struct fake_place *place, uint64_t at, uint64_t *room)
 
 /* ---- Registration ---- */
 
-/* Put a page of the arena below a page of this process, with the same contents; table held. */
+/* Replace a page of this process by a page of the arena with the same contents; table lock held. */
 static void move_page(uint64_t user)
 {
 	struct fake_page *p = find_page(fake_rank, user, true);
@@ -148,7 +145,7 @@ static void move_page(uint64_t user)
 	__atomic_store_n(&p->page, page, __ATOMIC_RELEASE);
 }
 
-/* And take it away again. */
+/* Undo move_page(). */
 static void return_page(uint64_t user)
 {
 	struct fake_page *p = find_page(fake_rank, user, false);
@@ -255,7 +252,7 @@ unsigned int fake_regions(void)
 	return count;
 }
 
-/* ---- Questions ---- */
+/* ---- Queries ---- */
 
 acp_ga_t acp_query_ga(acp_atkey_t atkey, void *addr)
 {
@@ -319,7 +316,7 @@ size_t acpx_heap_size(void)
 	return libacp_in() ? self()->heap_size : 0;
 }
 
-/* ---- Life ---- */
+/* ---- Begin and end of ranks ---- */
 
 void fake_mem_create(void)
 {

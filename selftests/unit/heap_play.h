@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A player of the global heap: allocates and frees at random, from any rank,
- * fills its blocks and sees whether they are as they were.  On the real basic
- * layer and on the played one.  Needs CHECK and FAIL from test.h or isolated.h.
+ * A user of the global heap: allocates and frees randomly, from any rank, fills its blocks and
+ * verifies them. For the real and the fake basic layer. Needs CHECK and FAIL from test.h or
+ * isolated.h.
  */
 #ifndef HEAP_PLAY_H
 #define HEAP_PLAY_H
@@ -23,16 +23,16 @@ struct heap_play_block {
 };
 
 struct heap_play {
-	/* for the test to set */
+	/* set by the test */
 	uint64_t seed;
-	uint64_t most;		/* bytes of a block, up to HEAP_PLAY_PAGE */
-	int first, ranks;	/* whose heaps: [first, first + ranks) */
-	unsigned int blocks;	/* most at once */
-	/* for it to look at */
-	uint64_t used[64];	/* bytes that it asked for, by rank */
+	uint64_t most;		/* maximum size of a block, up to HEAP_PLAY_PAGE */
+	int first, ranks;	/* ranks of the heaps: [first, first + ranks) */
+	unsigned int blocks;	/* maximum number at a time */
+	/* results for the test */
+	uint64_t used[64];	/* bytes requested, by rank */
 	unsigned int mallocs, failures, frees, uncertain;
 	struct heap_play_block block[HEAP_PLAY_BLOCKS];
-	char *page;		/* two registered ones, to fill and to look */
+	char *page;		/* two registered pages, for writing and verifying */
 	acp_atkey_t key;
 	acp_ga_t ga;
 };
@@ -66,7 +66,7 @@ static inline void heap_play_pattern(char *bytes, const struct heap_play_block *
 	}
 }
 
-/* Write all bytes of a block: false if its rank is gone. */
+/* Write all bytes of a block. False if its rank is gone. */
 static inline int heap_play_fill(struct heap_play *p, const struct heap_play_block *b)
 {
 	acp_handle_t h;
@@ -77,7 +77,7 @@ static inline int heap_play_fill(struct heap_play *p, const struct heap_play_blo
 	return acpx_status(h) == 0;
 }
 
-/* Is every byte as it was written?  Nothing is known of a rank that is gone. */
+/* Verify all bytes of a block. True if its rank is gone. */
 static inline int heap_play_intact(struct heap_play *p, const struct heap_play_block *b)
 {
 	acp_handle_t h;
@@ -103,11 +103,11 @@ static inline void heap_play_malloc(struct heap_play *p, struct heap_play_block 
 	CHECK_EQ(acp_query_rank(b->ga), b->rank);
 	p->mallocs++;
 	if (!heap_play_fill(p, b))
-		b->size = 0;	/* nothing is known of its contents */
+		b->size = 0;	/* its contents are unknown */
 	p->used[b->rank] += b->size;
 }
 
-/* 0, or what acpx_free says; the block is forgotten in any case. */
+/* Free a block and forget it. Returns the result of acpx_free(). */
 static inline int heap_play_free(struct heap_play *p, struct heap_play_block *b)
 {
 	int error;
@@ -123,7 +123,7 @@ static inline int heap_play_free(struct heap_play *p, struct heap_play_block *b)
 	return error;
 }
 
-/* One more step: 0, or what acpx_free says. */
+/* Execute one step. Returns 0, or the result of acpx_free(). */
 static inline int heap_play_step(struct heap_play *p)
 {
 	struct heap_play_block *b = &p->block[heap_play_draw(p, p->blocks)];
@@ -149,7 +149,7 @@ static inline void heap_play_close(struct heap_play *p)
 	free(p->page);
 }
 
-/* Nothing is allocated in a rank's heap, and it can become one piece. */
+/* Check that nothing is allocated in the heap of a rank, and that it can become one block. */
 static inline void heap_play_check_empty(int rank)
 {
 	struct acpx_heap_stats stats;

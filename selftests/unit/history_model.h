@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is what several threads saw of one object possible, had each call happened at
- * one moment between its begin and its end (linearizability)?
+ * Linearizability: is what several threads observed of an object possible if each call took effect
+ * at one moment between its begin and its end?
  *
- * Each thread has one call at a time, so a state of the search is how far each of
- * them has come, and the object's value.  The last call of a thread
- * that died may have happened or not.
+ * Each thread has one call at a time, so a state of the search consists of the progress of each
+ * thread and the value of the object. The last call of a thread that died may or may not have taken
+ * effect.
  */
 #ifndef HISTORY_MODEL_H
 #define HISTORY_MODEL_H
@@ -16,30 +16,31 @@
 #include <string.h>
 
 #define HISTORY_THREADS	8
-#define HISTORY_MOST	4096	/* calls of a thread */
+#define HISTORY_MAX	4096	/* calls of a thread */
 #define HISTORY_PENDING	UINT64_MAX
 
 struct history_call {
 	uint32_t object, what;
 	uint64_t argument, result;
-	uint64_t begin, end;		/* end: HISTORY_PENDING if it never came back */
-	bool maybe;			/* it came back, and said that it may have had no effect */
+	uint64_t begin, end;		/* end: HISTORY_PENDING if it never returned */
+	/* returned with an error that leaves open whether it took effect */
+	bool maybe;
 };
 
-/* Written by one thread; count is raised before a call begins. */
+/* Written by one thread; count is incremented before a call begins. */
 struct history {
 	uint32_t count;
-	struct history_call calls[HISTORY_MOST];
+	struct history_call calls[HISTORY_MAX];
 };
 
-/* What the call makes of the value: false if its result is impossible. */
+/* Apply a call to the value. False if its result is impossible. */
 typedef bool (*history_apply)(const struct history_call *call, uint64_t *value);
 
 struct history_search {
 	history_apply apply;
-	const struct history_call *calls[HISTORY_THREADS][HISTORY_MOST];
+	const struct history_call *calls[HISTORY_THREADS][HISTORY_MAX];
 	uint32_t count[HISTORY_THREADS];
-	uint64_t *seen;			/* hashes of states that lead nowhere */
+	uint64_t *seen;			/* hashes of states that lead to no solution */
 	uint64_t room, used;
 };
 
@@ -53,7 +54,7 @@ static inline uint64_t history_hash(const uint32_t *at, uint64_t value)
 	return h | 1;
 }
 
-/* Has this state been tried?  Remembers it. */
+/* True if this state was tried already. Records it. */
 static inline bool history_seen(struct history_search *s, uint64_t hash)
 {
 	uint64_t i;
@@ -99,7 +100,7 @@ static inline bool history_goes_on(struct history_search *s, uint32_t *at, uint6
 	return false;
 }
 
-/* All calls on one object, whose value was "value" at first. */
+/* Check all calls on one object with the given initial value. */
 static inline bool history_possible(const struct history *threads, unsigned int count,
 				    uint32_t object, uint64_t value, history_apply apply)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of sets, multisets or maps that all three have: X says whose.
- * Included by table_play.h, once for each.
+ * Functions that sets, multisets and maps have in common; X selects one. Included by table_play.h
+ * once for each.
  */
 #define PLAY_JOIN(a, b, c)	a##b##c
 #define PLAY_JOINED(a, b, c)	PLAY_JOIN(a, b, c)

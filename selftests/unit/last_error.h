@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libacp_error() of tests that have no init.c: the last line is kept, and they are counted. */
+/* libacp_error() for tests that do not link process.c: keeps the last line and counts. */
 #ifndef LAST_ERROR_H
 #define LAST_ERROR_H
 

@@ -2,9 +2,9 @@
 # Unit tests of the library: with ASan and UBSan, and what has threads with TSan too.
 
 LIB := $(TOP)/lib
-LIB_TESTS := test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma test_lib_queue_tsan \
-	test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan test_lib_watch \
-	test_lib_watch_tsan test_lib_steps test_lib_header
+LIB_TESTS := test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma \
+	test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan test_lib_watch \
+	test_lib_watch_tsan test_lib_steps test_lib_header test_lib_messages
 
 TESTS += $(LIB_TESTS)
 
@@ -12,8 +12,8 @@ TESTS += $(LIB_TESTS)
 LIB_NO_TSAN := $(if $(findstring clang,$(CC)),,-Wno-tsan)
 LIB_CFLAGS := -std=gnu11 -O1 -g -Wall -Wextra -Werror -I$(TOP)/uapi -I$(LIB) -I$(HERE)/.. -pthread
 LIB_TSAN := -fsanitize=thread $(LIB_NO_TSAN)
-LIB_HEADERS := $(wildcard $(LIB)/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/test_lib_device.h $(HERE)/last_error.h
-LIB_NAMES := $(basename $(notdir $(wildcard $(LIB)/*.c)))
+LIB_HEADERS := $(wildcard $(LIB)/*.h $(LIB)/*/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/test_lib_device.h $(HERE)/last_error.h
+LIB_NAMES := $(patsubst $(LIB)/%.c,%,$(wildcard $(LIB)/*/*.c))
 LIB_DEVICE := -Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=syscall,--wrap=mmap,--wrap=munmap
 
 # The library is compiled once for all tests of a kind, not once for each of them. What tests
@@ -34,27 +34,31 @@ $(PLAIN)/%.o: $(LIB)/%.c $(LIB_HEADERS)
 	$(CC) $(OBJECT_CFLAGS) -O2 $(CFLAGS) -c -o $@ $<
 objects = $(patsubst %,$(1)/%.o,$(2))
 
-BOOT_FILES := $(addprefix $(LIB)/,boot.c settings.c nodes.c placement.c key.c plan.c names.c pmix.c parts.c)
+# What the launcher said, without joining.
+BOOT_FILES := $(LIB)/core/job.c $(addprefix $(LIB)/boot/,boot.c settings.c nodes.c addresses.c placement.c \
+	key.c plan.c names.c pmix.c mpmd.c)
 test_lib_boot: test_lib_boot.c $(BOOT_FILES)
 # An engine that is played: pmix.h is in Debian's libpmix-dev.
 test_lib_launch: test_lib_launch.c $(BOOT_FILES)
 test_lib_launch: LIB_CFLAGS += $(shell pkg-config --cflags-only-I pmix) \
 	-Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlerror
-test_lib_queue test_lib_queue_tsan: test_lib_queue.c
+test_lib_rings test_lib_rings_tsan: test_lib_rings.c
 test_lib_ga: test_lib_ga.c
 test_lib_gma test_lib_gma_tsan: test_lib_gma.c
 test_lib_contexts test_lib_contexts_tsan: test_lib_contexts.c
 test_lib_watch test_lib_watch_tsan: test_lib_watch.c
-test_lib_ga test_lib_gma test_lib_contexts test_lib_watch: $(call objects,$(ASAN),$(LIB_NAMES))
+test_lib_messages: test_lib_messages.c
+test_lib_messages: LIB_CFLAGS += -Wl,--wrap=getrlimit,--wrap=stat,--wrap=getgrgid,--wrap=access
+test_lib_ga test_lib_gma test_lib_contexts test_lib_watch test_lib_messages: $(call objects,$(ASAN),$(LIB_NAMES))
 test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(call objects,$(TSAN),$(LIB_NAMES))
 test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan \
-	test_lib_watch test_lib_watch_tsan: LIB_CFLAGS += $(LIB_DEVICE)
+	test_lib_watch test_lib_watch_tsan test_lib_messages: LIB_CFLAGS += $(LIB_DEVICE)
 
-test_lib_boot test_lib_launch test_lib_queue test_lib_ga test_lib_gma test_lib_contexts \
-test_lib_watch: $(LIB_HEADERS)
+test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma test_lib_contexts \
+test_lib_watch test_lib_messages: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
-test_lib_queue_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(LIB_HEADERS)
+test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 # No sanitizer here: its instructions would be counted.
@@ -68,14 +72,14 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 
 # The middle layer on a played basic layer.  A family adds its test to MIDDLE_TESTS (and
 # its name with _tsan to MIDDLE_TSAN).
-LIB_BASIC := $(basename $(notdir $(BOOT_FILES))) init reset mem local gma context shape event watch
+LIB_BASIC := $(filter-out core/pointer,$(filter core/% boot/%,$(LIB_NAMES)))
 LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_NAMES))
 FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c \
-	$(HERE)/fake_effect.c
+	$(HERE)/fake_effect.c $(HERE)/fake_turn.c
 MIDDLE_HEADERS := $(LIB_HEADERS) $(wildcard $(HERE)/fake_*.h $(HERE)/*_play.h $(HERE)/*_model.h)
-MIDDLE_TESTS := test_lib_fake test_lib_section test_lib_heap
-MIDDLE_TSAN := test_lib_fake_tsan test_lib_section_tsan test_lib_heap_tsan
-test_lib_section test_lib_section_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
+MIDDLE_TESTS := test_lib_fake test_lib_txlock test_lib_heap
+MIDDLE_TSAN := test_lib_fake_tsan test_lib_txlock_tsan test_lib_heap_tsan
+test_lib_txlock test_lib_txlock_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
 
 # Long; sanitizers have seen the same.
 MIDDLE_TESTS += test_lib_heap_long
@@ -103,7 +107,7 @@ test_lib_segbuf: LIB_CFLAGS += -Wl,--wrap=acp_copy,--wrap=acp_add8
 MIDDLE_TESTS += test_lib_table test_lib_table_faults test_lib_set test_lib_map test_lib_crowd
 MIDDLE_TSAN += test_lib_crowd_tsan
 test_lib_crowd test_lib_crowd_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
-test_lib_table_faults: LIB_CFLAGS += -Wl,--wrap=libacp_section_enter,--wrap=libacp_scratch_get
+test_lib_table_faults: LIB_CFLAGS += -Wl,--wrap=libacp_txlock_enter,--wrap=libacp_scratch_get
 # Long runs; sanitizers have seen this code in the others.
 MIDDLE_TESTS += test_lib_table_long
 test_lib_table_long: LIB_CFLAGS += -O2
@@ -139,6 +143,6 @@ $(MIDDLE_LONG): %_long: %.c $(call objects,$(PLAIN),$(LIB_MIDDLE)) $(FAKE_FILES)
 
 # What the command acp makes of packet filters; of its words and files see "command".
 TESTS += test_ctl_rules
-CTL := $(TOP)/tools
-test_ctl_rules: test_ctl_rules.c $(wildcard $(CTL)/ctl_rules*.c) $(CTL)/ctl_words.c $(wildcard $(CTL)/*.h)
+CTL := $(TOP)/tools/acp
+test_ctl_rules: test_ctl_rules.c $(wildcard $(CTL)/rules*.c) $(CTL)/words.c $(wildcard $(CTL)/*.h)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS) -ljson-c -lm

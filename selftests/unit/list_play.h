@@ -6,30 +6,30 @@
 #include "container_play.h"
 
 #define LISTS		4
-#define MODEL_MOST	60	/* elements */
-#define BYTES_MOST	80	/* of an element */
+#define MODEL_MAX	60	/* elements */
+#define BYTES_MAX	80	/* of an element */
 
 struct element {
-	acp_ga_t ga;		/* that of the element in global memory: elements keep it */
+	acp_ga_t ga;		/* address of the element in global memory, which does not change */
 	int rank;
 	size_t size;
-	unsigned char bytes[BYTES_MOST];
+	unsigned char bytes[BYTES_MAX];
 };
 
 static struct model {
 	acp_list_t at;
 	int rank;
 	unsigned int count;
-	struct element elements[2 * MODEL_MOST];
+	struct element elements[2 * MODEL_MAX];
 } models[LISTS];
 
 static struct element fresh;
-static int avoided = -1;	/* no element is put on that rank */
+static int avoided = -1;	/* rank without elements */
 static struct model former;
 
 /* ---- Memory of the process ---- */
 
-static unsigned int fail_realloc_at;	/* the n-th time; 0: never */
+static unsigned int fail_realloc_at;	/* the n-th call fails; 0: none */
 
 void *__real_realloc(void *block, size_t size);
 
@@ -40,7 +40,7 @@ void *__wrap_realloc(void *block, size_t size)
 	return __real_realloc(block, size);
 }
 
-/* ---- Looking ---- */
+/* ---- Checks ---- */
 
 static acp_list_it_t place(const struct model *m, unsigned int index)
 {
@@ -104,7 +104,7 @@ static void check_blocks(void)
 
 static void model_insert(struct model *m, unsigned int at, const struct element *e)
 {
-	CHECK(m->count < 2 * MODEL_MOST);
+	CHECK(m->count < 2 * MODEL_MAX);
 	memmove(&m->elements[at + 1], &m->elements[at], (m->count - at) * sizeof(*e));
 	m->elements[at] = *e;
 	m->count++;
@@ -122,7 +122,7 @@ static bool equal(const struct element *a, const struct element *b)
 	return a->size == b->size && !memcmp(a->bytes, b->bytes, a->size);
 }
 
-/* Few different elements, so that some are equal. */
+/* Only few distinct elements, so that some are equal. */
 static acp_element_t draw_fresh(void)
 {
 	unsigned int kind = (unsigned int)draw(12);
@@ -138,7 +138,7 @@ static acp_element_t draw_fresh(void)
 	return (acp_element_t){ stage_ga(), fresh.size };
 }
 
-/* The GAs that elements got in a step are read by its rank and told one by one. */
+/* The rank that executed a step reads the addresses of new elements and tells the others. */
 static void learn(int by, struct model *m, unsigned int from, unsigned int count)
 {
 	acp_list_it_t it = { m->at, ACP_GA_NULL };
@@ -175,7 +175,7 @@ static int step_insert(int by, struct model *m)
 	acp_element_t e = draw_fresh();
 	int err;
 
-	if (m->count >= MODEL_MOST)
+	if (m->count >= MODEL_MAX)
 		return 0;
 	err = TURN(by, play_say = acp_insert_list(place(m, at), e, fresh.rank).elem);
 	CHECK_EQ(play_say == ACP_GA_NULL, err != 0);
@@ -192,7 +192,7 @@ static int step_push(int by, struct model *m)
 	unsigned int at = front ? 0 : m->count;
 	int err;
 
-	if (m->count >= MODEL_MOST)
+	if (m->count >= MODEL_MAX)
 		return 0;
 	err = TURN(by, {
 		if (front)
@@ -266,7 +266,7 @@ static int step_insert_range(int by, struct model *m, const struct model *other)
 	acp_ga_t before = place(m, at).elem;
 	int err;
 
-	if (m->count + n > MODEL_MOST)
+	if (m->count + n > MODEL_MAX)
 		return 0;
 	former = *other;
 	err = TURN(by, play_say = acp_insert_range_list(place(m, at), place(other, from),
@@ -318,7 +318,7 @@ static int step_splice(int by, struct model *m, struct model *other)
 	bool range = draw(2);
 	int err, expected = 0;
 
-	if (!other->count || (m != other && m->count + other->count > MODEL_MOST))
+	if (!other->count || (m != other && m->count + other->count > MODEL_MAX))
 		return 0;
 	from = (unsigned int)draw(other->count);
 	if (range)
@@ -360,7 +360,10 @@ static int step_swap(int by, struct model *m, struct model *other)
 	return 0;
 }
 
-/* Remove: all equal to one in the list, or to fresh ones.  Unique: to the one before. */
+/*
+ * Remove: all that are equal to one in the list, or to new ones. Unique: those equal to their
+ * predecessor.
+ */
 static int step_remove(int by, struct model *m)
 {
 	bool own = m->count && draw(2), unique = draw(2);
@@ -402,7 +405,7 @@ static int step_reverse(int by, struct model *m)
 	return err;
 }
 
-/* By size; the order of equal sizes tells whether it is stable. */
+/* Compare by size; the order of equal sizes shows whether the sort is stable. */
 static int compare(const acp_element_t a, const acp_element_t b)
 {
 	return a.size < b.size ? -1 : a.size > b.size;
@@ -437,7 +440,7 @@ static int step_merge(int by, struct model *m, struct model *other)
 
 	if (m == other)
 		return TURN(by, acp_merge_list(m->at, m->at, compare));
-	if (m->count + other->count > MODEL_MOST)
+	if (m->count + other->count > MODEL_MAX)
 		return 0;
 	err = step_sort(by, m);
 	if (!err)
@@ -511,7 +514,7 @@ static int step(int by)
 	}
 }
 
-/* On all ranks but the one that is avoided. */
+/* Create models on all ranks except the avoided one. */
 static void begin_models(const struct fake_acp *f)
 {
 	int i;
@@ -530,15 +533,15 @@ static void end_models(void)
 	CHECK_EQ(live(), 0);
 }
 
-/* All look at once. */
+/* All ranks check concurrently. */
 static void check_together(void)
 {
 	int i;
 
-	meet();
+	rendezvous();
 	for (i = 0; i < 10 * LISTS; i++)
 		check_model(&models[(i + acp_rank()) % LISTS]);
-	meet();
+	rendezvous();
 }
 
 static void play_steps(void *arg)
@@ -560,7 +563,7 @@ static void play_steps(void *arg)
 	end_models();
 }
 
-/* Each rank on lists of its own, which are anywhere. */
+/* Each rank works on its own lists, which are on any rank. */
 static void play_own_steps(void *arg)
 {
 	const struct fake_acp *f = arg;
@@ -585,7 +588,7 @@ static void play_own_steps(void *arg)
 	}
 	CHECK_EQ(live(), 0);
 	play_own = false;
-	meet();
+	rendezvous();
 	CHECK_EQ(live(), 0);
 	CHECK_EQ(acpx_heap_check(me), 0);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the order of commands, to compare kernel/core/cmd.c with.  What a
- * command does happens at points: when it STARTs at its origin, when its FRAME
- * is applied at the peer, when its RESULT is applied at the destination.  A
- * fence puts points of one flow in order; nothing else does, short of completion.
+ * A model of the order of commands, to compare kernel/core/cmd.c with. The effects of a command
+ * occur at points: when it STARTs at its origin, when its FRAME is applied at the peer, when its
+ * RESULT is applied at the destination. A fence orders points of one flow; otherwise only
+ * completion does.
  */
 #ifndef ACP_ORDER_MODEL_H
 #define ACP_ORDER_MODEL_H
@@ -54,7 +54,7 @@ static inline void derive(struct model *c)
 	}
 }
 
-/* Is point "a" of command A guaranteed to be before point "b" of the fenced command B? */
+/* True if point "a" of command A is guaranteed to be before point "b" of the fenced command B. */
 static inline bool precedes(const struct model *A, enum point a, const struct model *B,
 			    enum point b)
 {

@@ -103,7 +103,7 @@ static void damage(struct sim *s, struct sim_packet *p)
 		p->bytes[sim_random(s) % p->length] ^= 1u << sim_random(s) % 8;
 }
 
-/* Give a packet of its own size, so that reading too far is seen. */
+/* Copy it to a packet of its exact size, so that sanitizers detect reads beyond the end. */
 static struct sim_packet *truncated(struct sim *s, struct sim_packet *p)
 {
 	struct sim_packet *shorter = packet_copy(p->bytes, p->from, p->to, p->color,
@@ -114,7 +114,7 @@ static struct sim_packet *truncated(struct sim *s, struct sim_packet *p)
 	return shorter;
 }
 
-/* Put a packet on the way; takes it over. */
+/* Put a packet into transit; takes ownership. */
 static void travel(struct sim *s, struct sim_packet *p, u64 wait)
 {
 	u64 delay = wait + s->net.delay;
@@ -128,7 +128,7 @@ static void travel(struct sim *s, struct sim_packet *p, u64 wait)
 	sim_after(s, delay, deliver, p, 0);
 }
 
-/* Keep some frames; send one that was kept, maybe long ago. */
+/* Keep some frames; send a kept one again, perhaps long afterwards. */
 static void replay(struct sim *s, const struct sim_packet *p)
 {
 	u32 i = sim_random(s) % KEPT;
@@ -146,7 +146,21 @@ static void replay(struct sim *s, const struct sim_packet *p)
 	s->kept[i] = packet_copy(p->bytes, p->from, p->to, p->color, p->length);
 }
 
-/* Time until the wire of a node has taken a frame, or ~0: its queue is full. */
+void sim_replay_kept(struct sim *s)
+{
+	u32 i;
+
+	for (i = 0; i < KEPT; i++) {
+		const struct sim_packet *old = s->kept[i];
+
+		if (!old)
+			continue;
+		s->n.replayed++;
+		travel(s, packet_copy(old->bytes, old->from, old->to, old->color, old->length), 0);
+	}
+}
+
+/* Time until the link of a node has transmitted a frame, or ~0 if its queue is full. */
 static u64 serialize(struct sim *s, struct sim_node *n, u32 length)
 {
 	u64 begin = max_t(u64, n->busy_until, s->now);
@@ -188,7 +202,7 @@ void sim_transmit(struct sim *s, u32 from, u32 to, u32 color, const u8 *bytes, u
 	travel(s, p, wait);
 }
 
-/* ---- the whole ---- */
+/* ---- the simulation ---- */
 
 void sim_init(struct sim *s, u64 seed)
 {

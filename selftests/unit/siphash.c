@@ -7,7 +7,7 @@ static inline uint64_t rotate(uint64_t x, int by)
 	return x << by | x >> (64 - by);
 }
 
-/* Bytes 0 .. count - 1 as a little-endian number. */
+/* Read bytes 0 .. count - 1 as a little-endian number. */
 static inline uint64_t load(const uint8_t *p, size_t count)
 {
 	uint64_t x = 0;

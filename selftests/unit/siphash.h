@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SipHash-2-4, the function behind the tag of a frame: the tests' own, so
- * that the module's (the kernel's) is compared with something.
+ * SipHash-2-4, the function of the tag of a frame: an independent implementation, to compare that
+ * of the kernel with.
  */
 #ifndef SIPHASH_H
 #define SIPHASH_H
@@ -13,7 +13,7 @@ struct siphash_key {
 	uint64_t k[2];
 };
 
-/* A key of 16 bytes as they stand in a key file or in memory. */
+/* Return the key for 16 bytes, as in a key file or in memory. */
 struct siphash_key siphash_key_of(const uint8_t bytes[16]);
 
 uint64_t siphash24(const struct siphash_key *key, const void *data, size_t len);

@@ -22,14 +22,14 @@ struct stl_model;
 struct stl_model *stl_create(enum stl_kind kind);
 void stl_destroy(struct stl_model *m);
 
-/* As the containers do it; how many copies there are afterwards, or were removed. */
+/* Behave like the containers. Return the number of copies afterwards, or of those removed. */
 bool stl_insert(struct stl_model *m, struct stl_bytes key, struct stl_bytes value);
 size_t stl_erase(struct stl_model *m, struct stl_bytes key);
 void stl_erase_one(struct stl_model *m, struct stl_bytes key);
 size_t stl_count(const struct stl_model *m, struct stl_bytes key);
 struct stl_bytes stl_value(const struct stl_model *m, struct stl_bytes key);
-size_t stl_keys(const struct stl_model *m);	/* different ones */
-size_t stl_size(const struct stl_model *m);	/* all copies */
+size_t stl_keys(const struct stl_model *m);	/* number of distinct keys */
+size_t stl_size(const struct stl_model *m);	/* number of all copies */
 
 void stl_clear(struct stl_model *m);
 void stl_swap(struct stl_model *a, struct stl_model *b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random calls on three tables of one kind, against the model.  Ranks take
- * turns; who is next compares everything before it goes on.  In heaps that are
- * too small calls fail, and must then have done nothing, or a part that is whole.
+ * Random calls on three tables of one kind, compared with the model. Ranks take turns; each checks
+ * everything before it continues. In heaps that are too small, calls fail, and must then have done
+ * nothing, or a complete part.
  */
 #ifndef TABLE_MODEL_H
 #define TABLE_MODEL_H
@@ -14,14 +14,14 @@
 struct turns {
 	const struct play_kind *kind;
 	unsigned int turns, calls;	/* of all ranks together; in each */
-	bool tight;			/* not everything has room */
-	unsigned int refused;		/* calls that had none */
+	bool tight;			/* heaps are too small */
+	unsigned int refused;		/* calls that failed for lack of memory */
 	struct play_table tables[TABLES];
 	struct play_model models[TABLES];
 	size_t blocks;
 };
 
-/* Did the last call find no room? */
+/* True if the last call failed for lack of memory. */
 static inline bool had_no_room(struct turns *x)
 {
 	if (!x->tight || errno != ENOMEM)
@@ -31,7 +31,7 @@ static inline bool had_no_room(struct turns *x)
 	return true;
 }
 
-/* The caller's part of a model. */
+/* True if a key counts for the caller. */
 static inline bool is_local(struct play_table t, unsigned int key, bool local)
 {
 	return !local || play_rank_of(t, key) == acp_rank();
@@ -67,7 +67,7 @@ static inline void model_clear(struct turns *x, unsigned int t, bool local)
 			x->models[t].count[key] = 0;
 }
 
-/* A transfer that came to an end before its end: each key was transferred, or not. */
+/* Update the model after a transfer that failed: each key was transferred, or not. */
 static inline void model_stop(struct turns *x, unsigned int to, unsigned int from,
 			      const struct play_model *to_before,
 			      const struct play_model *from_before)
@@ -181,25 +181,25 @@ static inline void step_find(struct turns *x, unsigned int a, unsigned int key)
 static inline void step_retrieve(struct turns *x, unsigned int a, unsigned int key)
 {
 	const struct play_model *m = &x->models[a];
-	uint64_t room = fake_random() % (VALUE_MOST + 1);
-	char bytes[VALUE_MOST];
+	uint64_t room = fake_random() % (VALUE_MAX + 1);
+	char bytes[VALUE_MAX];
 	acp_pair_t pair;
 	size_t size, whole;
 	acp_ga_t ga;
-	struct play_desk *desk = play_desk(&ga);
+	struct play_area *area = play_area(&ga);
 
 	if (x->kind->counts)
 		CHECK_EQ(play_look(x->kind, x->tables[a], key), m->count[key]);
 	if (!x->kind->values)
 		return;
 	pair = play_pair(key, 0);
-	pair.second = (acp_element_t){ ga + offsetof(struct play_desk, back), room };
-	memset(desk->back, '?', sizeof(desk->back));
+	pair.second = (acp_element_t){ ga + offsetof(struct play_area, back), room };
+	memset(area->back, '?', sizeof(area->back));
 	size = acp_retrieve_map(map_to(x->tables[a]), pair);
 	whole = value_bytes(m->value[key], bytes);
 	CHECK_EQ(size, !m->count[key] ? 0 : whole < room ? whole : room);
-	CHECK(!memcmp(desk->back, bytes, size));
-	CHECK_EQ(desk->back[size], '?');
+	CHECK(!memcmp(area->back, bytes, size));
+	CHECK_EQ(area->back[size], '?');
 }
 
 static inline void step_remove(struct turns *x, unsigned int a, unsigned int key)
@@ -264,7 +264,7 @@ static inline void turns_destroy(struct turns *x)
 	CHECK_EQ(play_blocks(), x->blocks);
 }
 
-/* All is as the model says, and nothing is allocated beside it. */
+/* Check that everything is as in the model, and nothing else is allocated. */
 static inline void turns_check(const struct turns *x)
 {
 	size_t blocks = x->blocks;
@@ -299,11 +299,11 @@ static inline void take_turns(void *arg)
 
 struct turns_options {
 	int ranks, nodes;
-	unsigned int calls, turn;	/* in all; in a row by one rank */
+	unsigned int calls, turn;	/* in total; consecutive ones of one rank */
 	uint64_t heap_size;		/* 0: enough */
 };
 
-/* The seed of the last calls is told. */
+/* Prints the seed on failure. */
 static inline void turns_run(const struct play_kind *kind, struct turns_options o)
 {
 	struct fake_acp f = { .ranks = o.ranks, .nodes = o.nodes, .heap_size = o.heap_size };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets, multisets and maps for tests: the three behind one set of functions,
- * keys and values that are numbers to the test, a plain model, and a look at
- * the words in memory.
+ * Sets, multisets and maps for tests: one set of functions for all three, keys and values that are
+ * numbers to the test, a simple model, and checks of the words in memory.
  */
 #ifndef TABLE_PLAY_H
 #define TABLE_PLAY_H
@@ -17,19 +16,19 @@
 
 #include "acp.h"
 #include "fake_acp.h"
-#include "hash.h"
-#include "middle.h"
+#include "middle/hash.h"
+#include "core/internal.h"
 #include "test.h"
 
-#define KEYS		96u	/* numbers of keys: 0 .. KEYS - 1 */
-#define KEY_MOST	160u	/* bytes */
-#define VALUE_MOST	300u
+#define KEYS		96u	/* keys are the numbers 0 .. KEYS - 1 */
+#define KEY_MAX	160u	/* bytes */
+#define VALUE_MAX	300u
 #define PLAY_RANKS	8
 #define LONG		(getenv("ACP_TEST_LONG") ? 50u : 1u)
 
-/* ---- One of the three ---- */
+/* ---- Sets, multisets and maps ---- */
 
-/* As acp_set_t and its likes, and their iterators. */
+/* Like acp_set_t etc., and their iterators. */
 struct play_table {
 	acp_ga_t ga;
 	uint64_t num_ranks, num_slots;
@@ -134,10 +133,13 @@ static const struct play_kind play_map = {
 
 /* ---- Keys and values ---- */
 
-/* Short ones, some as long as what is read of an element at once; long ones with one beginning. */
+/*
+ * Return the bytes of a key: short ones, some as long as what is read of an element at once; long
+ * ones with a common prefix.
+ */
 static inline size_t key_bytes(unsigned int key, char *bytes)
 {
-	static const size_t sizes[] = { 1, 3, 8, 20, 24, 25, 31, 32, 33, 40, 100, KEY_MOST };
+	static const size_t sizes[] = { 1, 3, 8, 20, 24, 25, 31, 32, 33, 40, 100, KEY_MAX };
 	size_t size = sizes[key % 12], i;
 
 	for (i = 0; i + 1 < size; i++)
@@ -148,7 +150,7 @@ static inline size_t key_bytes(unsigned int key, char *bytes)
 
 static inline size_t value_bytes(unsigned int value, char *bytes)
 {
-	size_t size = value * 37 % (VALUE_MOST + 1), i;
+	size_t size = value * 37 % (VALUE_MAX + 1), i;
 
 	for (i = 0; i < size; i++)
 		bytes[i] = (char)(value + i * 3);
@@ -157,31 +159,31 @@ static inline size_t value_bytes(unsigned int value, char *bytes)
 	return size;
 }
 
-/* Places of the own starter memory; each thread of a rank has its own. */
-struct play_desk {
-	char key[KEY_MOST + 8];
-	char value[VALUE_MOST + 8];
-	char back[VALUE_MOST + 8];
+/* Layout of the own starter memory; each thread of a rank has its own. */
+struct play_area {
+	char key[KEY_MAX + 8];
+	char value[VALUE_MAX + 8];
+	char back[VALUE_MAX + 8];
 };
 
 static _Thread_local int play_thread;
 
-static inline struct play_desk *play_desk(acp_ga_t *ga)
+static inline struct play_area *play_area(acp_ga_t *ga)
 {
-	size_t at = (size_t)play_thread * sizeof(struct play_desk);
+	size_t at = (size_t)play_thread * sizeof(struct play_area);
 
 	*ga = acp_query_starter_ga(acp_rank()) + at;
-	return (struct play_desk *)(void *)((char *)acp_query_address(*ga) + 0);
+	return (struct play_area *)(void *)((char *)acp_query_address(*ga) + 0);
 }
 
 static inline acp_pair_t play_pair(unsigned int key, unsigned int value)
 {
 	acp_ga_t ga;
-	struct play_desk *desk = play_desk(&ga);
+	struct play_area *area = play_area(&ga);
 
 	return (acp_pair_t){
-		{ ga + offsetof(struct play_desk, key), key_bytes(key, desk->key) },
-		{ ga + offsetof(struct play_desk, value), value_bytes(value, desk->value) },
+		{ ga + offsetof(struct play_area, key), key_bytes(key, area->key) },
+		{ ga + offsetof(struct play_area, value), value_bytes(value, area->value) },
 	};
 }
 
@@ -190,26 +192,26 @@ static inline acp_element_t play_key(unsigned int key)
 	return play_pair(key, 0).first;
 }
 
-/* Fetch an element; at most VALUE_MOST bytes. */
+/* Read an element; at most VALUE_MAX bytes. */
 static inline const char *play_fetch(acp_element_t e)
 {
 	acp_ga_t ga;
-	struct play_desk *desk = play_desk(&ga);
+	struct play_area *area = play_area(&ga);
 
-	CHECK(e.size <= VALUE_MOST);
-	CHECK_EQ(libacp_finish(acp_copy(ga + offsetof(struct play_desk, back), e.ga, e.size,
+	CHECK(e.size <= VALUE_MAX);
+	CHECK_EQ(libacp_finish(acp_copy(ga + offsetof(struct play_area, back), e.ga, e.size,
 					ACP_HANDLE_NULL)), 0);
-	return desk->back;
+	return area->back;
 }
 
-/* Which key is it? */
+/* Return the number of a key. */
 static inline unsigned int play_key_of(acp_element_t e)
 {
-	char bytes[KEY_MOST];
+	char bytes[KEY_MAX];
 	const char *there;
 	unsigned int key;
 
-	CHECK(e.size > 0 && e.size <= KEY_MOST);
+	CHECK(e.size > 0 && e.size <= KEY_MAX);
 	there = play_fetch(e);
 	key = (unsigned char)there[e.size - 1];
 	CHECK(key < KEYS);
@@ -220,12 +222,12 @@ static inline unsigned int play_key_of(acp_element_t e)
 
 static inline bool play_same_value(acp_element_t e, unsigned int value)
 {
-	char bytes[VALUE_MOST];
+	char bytes[VALUE_MAX];
 
 	return value_bytes(value, bytes) == e.size && !memcmp(play_fetch(e), bytes, e.size);
 }
 
-/* The number of a key's copies, its value + 1, or 1; 0 if it is not there. */
+/* Return the number of copies of a key, its value + 1, or 1; 0 if it is not found. */
 static inline uint64_t play_look(const struct play_kind *k, struct play_table t, unsigned int key)
 {
 	struct play_it it;
@@ -239,14 +241,14 @@ static inline uint64_t play_look(const struct play_kind *k, struct play_table t,
 /* ---- The model ---- */
 
 struct play_model {
-	uint64_t count[KEYS];		/* 0: not there; of sets and maps 1 */
+	uint64_t count[KEYS];		/* 0: not present; sets and maps: 1 */
 	unsigned int value[KEYS];
 };
 
-/* Where a key belongs, as api and layout say. */
+/* Return the place of a key, as specified by API and layout. */
 static inline uint64_t play_slot(struct play_table t, unsigned int key, uint64_t *member)
 {
-	char bytes[KEY_MOST];
+	char bytes[KEY_MAX];
 	uint64_t hash = libacp_hash(LIBACP_HASH_KEY, bytes, key_bytes(key, bytes));
 
 	*member = hash / t.num_slots % t.num_ranks;
@@ -261,7 +263,7 @@ static inline uint64_t play_word(acp_ga_t ga)
 	return word;
 }
 
-/* The rank a key is on. */
+/* Return the rank of a key. */
 static inline int play_rank_of(struct play_table t, unsigned int key)
 {
 	uint64_t member;
@@ -280,9 +282,9 @@ static inline size_t model_size(const struct play_model *m)
 	return size;
 }
 
-/* ---- Looks at memory ---- */
+/* ---- Checks of memory ---- */
 
-/* The words of a slot and its chain; returns the number of elements. */
+/* Check the words of a slot and its chain. Returns the number of elements. */
 static inline uint64_t play_check_slot(acp_ga_t slot)
 {
 	acp_ga_t elem = play_word(slot + 8), before = ACP_GA_NULL;
@@ -300,7 +302,7 @@ static inline uint64_t play_check_slot(acp_ga_t slot)
 	return number;
 }
 
-/* All of it, when nobody changes anything. */
+/* Check the whole table while it is not changed. */
 static inline uint64_t play_check_layout(struct play_table t)
 {
 	uint64_t member, slot, number = 0;
@@ -311,7 +313,7 @@ static inline uint64_t play_check_layout(struct play_table t)
 	return number;
 }
 
-/* Blocks in all heaps. */
+/* Return the number of blocks in all heaps. */
 static inline size_t play_blocks(void)
 {
 	struct acpx_heap_stats stats;
@@ -327,13 +329,15 @@ static inline size_t play_blocks(void)
 	return blocks;
 }
 
-/* Everything that was allocated is where it belongs: directory, slots, elements. */
+/* Check that everything allocated belongs to the table: directory, slots, elements. */
 static inline void play_check_blocks(struct play_table t, size_t before)
 {
 	CHECK_EQ(play_blocks(), before + 1 + t.num_ranks + play_check_layout(t));
 }
 
-/* A walk finds each key of the model, once; on "rank" only those there (-1: all). */
+/*
+ * Check that an iteration finds each key of the model once; on "rank" only those there (-1: all).
+ */
 static inline void play_check_walk(const struct play_kind *k, struct play_table t,
 				   const struct play_model *m, int rank)
 {
@@ -374,7 +378,7 @@ static inline void play_check(const struct play_kind *k, struct play_table t,
 		CHECK_EQ(play_look(k, t, key), m->count[key]);
 }
 
-/* Memory that all ranks of a test share. */
+/* Return memory shared by all ranks of a test. */
 static inline void *play_shared(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * kernel/core/cmd.c: what a command may be, when it may start, how it is cut
- * into messages, and what a receiver remembers of failures.
+ * kernel/core/cmd.c: validation of commands, start conditions, splitting into messages, and the
+ * record of failures at a receiver.
  */
 #include "test.h"
 #include "cmd.h"
@@ -17,7 +17,7 @@ static u64 rnd(void)
 	return random_state * 0x2545f4914f6cdd1d;
 }
 
-/* ---- checking ---- */
+/* ---- validation ---- */
 
 static struct acp_ga_layout layout;
 
@@ -26,7 +26,7 @@ static u64 ga(u32 rank, u32 color, u64 offset)
 	return acp_ga_make(&layout, rank, color, ACP_STAG_USER, offset);
 }
 
-/* A command of 10 ranks, 2 colors that is in order. */
+/* Return a valid command for 10 ranks and 2 colors. */
 static struct acp_msg good_cmd(u8 op)
 {
 	struct acp_msg m = { .op = op };
@@ -50,6 +50,46 @@ static struct acp_msg good_cmd(u8 op)
 		m.b = ~0ULL;
 	}
 	return m;
+}
+
+/* Without bytes, no addresses are needed, but a flag has one. */
+TEST(check__E4_zero_bytes)
+{
+	static const u64 bad[] = { 0, ~0ULL, 5 };
+	struct acp_msg m;
+	u32 i, op;
+
+	for (i = 0; i < 9; i++) {
+		for (op = ACP_OP_COPY; op <= ACP_OP_COPY_ADD; op++) {
+			m = good_cmd((u8)op);
+			m.origin = 3;
+			m.dst = bad[i / 3];
+			m.src = bad[i % 3];
+			m.size = op == ACP_OP_STRIDED ? 5 : 0;
+			CHECK(acp_cmd_check(&layout, 2, &m) != ACP_ST_OK);
+			if (!m.size)
+				acp_cmd_no_bytes(&layout, &m);
+			CHECK_EQ(acp_cmd_check(&layout, 2, &m) == ACP_ST_OK,
+				 op == ACP_OP_COPY || op > ACP_OP_STRIDED);
+		}
+		m = good_cmd(ACP_OP_COPY_SET);
+		m.size = 0;
+		m.c = bad[i % 3];
+		acp_cmd_no_bytes(&layout, &m);
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_GA);
+	}
+	m = good_cmd(ACP_OP_COPY_ADD);
+	m.origin = 3;
+	m.size = 0;
+	acp_cmd_no_bytes(&layout, &m);
+	CHECK_EQ(acp_ga_rank(&layout, m.dst), 2);
+	CHECK_EQ(acp_ga_rank(&layout, m.src), 3);
+	m = good_cmd(ACP_OP_STRIDED);
+	m.size = ACP_BLOCKS(0, 3);
+	m.a = 8;
+	acp_cmd_from_entry(&m);
+	acp_cmd_no_bytes(&layout, &m);
+	CHECK(m.op == ACP_OP_COPY && acp_cmd_check(&layout, 2, &m) == ACP_ST_OK);
 }
 
 TEST(check__K3_entry_of_the_ring)
@@ -120,7 +160,7 @@ TEST(check__fields_of_other_operations)
 	}
 }
 
-/* The flag of a copy is an address like others, and aligned. */
+/* The flag of a copy is validated and must be aligned. */
 TEST(check__N9_flags_of_copies)
 {
 	struct acp_msg m;
@@ -154,9 +194,9 @@ TEST(check__N9_flags_of_copies)
 	}
 }
 
-/* ---- shapes ---- */
+/* ---- strided ---- */
 
-/* The entry of a strided copy, as a command. */
+/* Return the entry of a strided copy as a command. */
 static struct acp_msg strided(u32 block, u32 count, u64 a, u64 b)
 {
 	struct acp_msg m = { .op = ACP_OP_STRIDED, .size = ACP_BLOCKS(block, count), .a = a,
@@ -165,7 +205,7 @@ static struct acp_msg strided(u32 block, u32 count, u64 a, u64 b)
 	layout = acp_ga_layout(10);
 	m.dst = ga(1, 0, 4096);
 	m.src = ga(9, 1, 4096);
-	acp_cmd_shape(&m);
+	acp_cmd_from_entry(&m);
 	return m;
 }
 
@@ -175,7 +215,7 @@ static bool plain(struct acp_msg m, u64 size)
 	       acp_cmd_check(&layout, 2, &m) == (size > ACP_COPY_MAX ? ACP_ST_OP : ACP_ST_OK);
 }
 
-TEST(shape__in_one_piece_it_is_a_copy)
+TEST(strided__in_one_piece_it_is_a_copy)
 {
 	struct acp_msg m;
 
@@ -194,8 +234,11 @@ TEST(shape__in_one_piece_it_is_a_copy)
 	CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
 }
 
-/* Blocks that overlap make no sense, and could be any number; those out of reach are not sent. */
-TEST(shape__K3_what_is_refused_at_once)
+/*
+ * Overlapping blocks are rejected, because their number could be arbitrary; so are blocks beyond
+ * the address range.
+ */
+TEST(strided__K3_what_is_refused_at_once)
 {
 	static const struct { u64 a, b; u8 status; } cases[] = {
 		{ 8, 9, ACP_ST_OK }, { -8ULL, 8, ACP_ST_OK }, { 9, -8ULL, ACP_ST_OK },
@@ -219,15 +262,15 @@ TEST(shape__K3_what_is_refused_at_once)
 
 typedef unsigned __int128 wide;
 
-/* What acp_shape_span() must say, in numbers that cannot overflow. */
-static void span_rule(u64 address, u64 stride, u64 shape)
+/* Check acp_strided_span() with numbers that cannot overflow. */
+static void span_rule(u64 address, u64 stride, u64 desc)
 {
 	__int128 offset = acp_ga_offset(&layout, address), end = (__int128)1 << layout.offset_bits;
-	__int128 far = (__int128)(int64_t)stride * (acp_shape_count(shape) - 1);
+	__int128 far = (__int128)(int64_t)stride * (acp_strided_count(desc) - 1);
 	__int128 low = far < 0 ? offset + far : offset;
-	__int128 high = (far < 0 ? offset : offset + far) + acp_shape_block(shape);
+	__int128 high = (far < 0 ? offset : offset + far) + acp_strided_block(desc);
 	u64 first, size;
-	bool ok = acp_shape_span(&layout, address, stride, shape, &first, &size);
+	bool ok = acp_strided_span(&layout, address, stride, desc, &first, &size);
 
 	CHECK_EQ(ok, low >= 0 && high <= end);
 	if (!ok)
@@ -236,7 +279,7 @@ static void span_rule(u64 address, u64 stride, u64 shape)
 	CHECK((wide)size == (wide)(high - low));
 }
 
-TEST(shape__K3_span_never_wraps)
+TEST(strided__K3_span_never_wraps)
 {
 	static const u64 strides[] = { 0, 1, -1ULL, 8, -8ULL, 1ULL << 63, ~0ULL >> 1, 1ULL << 62,
 				       1ULL << 32, -(1ULL << 32), 1ULL << 39, -(1ULL << 39) };
@@ -248,36 +291,36 @@ TEST(shape__K3_span_never_wraps)
 	for (i = 0; i < sizeof(strides) / sizeof(strides[0]); i++)
 		for (j = 0; j < sizeof(numbers) / sizeof(numbers[0]); j++)
 			for (k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
-				u64 shape = ACP_BLOCKS(numbers[j], numbers[k]);
+				u64 desc = ACP_BLOCKS(numbers[j], numbers[k]);
 
-				span_rule(ga(1, 0, 0), strides[i], shape);
-				span_rule(ga(1, 1, 12345), strides[i], shape);
+				span_rule(ga(1, 0, 0), strides[i], desc);
+				span_rule(ga(1, 1, 12345), strides[i], desc);
 				span_rule(ga(9, 1, (1ULL << layout.offset_bits) - 1), strides[i],
-					  shape);
+					  desc);
 			}
 	random_state = 7;
 	for (n = 0; n < 1000000; n++) {
-		u64 shape = ACP_BLOCKS((rnd() | 1ULL << 31) >> rnd() % 31,
-				       ((rnd() & ~0u) | 1ULL << 31) >> rnd() % 31);
+		u64 desc = ACP_BLOCKS((rnd() | 1ULL << 31) >> rnd() % 31,
+				      ((rnd() & ~0u) | 1ULL << 31) >> rnd() % 31);
 
 		span_rule(ga(rnd() % 10, rnd() % 2, (rnd() >> 20) % (1ULL << layout.offset_bits)),
-			  (int64_t)rnd() >> rnd() % 63, shape);
+			  (int64_t)rnd() >> rnd() % 63, desc);
 	}
 }
 
-/* A walk from any position finds each byte of the stream where block and stride say. */
-TEST(shape__walk)
+/* A walk from any position finds each byte of the stream as specified by block and stride. */
+TEST(strided__walk)
 {
 	u32 n, i, at;
 
 	random_state = 9;
 	for (n = 0; n < 20000; n++) {
 		u32 block = 1 + rnd() % 40, count = 2 + rnd() % 20, run;
-		u64 stride = rnd() % 200 - 100, base = 1u << 20, shape = ACP_BLOCKS(block, count);
+		u64 stride = rnd() % 200 - 100, base = 1u << 20, desc = ACP_BLOCKS(block, count);
 		struct acp_walk w;
 
 		at = rnd() % (block * count);
-		acp_walk_begin(&w, base, stride, shape, at);
+		acp_walk_begin(&w, base, stride, desc, at);
 		while (at < block * count) {
 			run = acp_walk_run(&w, 1 + rnd() % 30);
 			CHECK(run && run <= block);
@@ -291,8 +334,8 @@ TEST(shape__walk)
 	}
 }
 
-/* Pieces of a shaped transfer name the whole, and where they are in it. */
-TEST(shape__pieces)
+/* Pieces of a strided transfer have its descriptor, and their position. */
+TEST(strided__pieces)
 {
 	struct acp_out o = { .m = strided(10, 100, 64, -32ULL) };
 	struct acp_msg m;
@@ -317,8 +360,8 @@ TEST(shape__pieces)
 	CHECK(!m.op && !m.length && (m.flags & ACP_MSG_FAIL) && !(m.flags & ACP_MSG_LAST));
 }
 
-/* Only the last piece has a flag to change, and none that failed. */
-TEST(shape__flag_goes_with_the_last_piece)
+/* Only the last piece has a flag to change, unless the command failed. */
+TEST(strided__flag_goes_with_the_last_piece)
 {
 	struct acp_out o = { .m = good_cmd(ACP_OP_COPY_ADD) };
 	struct acp_msg m;
@@ -454,7 +497,7 @@ static struct acp_step random_step(void)
 
 #define COMMANDS	16
 
-/* Commands 2 .. COMMANDS + 1 of a rank; [ticket]. */
+/* Commands 2 .. COMMANDS + 1 of a rank, indexed by ticket. */
 struct queue {
 	struct acp_run run;
 	struct model c[COMMANDS + 2];
@@ -496,7 +539,7 @@ static void try_start(struct queue *q, u64 t)
 	advance(q);
 }
 
-/* One random event: a command starts, in order or not, or completes. */
+/* Execute one random event: a command starts, in order or not, or completes. */
 static void random_event(struct queue *q, bool in_order)
 {
 	u64 t = 2 + rnd() % COMMANDS;
@@ -552,7 +595,7 @@ static struct acp_step step(u8 plan, bool atomic, u32 node, u32 dst_node)
 					   dst_node != node };
 }
 
-/* Start "first" as ticket 2, then ask for "second" that waits for it. */
+/* Start "first" as ticket 2, then query the start of "second", which waits for it. */
 static enum acp_start pair(struct acp_step first, struct acp_step second)
 {
 	struct acp_run r = { .first = 1, .last = 0 };
@@ -606,7 +649,7 @@ TEST(order__pairs_that_must_wait)
 	CHECK_EQ(pair(fetch, fetch), ACP_START_WAIT);
 }
 
-/* A put behind a result waits for it; two puts after it has come go by a fence. */
+/* A put after a pending result waits for it. Two puts after its arrival are ordered by a fence. */
 TEST(order__results_that_are_here_bind_nobody)
 {
 	struct acp_step put = step(ACP_PLAN_SEND, false, 1, 1);
@@ -624,7 +667,7 @@ TEST(order__results_that_are_here_bind_nobody)
 	CHECK_EQ(acp_run_ask(&r, 3, 3, &put), ACP_START_NOW);
 }
 
-/* put, long copy here, put of what was copied: nothing but completion orders the last. */
+/* put, long local copy, put of the copied data: only completion orders the last one. */
 TEST(order__nothing_is_fenced_behind_a_long_copy)
 {
 	struct acp_run r = { .first = 1, .last = 0 };
@@ -682,7 +725,7 @@ static void next_piece(struct acp_out *o, u32 payload, struct acp_msg *m, bool *
 	acp_out_piece(o, offset, length, m, fence);
 }
 
-/* Cut a transfer; the pieces must cover it once, the last one says so. */
+/* Split a transfer. The pieces must cover it exactly, and the last one is marked. */
 static void cut(u64 size, u32 payload)
 {
 	struct acp_out o = { .m = { .type = ACP_MSG_DATA, .size = size, .dst = 1000, .src = 5000,
@@ -848,7 +891,10 @@ static void fill(struct acp_fails *t, u64 until)
 	CHECK_EQ(t->count, ACP_FAILS);
 }
 
-/* What does not fit is not forgotten: more depends on it than needs be, for a while. */
+/*
+ * If the record is full, failures are not lost: temporarily more commands depend on them than
+ * necessary.
+ */
 TEST(fails__full_of_commands)
 {
 	struct acp_msg known = dependent(1, 4, 1, 1), other = dependent(2, 1000, 1, 1);

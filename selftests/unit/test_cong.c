@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Congestion control on a shared bottleneck: senders, each with a flow of its
- * own (the real kernel/core/flow.c and cong.c) and always something to send,
- * one link with a queue, and acknowledgements on a way back that is free.
+ * Congestion control on a shared bottleneck: senders, each with one flow (the real
+ * kernel/core/flow.c and cong.c) and always data to send, one link with a queue, and
+ * acknowledgements on an unlimited return path.
  *
  *	sender 0 --+                       +-- receiver 0
  *	sender 1 --+-- queue, link, loss --+-- receiver 1      round trip without a queue: "base"
  *	  ...                                    ...
  *
- * Frames are all of the same size.  What is measured is measured after the
- * start (a fifth of the run): the goodput, which is frames that came for the
- * first time, of what the link can carry, or the windows that the protocol
- * allows, if that is less.  Everything follows from the seed.
+ * All frames have the same size. Measurements exclude the start (a fifth of the run). Goodput:
+ * frames that arrived for the first time, relative to the capacity of the link, or to the windows
+ * that the protocol allows, if that is less. The seed determines everything.
  */
 #include "test.h"
 #include "flow.h"
@@ -20,42 +19,42 @@
 #define MS		1000000ULL
 #define S		1000000000ULL
 #define FLOWS		64
-#define QUEUE		1024	/* frames, the longest that a test can set */
+#define QUEUE		1024	/* frames; maximum that a test can set */
 #define EVENTS		65536
 #define FRAME_BITS	12000ULL
-#define RUN		400000	/* frames that the link carries in a run */
-#define SHARE		100000u	/* chances are out of this */
-#define ROUNDS		100	/* and it is at least so many round trips with a full queue */
-#define HELD_MOST	64
-#define NUMBERS		(ACP_FRAME_WINDOW - ACP_FLOW_ANSWERS)	/* a flow's, for data */
+#define RUN		400000	/* frames that the link transmits in a run */
+#define SHARE		100000u	/* denominator of probabilities */
+#define ROUNDS		100	/* minimum length of a run in round trips with a full queue */
+#define HELD_MAX	64
+#define NUMBERS		(ACP_FRAME_WINDOW - ACP_FLOW_ANSWERS)	/* for data, per flow */
 #define SEED		1
 
-/* What is simulated. */
+/* Parameters of the simulation. */
 struct path {
 	u32 flows;
 	u64 gbits, base;	/* ns */
-	u32 queue;		/* frames that it holds */
-	u32 mark;		/* length from which on frames are marked; 0: never */
-	u32 loss;		/* by chance, on both ways, out of SHARE */
-	u32 fixed;		/* a window of so many frames; 0: congestion control */
-	u64 base_later;		/* ns, from a tenth of the run on; 0: the same */
-	u64 pause, every;	/* ns that the link stands still, and how often; 0: never */
-	bool back;		/* it is the way back that does, or the receiver */
-	u32 fence;		/* every so manieth frame waits for those before it; 0: none does */
-	bool lazy;		/* nobody waits for the acknowledgements: they may be late */
-	bool in_turn;		/* flows begin one after the other, all within a tenth of the run */
+	u32 queue;		/* capacity in frames */
+	u32 mark;		/* length from which on frames are marked (ECN); 0: never */
+	u32 loss;		/* random losses in both directions, out of SHARE */
+	u32 fixed;		/* constant window in frames; 0: congestion control */
+	u64 base_later;		/* ns, after a tenth of the run; 0: unchanged */
+	u64 pause, every;	/* ns for which the link stops, and the interval; 0: never */
+	bool back;		/* the return path or the receiver stops instead */
+	u32 fence;		/* every n-th frame is fenced; 0: none */
+	bool lazy;		/* acknowledgements may be late */
+	bool in_turn;		/* flows begin one by one, within a tenth of the run */
 };
 
-/* What came out, after the start. */
+/* Results, excluding the start. */
 struct figures {
-	double goodput;		/* 1: as much as is possible */
-	double queue;		/* frames, mean over time */
-	double again;		/* frames sent again, of all that were sent */
-	double least, most;	/* goodput of a flow, of their mean */
-	double jain;		/* fairness: 1: all have the same, 1 / flows: one has all */
-	u32 longest;		/* queue */
+	double goodput;		/* 1: the maximum possible */
+	double queue;		/* frames, average over time */
+	double again;		/* fraction of transmissions that were retransmissions */
+	double least, most;	/* goodput of a flow, relative to the average */
+	double jain;		/* fairness: 1: all are equal, 1 / flows: one flow has everything */
+	u32 longest;		/* maximum queue length */
 	u64 overflows, marked;
-	u64 timeouts, wrong;	/* and those that were taken back */
+	u64 timeouts, wrong;	/* number of timeouts, and of those that were undone */
 };
 
 struct end {
@@ -71,7 +70,7 @@ struct pair {
 	u64 delivered;
 };
 
-/* A frame under way, either direction. */
+/* A frame in flight, in either direction. */
 struct packet {
 	struct acp_frame frame;
 	struct acp_frame_ack map;
@@ -112,7 +111,7 @@ static bool chance(u32 share)
 	return draw() % SHARE < share;
 }
 
-/* ---- events, in order of time ---- */
+/* ---- events, ordered by time ---- */
 
 static bool before(const struct event *a, const struct event *b)
 {
@@ -160,7 +159,7 @@ static u64 frame_time(void)
 	return FRAME_BITS / path.gbits;
 }
 
-/* How long the link, or the way back, goes on standing still. */
+/* Return how long the link, or the return path, remains stopped. */
 static u64 standstill(bool back)
 {
 	u64 since = path.every && path.back == back ? now % path.every : path.pause;
@@ -263,7 +262,7 @@ static void tick(u32 i, u64 when)
 	pass(i);
 }
 
-/* A little irregular: else drops hit the same flow again and again. */
+/* Slightly irregular, because otherwise the same flow would be hit by drops repeatedly. */
 static void acknowledge(u32 i)
 {
 	struct acp_flow *f = &pairs[i].receiver.flow;
@@ -278,10 +277,10 @@ static void acknowledge(u32 i)
 		      RETURNS, i, &p);
 }
 
-/* A fenced frame that is too early; of many that are, one is dropped. */
+/* Hold a fenced frame that is early; if there are many, one is dropped. */
 static void hold(struct end *e, u64 seq)
 {
-	if (e->holds == HELD_MOST || e->held[seq % ACP_FRAME_WINDOW])
+	if (e->holds == HELD_MAX || e->held[seq % ACP_FRAME_WINDOW])
 		return;
 	e->held[seq % ACP_FRAME_WINDOW] = true;
 	e->holds++;
@@ -366,7 +365,7 @@ static void open_pair(u32 i)
 	s->flow.slots = s->slots;
 	r->flow.slots = r->slots;
 	acp_flow_open(&s->flow, now);
-	acp_flow_ask(&s->flow, &ask);
+	acp_flow_ask(&s->flow, &ask, now);
 	CHECK(acp_flow_hello(&r->flow, &ask, &reply, now) & ACP_FLOW_REPLY);
 	CHECK(acp_flow_hello(&s->flow, &reply, &ask, now) & ACP_FLOW_OPENED);
 	pairs[i].armed = ~0ULL;
@@ -515,7 +514,7 @@ static struct figures run(const struct path *p)
 
 static const u32 counts[] = { 1, 2, 4, 8, 16, 32, 64 };
 
-/* Frames under way that fill the link and no queue. */
+/* Return the number of frames in flight that fill the link without a queue. */
 static u32 pipe_frames(const struct path *p)
 {
 	return p->base * p->gbits / FRAME_BITS;
@@ -529,13 +528,13 @@ static const struct path links[] = {
 	{ .gbits = 100, .base = 20 * US, .queue = 256 },
 };
 
-/* The queue that congestion control leaves: some of each flow's own, at most all there is. */
+/* Return the queue that congestion control leaves: a few frames per flow, at most the capacity. */
 static double queue_bound(const struct path *p)
 {
 	return p->flows * 16 < p->queue ? p->flows * 16 : p->queue;
 }
 
-/* On one link, any number of flows. */
+/* One link with any number of flows. */
 static void fill(const struct path *link)
 {
 	struct path p = *link;
@@ -578,7 +577,7 @@ TEST(shared__100_gbit_20_us)
 	fill(&links[4]);
 }
 
-/* A pipe of 1,666 frames; a switch with room for 256. */
+/* A bandwidth-delay product of 1,666 frames; a switch with a buffer of 256. */
 TEST(shared__10_gbit_2_ms)
 {
 	struct path p = { .gbits = 10, .base = 2 * MS, .queue = 256 };
@@ -586,7 +585,7 @@ TEST(shared__10_gbit_2_ms)
 	fill(&p);
 }
 
-/* Flows that come later find a queue and take it for the way's length. */
+/* Later flows find a queue, and mistake it for the length of the path. */
 TEST(shared__flows_come_one_by_one)
 {
 	struct path p = links[2];
@@ -604,8 +603,8 @@ TEST(shared__flows_come_one_by_one)
 }
 
 /*
- * A switch that marks from a length on: nothing is lost, and the queue stays
- * there.  Below one frame of each flow it cannot go.
+ * A switch that marks frames from a queue length on: no losses, and the queue stays at that length.
+ * It cannot become shorter than one frame per flow.
  */
 TEST(ecn__marks_instead_of_losses)
 {
@@ -630,9 +629,8 @@ TEST(ecn__marks_instead_of_losses)
 }
 
 /*
- * Frames get lost by accident.  A loss holds up all numbers behind it: of a
- * flow whose pipe needs more than half of its numbers, no window could make
- * more than what the fixed one does, which knows no congestion.
+ * Random losses. A loss stops the window: for a flow that needs more than half of its window to
+ * fill the link, no congestion window can be better than the constant one.
  */
 TEST(loss__1_percent_by_accident)
 {
@@ -660,7 +658,7 @@ TEST(loss__1_percent_by_accident)
 	}
 }
 
-/* Without congestion control: as many frames as there are numbers. */
+/* Without congestion control: the window of sequence numbers. */
 TEST(fixed__window_of_all_numbers)
 {
 	u32 i, l;
@@ -682,7 +680,7 @@ TEST(fixed__window_of_all_numbers)
 	}
 }
 
-/* Of answers nobody awaits the acknowledgement, but congestion control does. */
+/* Acknowledgements of answers may be late, but congestion control needs them. */
 TEST(late__acknowledgements_that_nobody_awaits)
 {
 	u32 i, k;
@@ -705,7 +703,7 @@ TEST(late__acknowledgements_that_nobody_awaits)
 	}
 }
 
-/* The way becomes five times as long; three searches for the shortest round trip find it. */
+/* The path becomes five times longer; three searches for the minimum round-trip time find it. */
 TEST(delay__way_becomes_longer)
 {
 	struct path p = { .flows = 1, .gbits = 10, .base = 20 * US, .queue = 256,
@@ -717,8 +715,8 @@ TEST(delay__way_becomes_longer)
 }
 
 /*
- * Nothing is lost, but now and then the way or the peer stands still for longer than a time-out:
- * a machine whose processor does something else.  That is no congestion.
+ * No losses, but sometimes the path or the peer stops for longer than a timeout: a machine whose
+ * CPU is busy. This is no congestion.
  */
 TEST(pause__longer_than_a_time_out)
 {
@@ -739,8 +737,8 @@ TEST(pause__longer_than_a_time_out)
 }
 
 /*
- * Acknowledgements come in bunches: held up now and then, or by a card that interrupts only 20,000
- * times a second.  That is no queue, and the link is to have something to do meanwhile.
+ * Acknowledgements arrive in bursts: delayed sometimes, or by a network device that interrupts only
+ * 20,000 times per second. This is no queue, and the link must not become idle.
  */
 TEST(pause__of_acknowledgements)
 {
@@ -764,8 +762,8 @@ TEST(pause__of_acknowledgements)
 }
 
 /*
- * Fenced frames behind one that was lost are acknowledged late, and all at once.  So are those
- * that had to wait for a time-out, which was right all the same.
+ * Fenced frames after a lost one are acknowledged late, and all at once. So are frames that had to
+ * wait for a timeout, which was correct nevertheless.
  */
 TEST(fence__held_frames_do_not_make_a_time_out_wrong)
 {

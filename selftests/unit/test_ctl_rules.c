@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* What acp check makes of rules of packet filters, on texts as the tools print them. */
-#include "../../tools/ctl_rules.h"
+/* Evaluation of packet filter rules by acp check, with the output of the tools as input. */
+#include "../../tools/acp/rules.h"
 
 #include "test.h"
 
@@ -24,7 +24,7 @@ static enum ctl_sure passes(const char *nft, const char *saved, int family)
 	return sure;
 }
 
-/* ---- nft: a chain at a hook, its policy, and rules ---- */
+/* ---- nft: base chains, policies and rules ---- */
 
 #define CHAIN(family, name, hook, policy)					\
 	"{\"chain\":{\"family\":\"" family "\",\"table\":\"t\",\"name\":\"" name	\
@@ -92,7 +92,7 @@ TEST(nft__ports)
 			   CTL_NO);
 }
 
-/* A first datagram belongs to no connection, and comes by a card that is not lo. */
+/* The first datagram belongs to no connection, and does not arrive through lo. */
 TEST(nft__what_a_first_datagram_is)
 {
 	CHECK_EQ(with("drop",
@@ -122,7 +122,7 @@ TEST(nft__jumps)
 	CHECK_EQ(with("accept",
 		      RULE("in", JUMP) RULE("sub", "{\"return\":null}")
 		      RULE("sub", DROP) RULE("in", DROP)), CTL_NO);
-	/* Who was sent away by goto does not come back. */
+	/* A goto does not return. */
 	CHECK_EQ(with("accept",
 		      RULE("in", "{\"goto\":{\"target\":\"sub\"}}") RULE("in", DROP)), CTL_YES);
 	CHECK_EQ(with("accept", RULE("in", "{\"jump\":{\"target\":\"in\"}}")), CTL_MAYBE);
@@ -143,7 +143,7 @@ TEST(nft__verdict_maps)
 			   CTL_MAYBE);
 }
 
-/* All hooks must let it pass, whatever their tables are. */
+/* All hooks must accept it, regardless of their tables. */
 TEST(nft__several_tables)
 {
 	CHECK_EQ(passes(NFT(CHAIN("inet", "in", "input", "accept") ","
@@ -175,6 +175,43 @@ TEST(nft__nonsense)
 }
 
 /* ---- iptables ---- */
+
+/* The rule that drops is shown as users write it, not as JSON. */
+static void check_culprit(const char *expr, const char *wanted)
+{
+	const struct ctl_datagram d = { .family = 4, .port = PORT };
+	struct ctl_filter f = { NULL, 0 };
+	char text[4000], *culprit;
+
+	snprintf(text, sizeof(text),
+		 "{\"nftables\":[{\"chain\":{\"family\":\"inet\",\"table\":\"t\",\"name\":\"in\","
+		 "\"type\":\"filter\",\"hook\":\"input\",\"prio\":0,\"policy\":\"accept\"}}"
+		 RULE("in", "%s") "]}", expr);
+	CHECK_EQ(ctl_rules_nft(&f, &d, text, false), 0);
+	CHECK(ctl_rules_pass(&f, &culprit) != CTL_YES);
+	if (!strstr(culprit, wanted) || strchr(culprit, '"'))
+		FAIL("told: %s", culprit);
+	free(culprit);
+	ctl_rules_free(&f);
+}
+
+TEST(nft__rules_are_told_as_they_are_written)
+{
+	check_culprit(MATCH("==", DPORT, "16707") COUNT DROP, "rule 'udp dport 16707 counter drop'");
+	check_culprit(MATCH("==", SADDR, TEN) DROP, "rule 'ip saddr 10.0.0.0/8 drop'");
+	check_culprit(MATCH("!=", CARD, "\"eth0\"") DROP, "rule 'meta iifname != eth0 drop'");
+	check_culprit(MATCH("in", STATE, "[\"new\",\"invalid\"]") DROP,
+		      "rule 'ct state { new, invalid } drop'");
+	check_culprit(MATCH("==", DPORT, "{\"set\":[53,{\"range\":[16000,17000]}]}")
+		      "{\"reject\":{\"type\":\"tcp reset\"}}",
+		      "rule 'udp dport { 53, 16000-17000 } reject'");
+	check_culprit(MATCH("==", DPORT, "16707")
+		      "{\"limit\":{\"rate\":10,\"per\":\"second\"}}," DROP,
+		      "rule 'udp dport 16707 limit rate 10/second drop'");
+	check_culprit("{\"vmap\":{\"key\":{" DPORT "},\"data\":{\"set\":[[16707,{\"drop\":null}],"
+		      "[22,{\"accept\":null}]]}}}",
+		      "rule 'udp dport vmap { 16707 : drop, 22 : accept }'");
+}
 
 static enum ctl_sure saved(const char *rules)
 {
@@ -232,7 +269,7 @@ TEST(iptables__chains)
 	CHECK_EQ(saved(":INPUT ACCEPT [0:0]\n:mine - [0:0]\n-A mine -j DROP"), CTL_YES);
 }
 
-/* As the front ends of Debian and Fedora write them, shortened: the port is not open. */
+/* Rulesets of front ends of Debian and Fedora, shortened: the port is not open. */
 TEST(iptables__ufw)
 {
 	static const char rules[] = ":INPUT DROP [0:0]\n:before - [0:0]\n:not-local - [0:0]\n"
@@ -270,7 +307,7 @@ TEST(nft__firewalld)
 	CHECK_EQ(with("accept", rules), CTL_YES);
 }
 
-/* Of a table that iptables has written with its own extensions, iptables tells. */
+/* For a table that iptables wrote with its own extensions, the output of iptables is used. */
 TEST(iptables__beside_nft)
 {
 	static const char nft[] =

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * kernel/core/flow.c, case by case: two ends in one process, frames handed
- * over (or not) by the test, time as the test says.  The simulation
- * (test_sim.c) does the same with all cases at once.
+ * kernel/core/flow.c, case by case: two ends in one process; the test delivers frames or not, and
+ * controls time. The simulation (test_sim.c) combines all cases.
  */
 #include "test.h"
 #include "flow.h"
@@ -20,7 +19,7 @@ struct end {
 
 static u64 now;
 static u32 next_epoch = 100;
-static char tokens[100000];	/* token of number n: its address */
+static char tokens[100000];	/* the address of an element is the token of a frame */
 
 static void end_init(struct end *e)
 {
@@ -34,11 +33,11 @@ static struct acp_frame hello_of(struct end *e)
 {
 	struct acp_frame fr = { 0 };
 
-	acp_flow_ask(&e->f, &fr);
+	acp_flow_ask(&e->f, &fr, now);
 	return fr;
 }
 
-/* A DATA frame as it leaves this end. */
+/* Return a DATA frame as this end sends it. */
 static struct acp_frame data_of(struct end *e, u64 seq)
 {
 	struct acp_frame fr = { .type = ACP_FRAME_DATA, .seq = seq };
@@ -55,7 +54,7 @@ static struct acp_frame ack_of(struct end *e)
 	return fr;
 }
 
-/* Hand a HELLO over; replies go back and forth until there are none. */
+/* Deliver a HELLO; replies are exchanged until there are none. */
 static u32 hand_hello(struct end *from, struct end *to, struct acp_frame fr)
 {
 	struct acp_frame reply = { 0 };
@@ -70,7 +69,7 @@ static u32 hand_hello(struct end *from, struct end *to, struct acp_frame fr)
 	return verdict;
 }
 
-/* Open from "a"; then one ACK, so that "b" is open too. */
+/* Open from "a"; then send one ACK, so that "b" is open too. */
 static void open_both(struct end *a, struct end *b)
 {
 	struct acp_frame fr;
@@ -109,17 +108,19 @@ static u64 send_lazy(struct end *e)
 	return send_frame(e, true);
 }
 
-/* Accept and apply at once. */
+/* Accept a frame and apply it immediately. */
 static enum acp_flow_verdict take(struct end *e, u64 seq, bool fence)
 {
 	enum acp_flow_verdict v = acp_flow_accept(&e->f, seq, fence);
 
-	if (v == ACP_FLOW_NEW)
+	if (v == ACP_FLOW_NEW) {
+		acp_flow_heard(&e->f, now);
 		acp_flow_applied(&e->f, seq);
+	}
 	return v;
 }
 
-/* Work through an acknowledgement; how many tokens it gave back, or -1. */
+/* Process an acknowledgement. Returns how many tokens it released, or -1. */
 static int give_ack(struct end *e, struct acp_frame fr, const struct acp_frame_ack *map)
 {
 	struct acp_flow_ack a;
@@ -133,7 +134,7 @@ static int give_ack(struct end *e, struct acp_frame fr, const struct acp_frame_a
 	return count;
 }
 
-/* The full acknowledgement of one end to the other. */
+/* Deliver the full acknowledgement of one end to the other. */
 static int ack_from(struct end *from, struct end *to)
 {
 	struct acp_frame_ack map;
@@ -143,7 +144,7 @@ static int ack_from(struct end *from, struct end *to)
 	return give_ack(to, fr, &map);
 }
 
-/* One round trip that lasts "rtt". */
+/* Execute one round trip that takes "rtt". */
 static void round_trip(struct end *a, struct end *b, u64 rtt)
 {
 	u64 seq = send_one(a);
@@ -163,7 +164,7 @@ TEST(accept__duplicate)
 	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
 	CHECK(!b.f.ack_due);
 	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_DUPLICATE);
-	CHECK(b.f.ack_due);	/* a sign of life, while it is being applied */
+	CHECK(b.f.ack_due);	/* a keep-alive while it is being applied */
 	ack_of(&b);
 	acp_flow_applied(&b.f, 1);
 	CHECK(b.f.ack_due);
@@ -194,7 +195,7 @@ TEST(accept__hold_until_all_earlier_are_applied)
 	CHECK_EQ(b.f.rcv, 4);
 }
 
-/* A fence holds back only itself. */
+/* A fence holds back only its own frame. */
 TEST(accept__later_frames_pass_a_held_one)
 {
 	struct end a, b;
@@ -205,6 +206,140 @@ TEST(accept__later_frames_pass_a_held_one)
 	CHECK_EQ(take(&b, 1, false), ACP_FLOW_NEW);
 	CHECK_EQ(take(&b, 2, true), ACP_FLOW_NEW);
 	CHECK_EQ(b.f.rcv, 4);
+}
+
+TEST(accept__so_many_are_held)
+{
+	struct end a, b;
+	u64 seq;
+
+	pair_init(&a, &b);
+	for (seq = 2; seq < 2 + ACP_FLOW_HELD; seq++) {
+		CHECK_EQ(acp_flow_hold(&b.f, seq), ACP_HOLD_KEPT);
+		CHECK_EQ(acp_flow_hold(&b.f, seq), ACP_HOLD_TWICE);
+	}
+	CHECK_EQ(acp_flow_hold(&b.f, seq), ACP_HOLD_FULL);
+	CHECK(!acp_flow_turn_came(&b.f, 2));
+	CHECK_EQ(take(&b, 1, false), ACP_FLOW_NEW);
+	CHECK(acp_flow_turn_came(&b.f, 2) && !acp_flow_turn_came(&b.f, 3));
+	acp_flow_unhold(&b.f, 2);
+	CHECK_EQ(acp_flow_hold(&b.f, seq), ACP_HOLD_KEPT);
+	acp_flow_unhold(&b.f, seq);
+	CHECK_EQ(acp_flow_hold(&b.f, 2), ACP_HOLD_KEPT);
+}
+
+static struct acp_flow_taken taken_of(struct end *e, u64 seq, u32 count, bool lazy)
+{
+	return (struct acp_flow_taken){ .seq = seq, .epoch = e->f.epoch, .count = count,
+					.lazy = lazy };
+}
+
+TEST(arrived__what_is_refused_tells_nothing)
+{
+	struct acp_flow_taken t;
+	struct end a, b;
+	u64 heard;
+
+	pair_init(&a, &b);
+	heard = b.f.heard;
+	now += MS;
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
+	t = taken_of(&b, 1, 1, false);
+	CHECK(acp_flow_arrived(&b.f, &t, ACP_REFUSED, now));
+	CHECK(b.f.heard == heard && b.f.rcv == 1 && !b.f.ack_due);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
+	CHECK(acp_flow_arrived(&b.f, &t, ACP_APPLIED, now));
+	CHECK(b.f.heard == now && b.f.rcv == 2 && b.f.ack_due);
+}
+
+TEST(arrived__pending_until_settled)
+{
+	struct acp_flow_taken t;
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
+	t = taken_of(&b, 1, 1, true);
+	CHECK(acp_flow_arrived(&b.f, &t, ACP_PENDING, now));
+	CHECK(b.f.rcv == 1 && !b.f.ack_due && !b.f.ack_at);
+	CHECK(!acp_flow_settled(&b.f, t.epoch + 1, 1));
+	CHECK_EQ(b.f.rcv, 1);
+	CHECK(acp_flow_settled(&b.f, t.epoch, 1));
+	CHECK(b.f.rcv == 2 && b.f.ack_due);
+}
+
+TEST(arrived__in_another_incarnation)
+{
+	struct acp_flow_taken t;
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_accept(&b.f, 1, false), ACP_FLOW_NEW);
+	t = taken_of(&b, 1, 1, false);
+	acp_flow_restart(&b.f, next_epoch, next_epoch + 1, now);
+	next_epoch += 2;
+	CHECK(!acp_flow_arrived(&b.f, &t, ACP_APPLIED, now));
+	CHECK(b.f.rcv == 1 && !b.f.ack_due);
+}
+
+TEST(arrived__a_row_may_be_acknowledged_later)
+{
+	struct acp_flow_taken t;
+	struct end a, b;
+
+	pair_init(&a, &b);
+	CHECK(acp_flow_accept_all(&b.f, 1, 3));
+	t = taken_of(&b, 1, 3, true);
+	CHECK(acp_flow_arrived(&b.f, &t, ACP_APPLIED, now));
+	CHECK(b.f.rcv == 4 && !b.f.ack_due && b.f.ack_at == now + ACP_FLOW_ACK_DELAY);
+	CHECK(!acp_flow_ack_now(&b.f));
+	CHECK(acp_flow_quiet(&b.f, b.f.ack_at, now) && !acp_flow_quiet(&b.f, ~0ULL, now));
+	CHECK_EQ(acp_flow_arm(&b.f, ~0ULL), b.f.ack_at);
+	CHECK_EQ(acp_flow_arm(&b.f, b.f.ack_at), ~0ULL);
+	CHECK_EQ(acp_flow_arm(&b.f, b.f.ack_at + 1), b.f.ack_at);
+}
+
+TEST(round__lost_frames_go_before_answers_and_these_before_others)
+{
+	struct end a, b;
+	u64 seq;
+
+	pair_init(&a, &b);
+	CHECK_EQ(acp_flow_turn(&a.f, false, false, &seq), ACP_TURN_NONE);
+	CHECK_EQ(acp_flow_turn(&a.f, true, true, &seq), ACP_TURN_ANSWER);
+	while (acp_flow_turn(&a.f, false, true, &seq) == ACP_TURN_NEW)
+		send_one(&a);
+	CHECK_EQ(acp_flow_turn(&a.f, true, true, &seq), ACP_TURN_ANSWER);
+	now = acp_flow_deadline(&a.f);
+	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_RESEND);
+	CHECK_EQ(acp_flow_turn(&a.f, true, true, &seq), ACP_TURN_LOST);
+	CHECK_EQ(seq, a.f.una);
+}
+
+TEST(round__a_closed_flow_opens_for_somebody)
+{
+	struct end a;
+
+	now = 1000 * MS;
+	end_init(&a);
+	CHECK(!acp_flow_open_wanted(&a.f, false, now));
+	acp_flow_expect(&a.f, 1, now);
+	CHECK(acp_flow_open_wanted(&a.f, false, now));
+	CHECK(!acp_flow_open_wanted(&a.f, true, now));
+	CHECK_EQ(a.f.state, ACP_FLOW_OPENING);
+}
+
+TEST(round__a_silent_peer_is_asked_beside_repetitions)
+{
+	struct end a, b;
+
+	pair_init(&a, &b);
+	send_one(&a);
+	CHECK(acp_flow_asks(&a.f, ACP_FLOW_ASK, now));
+	CHECK(!acp_flow_asks(&a.f, ACP_FLOW_RESEND, now));
+	now += LIMIT / 2;
+	CHECK(acp_flow_asks(&a.f, ACP_FLOW_RESEND, now));
+	CHECK(!acp_flow_asks(&a.f, ACP_FLOW_QUIET, now));
 }
 
 TEST(accept__refused_and_again)
@@ -291,7 +426,7 @@ TEST(ack__map_says_exactly_what_was_applied)
 	}
 }
 
-/* DATA has no room for a map: what is beyond a gap is told at once, in an ACK. */
+/* DATA has no room for the bit map: frames beyond a gap are acknowledged immediately, in an ACK. */
 TEST(ack__of_what_is_beyond_a_gap_is_due_at_once)
 {
 	struct end a, b;
@@ -345,7 +480,7 @@ TEST(ack__gives_each_token_once)
 	CHECK(acp_flow_idle(&a.f));
 }
 
-/* An acknowledgement that may be late goes with other traffic, or soon by itself. */
+/* An acknowledgement that may be late is sent with other traffic, or soon by itself. */
 TEST(ack__late_but_in_time)
 {
 	struct end a, b;
@@ -417,7 +552,7 @@ TEST(ack__N13_going_backwards)
 	CHECK(a.f.una == 4 && a.f.flight == 0 && a.f.lost == 0);
 }
 
-/* Old bits must not be read as bits of the numbers that use the slots now. */
+/* Old bits must not be mistaken for those of the numbers that use the slots now. */
 TEST(ack__N13_backwards_by_more_than_a_window)
 {
 	struct acp_frame_ack map;
@@ -468,7 +603,7 @@ TEST(rto__follows_the_round_trip)
 	CHECK(a.f.rto > 2 * MS && a.f.rto <= 4 * MS);
 }
 
-/* A frame that was sent twice says nothing of the round trip. */
+/* A frame that was sent twice gives no sample of the round-trip time. */
 TEST(rto__no_sample_from_a_repeated_frame)
 {
 	struct end a, b;
@@ -489,7 +624,7 @@ TEST(rto__no_sample_from_a_repeated_frame)
 	CHECK_EQ(a.f.srtt, srtt);
 }
 
-/* A time-out, and one frame goes again. */
+/* A timeout, and one frame is retransmitted. */
 static void go_again(struct end *a, u64 seq)
 {
 	now = acp_flow_deadline(&a->f);
@@ -497,7 +632,7 @@ static void go_again(struct end *a, u64 seq)
 	acp_flow_resend(&a->f, seq, now);
 }
 
-/* Frames under way, so many, all of which a time-out takes for lost; the first goes again. */
+/* Send a number of frames, all of which a timeout treats as lost; retransmit the first one. */
 static void time_out(struct end *a, u32 frames)
 {
 	u32 i;
@@ -512,8 +647,8 @@ static void time_out(struct end *a, u32 frames)
 	CHECK(!acp_flow_lost(&a->f));
 }
 
-/* What an acknowledgement by the peer, as it is, meant. */
-static u32 news_of_ack(struct end *from, struct end *to)
+/* Return the events caused by an acknowledgement of the current state of the peer. */
+static u32 events_of_ack(struct end *from, struct end *to)
 {
 	struct acp_frame fr = ack_of(from);
 	struct acp_flow_ack work;
@@ -524,7 +659,7 @@ static u32 news_of_ack(struct end *from, struct end *to)
 	return acp_flow_ack_end(&to->f, &work, now);
 }
 
-/* A pair that knows its round trip, and has a window that lets 20 frames go. */
+/* Create a pair that knows its round-trip time, and has a congestion window of 20 frames. */
 static void pair_with_window(struct end *a, struct end *b, u64 rtt)
 {
 	int i;
@@ -536,7 +671,7 @@ static void pair_with_window(struct end *a, struct end *b, u64 rtt)
 	a->f.cong.threshold = 20;
 }
 
-/* It was the original that was acknowledged late, and with it the first repetition leaves. */
+/* The original is acknowledged late, after the first retransmission was sent. */
 static void first_comes_late(struct end *a, struct end *b, u32 frames)
 {
 	u32 i;
@@ -544,13 +679,13 @@ static void first_comes_late(struct end *a, struct end *b, u32 frames)
 	time_out(a, frames);
 	now += 500 * US;
 	take(b, a->f.una, false);
-	CHECK_EQ(news_of_ack(b, a), 0);
+	CHECK_EQ(events_of_ack(b, a), 0);
 	for (i = 0; i < 2; i++)
 		acp_flow_resend(&a->f, acp_flow_lost(&a->f), now);
 	CHECK(!acp_flow_lost(&a->f));
 }
 
-/* The peer stood still.  What it acknowledges now came before it was sent again. */
+/* The peer was stopped. Frames that it acknowledges now arrived before their retransmission. */
 TEST(rto__N1_taken_back_when_answers_come_before_they_can)
 {
 	struct end a, b;
@@ -560,20 +695,20 @@ TEST(rto__N1_taken_back_when_answers_come_before_they_can)
 	first_comes_late(&a, &b, 20);
 	now += 10 * US;
 	take(&b, a.f.una, false);
-	CHECK_EQ(news_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
+	CHECK_EQ(events_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
 	CHECK_EQ(a.f.lost, 0);
 	CHECK_EQ(a.f.flight, 18);
 	CHECK(a.f.cong.window >= 20 && a.f.cong.threshold >= 20);
 	for (seq = a.f.una; seq < a.f.next; seq++)
 		take(&b, seq, false);
 	now += 10 * US;
-	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK_EQ(events_of_ack(&b, &a), 0);
 	CHECK_EQ(a.f.flight + a.f.lost, 0);
 	CHECK(a.f.rto > 700 * US);
 	CHECK(a.f.cong.window >= 20);
 }
 
-/* A fenced frame may have waited at the peer for the one that was lost. */
+/* A fenced frame may have waited at the peer for the lost one. */
 TEST(rto__N1_not_taken_back_for_fenced_frames)
 {
 	struct acp_frame fr;
@@ -585,12 +720,12 @@ TEST(rto__N1_not_taken_back_for_fenced_frames)
 	acp_flow_fill(&a.f, &fr);
 	now += 10 * US;
 	take(&b, a.f.una, false);
-	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK_EQ(events_of_ack(&b, &a), 0);
 	CHECK(a.f.cong.window <= 4);
 	CHECK(a.f.lost > 0);
 }
 
-/* Nor were those lost that it acknowledges together with the first. */
+/* Frames that it acknowledges together with the first one were not lost either. */
 TEST(rto__N1_taken_back_when_several_are_acknowledged_at_once)
 {
 	struct acp_frame fr;
@@ -608,14 +743,17 @@ TEST(rto__N1_taken_back_when_several_are_acknowledged_at_once)
 			acp_flow_fill(&a.f, &fr);
 			take(&b, seq, false);
 		}
-		CHECK_EQ(news_of_ack(&b, &a), i ? 0 : ACP_FLOW_TAKEN_BACK);
+		CHECK_EQ(events_of_ack(&b, &a), i ? 0 : ACP_FLOW_TAKEN_BACK);
 		CHECK_EQ(a.f.lost, i ? 15 : 1);
 		CHECK_EQ(acp_flow_lost(&a.f), a.f.una);
 		CHECK_EQ(a.f.cong.window >= 20, !i);
 	}
 }
 
-/* However often the first was repeated, the window is that before the first time-out. */
+/*
+ * However often the first frame was retransmitted, the window of before the first timeout is
+ * restored.
+ */
 TEST(rto__N1_several_in_a_row_are_taken_back)
 {
 	struct end a, b;
@@ -627,16 +765,16 @@ TEST(rto__N1_several_in_a_row_are_taken_back)
 		go_again(&a, a.f.una);
 	now += 300 * US;
 	take(&b, a.f.una, false);
-	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK_EQ(events_of_ack(&b, &a), 0);
 	acp_flow_resend(&a.f, acp_flow_lost(&a.f), now);
 	now += 10 * US;
 	take(&b, a.f.una, false);
-	CHECK_EQ(news_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
+	CHECK_EQ(events_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
 	CHECK_EQ(a.f.lost, 1);
 	CHECK(a.f.cong.window >= 20);
 }
 
-/* It is the first repetition that is acknowledged, soon after the second one. */
+/* The first retransmission is acknowledged soon after the second one. */
 TEST(rto__N1_not_taken_back_when_only_the_second_was_wrong)
 {
 	struct end a, b;
@@ -646,12 +784,14 @@ TEST(rto__N1_not_taken_back_when_only_the_second_was_wrong)
 	go_again(&a, a.f.una);
 	now += 20 * US;
 	take(&b, a.f.una, false);
-	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK_EQ(events_of_ack(&b, &a), 0);
 	CHECK(a.f.cong.window <= 4);
 	CHECK_EQ(a.f.lost, 19);
 }
 
-/* All that the sender has sent arrives, but for what it took for lost and did not send again. */
+/*
+ * Everything that was sent arrives, except frames that were treated as lost and not retransmitted.
+ */
 static void take_flight(struct end *a, struct end *b)
 {
 	u64 seq;
@@ -661,7 +801,9 @@ static void take_flight(struct end *a, struct end *b)
 			take(b, seq, false);
 }
 
-/* Frames were lost: what goes again is answered a round trip later, and the window stays small. */
+/*
+ * Frames were lost: retransmissions are answered one round trip later, and the window stays small.
+ */
 TEST(rto__N1_not_taken_back_after_losses)
 {
 	struct end a, b;
@@ -673,7 +815,7 @@ TEST(rto__N1_not_taken_back_after_losses)
 	for (i = 0; a.f.una < a.f.next; i++) {
 		now += 200 * US;
 		take_flight(&a, &b);
-		CHECK_EQ(news_of_ack(&b, &a), 0);
+		CHECK_EQ(events_of_ack(&b, &a), 0);
 		while ((seq = acp_flow_lost(&a.f)))
 			acp_flow_resend(&a.f, seq, now);
 	}
@@ -682,7 +824,7 @@ TEST(rto__N1_not_taken_back_after_losses)
 	CHECK_EQ(a.f.doubt, 0);
 }
 
-/* Some arrived and some did not: what is missing is found by what was sent later. */
+/* Some frames arrived and some did not: missing ones are detected by later ones. */
 TEST(rto__N1_losses_beside_frames_that_arrived_are_found)
 {
 	struct end a, b;
@@ -715,7 +857,10 @@ TEST(rto__N1_losses_beside_frames_that_arrived_are_found)
 	CHECK_EQ(a.f.flight + a.f.lost, 0);
 }
 
-/* The first arrived, their acknowledgements did not, nor did the last, and no more comes. */
+/*
+ * The first frames arrived, but not their acknowledgements, nor the last frames, and no more are
+ * sent.
+ */
 TEST(rto__N1_lost_end_after_an_outage_is_found_within_a_round_trip)
 {
 	struct end a, b;
@@ -730,17 +875,17 @@ TEST(rto__N1_lost_end_after_an_outage_is_found_within_a_round_trip)
 	for (seq = first; seq < first + 12; seq++)
 		take(&b, seq, false);
 	now += 200 * US;
-	CHECK_EQ(news_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
+	CHECK_EQ(events_of_ack(&b, &a), ACP_FLOW_TAKEN_BACK);
 	CHECK_EQ(acp_flow_lost(&a.f), first + 12);
 	acp_flow_resend(&a.f, first + 12, now);
 	CHECK(!acp_flow_lost(&a.f));
 	take(&b, first + 12, false);
 	now += 200 * US;
-	CHECK_EQ(news_of_ack(&b, &a), 0);
+	CHECK_EQ(events_of_ack(&b, &a), 0);
 	CHECK_EQ(a.f.lost, 7);
 }
 
-/* Frames whose acknowledgement may be late have more time, but only if there are no others. */
+/* Frames whose acknowledgement may be late get more time, but only if there are no others. */
 TEST(rto__longer_while_only_late_acknowledgements_are_due)
 {
 	struct end a, b;
@@ -771,7 +916,7 @@ TEST(rto__longer_while_only_late_acknowledgements_are_due)
 	CHECK(!acp_flow_lost(&a.f));
 }
 
-/* They tell of the round trip only what it is at most. */
+/* They only give an upper bound of the round-trip time. */
 TEST(rto__late_acknowledgements_never_raise_it)
 {
 	struct end a, b;
@@ -820,7 +965,7 @@ TEST(rto__doubles_up_to_the_limit)
 		CHECK(first >= ACP_FLOW_RTO_MIN);
 		CHECK_EQ(wait, first << i < ACP_FLOW_RTO_MAX ? first << i : ACP_FLOW_RTO_MAX);
 	}
-	/* It ends with a sample, which a frame that was repeated does not give. */
+	/* It ends with a sample, which a retransmitted frame does not give. */
 	take(&b, a.f.una, false);
 	CHECK_EQ(ack_from(&b, &a), 1);
 	take(&b, send_one(&a), false);
@@ -831,7 +976,9 @@ TEST(rto__doubles_up_to_the_limit)
 	CHECK(acp_flow_deadline(&a.f) - now <= 2 * first);
 }
 
-/* Frames one by one, acknowledged after rtt: how often each of the last was sent. */
+/*
+ * Send frames one by one, acknowledged after rtt. Returns how often each of the last ones was sent.
+ */
 static u64 sent_each(struct end *a, struct end *b, u64 rtt, bool lazy)
 {
 	u64 seq, sent, count = 0, at;
@@ -893,7 +1040,7 @@ TEST(loss__seen_by_later_frames)
 	CHECK_EQ(a.f.una, a.f.next);
 }
 
-/* What came behind may be held until it is there: it does not wait for the window. */
+/* Later frames may be held until it arrives: it is not limited by the window. */
 TEST(loss__oldest_is_sent_again_at_once)
 {
 	struct end a, b;
@@ -914,7 +1061,7 @@ TEST(loss__oldest_is_sent_again_at_once)
 	CHECK_EQ(acp_flow_lost(&a.f), 0);
 }
 
-/* With half of the window under way congestion control waits, whoever else does. */
+/* With half of the window in flight, late acknowledgements would delay congestion control. */
 TEST(lazy__up_to_half_of_the_window)
 {
 	struct end a, b;
@@ -971,7 +1118,7 @@ TEST(room__window_is_never_exceeded)
 	CHECK(acp_flow_room(&a.f));
 }
 
-/* Answers go out, first and again, whatever waits. */
+/* Answers are sent and retransmitted regardless of what waits. */
 TEST(room__answers_are_not_held_back)
 {
 	struct end a, b;
@@ -997,9 +1144,9 @@ TEST(room__answers_are_not_held_back)
 	CHECK_EQ(a.f.next, a.f.una + ACP_FRAME_WINDOW);
 }
 
-/* ---- congestion: see test_cong.c for what comes of it ---- */
+/* ---- congestion: see test_cong.c for its results ---- */
 
-/* A frame of "a" reaches "b", perhaps marked on the way; not acknowledged yet. */
+/* Deliver a frame of "a" to "b", optionally marked; not acknowledged yet. */
 static void deliver(struct end *a, struct end *b, bool marked)
 {
 	u64 seq = send_one(a);
@@ -1072,7 +1219,7 @@ TEST(ecn__overtaken_acknowledgement_tells_nothing)
 	CHECK_EQ(a.f.cong.marked, 2);
 }
 
-/* All that is sent is marked: one frame at a time is left. */
+/* All frames are marked: the window shrinks to one frame. */
 TEST(ecn__marks_take_the_window_away)
 {
 	struct end a, b;
@@ -1141,28 +1288,171 @@ TEST(tick__failure_after_the_limit)
 	CHECK(now - begin > LIMIT && now - begin <= LIMIT + 2 * ACP_FLOW_RTO_MAX);
 }
 
-/* A peer that says something but never takes our frames fails too. */
+/* A peer that is alive but never accepts our frames fails too, later. */
 TEST(tick__failure_without_progress)
 {
 	struct end a, b;
 	u64 begin;
+	int asked = 0;
 
 	pair_init(&a, &b);
 	send_one(&a);
 	begin = now;
 	for (;;) {
-		struct acp_frame fr = ack_of(&b);
-
 		now = acp_flow_deadline(&a.f);
-		acp_flow_admit(&a.f, &fr, now);
-		CHECK_EQ(give_ack(&a, fr, NULL), 0);
 		if (acp_flow_tick(&a.f, now) == ACP_FLOW_FAILED)
 			break;
 		if (acp_flow_lost(&a.f))
 			acp_flow_resend(&a.f, acp_flow_lost(&a.f), now);
+		if (acp_flow_ask_due(&a.f, now)) {
+			hand_hello(&a, &b, hello_of(&a));
+			asked++;
+		}
 		CHECK(now - begin < 4 * LIMIT);
 	}
 	CHECK(now - begin > 2 * LIMIT);
+	CHECK(asked >= 9 && asked <= 48);
+}
+
+/* Frames of b that an attacker has recorded, all of the present incarnation of b. */
+struct recorded {
+	struct acp_frame data, ack, ask, answer;
+};
+
+/* Replay all of them to a. They were processed when they were recorded. */
+static void replay(struct end *a, const struct recorded *r)
+{
+	struct acp_frame reply = { 0 };
+
+	CHECK_EQ(acp_flow_admit(&a->f, &r->data, now), ACP_FLOW_PASS);
+	CHECK_EQ(give_ack(a, r->data, NULL), 0);
+	CHECK_EQ(take(a, r->data.seq, false), ACP_FLOW_DUPLICATE);
+	CHECK_EQ(acp_flow_admit(&a->f, &r->ack, now), ACP_FLOW_PASS);
+	CHECK_EQ(give_ack(a, r->ack, NULL), 0);
+	CHECK_EQ(acp_flow_hello(&a->f, &r->answer, &reply, now), ACP_FLOW_PASS);
+	CHECK_EQ(acp_flow_hello(&a->f, &r->ask, &reply, now), ACP_FLOW_PASS | ACP_FLOW_REPLY);
+}
+
+/* Record one of each type; a question of a is answered. */
+static void record(struct end *a, struct end *b, struct recorded *r)
+{
+	struct acp_frame reply = { 0 }, ask;
+
+	r->data = data_of(b, send_one(b));
+	CHECK_EQ(take(a, r->data.seq, false), ACP_FLOW_NEW);
+	CHECK_EQ(take(b, send_one(a), false), ACP_FLOW_NEW);
+	r->ack = ack_of(b);
+	CHECK_EQ(give_ack(a, r->ack, NULL), 1);
+	ask = hello_of(a);
+	CHECK(acp_flow_hello(&b->f, &ask, &r->answer, now) & ACP_FLOW_REPLY);
+	CHECK_EQ(acp_flow_hello(&a->f, &r->answer, &reply, now), ACP_FLOW_PASS);
+	r->ask = hello_of(b);
+}
+
+TEST(tick__N11_replayed_frames_keep_no_dead_peer_alive)
+{
+	struct recorded r = { 0 };
+	struct end a, b;
+	u64 begin;
+
+	pair_init(&a, &b);
+	record(&a, &b, &r);
+	send_one(&a);
+	begin = now;
+	do {
+		replay(&a, &r);
+		if (acp_flow_lost(&a.f))
+			acp_flow_resend(&a.f, acp_flow_lost(&a.f), now);
+		if (acp_flow_ask_due(&a.f, now))
+			hello_of(&a);
+		now = acp_flow_deadline(&a.f);
+		CHECK(now - begin <= LIMIT + 2 * ACP_FLOW_RTO_MAX);
+	} while (acp_flow_tick(&a.f, now) != ACP_FLOW_FAILED);
+	CHECK(now - begin > LIMIT);
+}
+
+/* The same while no frame is in flight: only an answer is awaited. */
+TEST(tick__N11_replayed_frames_keep_no_awaited_peer_alive)
+{
+	struct recorded r = { 0 };
+	enum acp_flow_tick t;
+	struct end a, b;
+	u64 begin;
+
+	pair_init(&a, &b);
+	record(&a, &b, &r);
+	acp_flow_expect(&a.f, 1, now);
+	begin = now;
+	do {
+		u64 until = acp_flow_deadline(&a.f);
+
+		for (; now < until; now += LIMIT / 100)
+			replay(&a, &r);
+		CHECK_EQ(acp_flow_deadline(&a.f), until);
+		now = until;
+		t = acp_flow_tick(&a.f, now);
+		if (t == ACP_FLOW_ASK)
+			hello_of(&a);
+		CHECK(now - begin < 2 * LIMIT);
+	} while (t != ACP_FLOW_FAILED);
+	CHECK(now - begin > LIMIT);
+}
+
+/* New expectations do not extend the timeout of a peer that accepts no frames. */
+TEST(tick__new_expectations_put_off_no_time_out)
+{
+	struct end a, b;
+	u64 begin, due;
+
+	pair_init(&a, &b);
+	send_one(&a);
+	begin = now;
+	do {
+		due = acp_flow_deadline(&a.f);
+		now = due - 1;
+		acp_flow_expect(&a.f, 1, now);
+		acp_flow_expect(&a.f, -1, now);
+		CHECK_EQ(acp_flow_deadline(&a.f), due);
+		now = due;
+		if (acp_flow_lost(&a.f))
+			acp_flow_resend(&a.f, acp_flow_lost(&a.f), now);
+		CHECK(now - begin <= LIMIT + 2 * ACP_FLOW_RTO_MAX);
+	} while (acp_flow_tick(&a.f, now) != ACP_FLOW_FAILED);
+}
+
+/* A delayed answer proves that the peer was alive when it was asked. */
+TEST(hello__N11_answer_that_is_held_back)
+{
+	struct acp_frame ask, late = { 0 }, prompt = { 0 }, reply = { 0 };
+	struct end a, b;
+	u64 asked;
+
+	pair_init(&a, &b);
+	now += LIMIT;
+	asked = now;
+	ask = hello_of(&a);
+	CHECK(acp_flow_hello(&b.f, &ask, &late, now) & ACP_FLOW_REPLY);
+	now += US;
+	ask = hello_of(&a);
+	CHECK(acp_flow_hello(&b.f, &ask, &prompt, now) & ACP_FLOW_REPLY);
+	now += 10 * LIMIT;
+	CHECK_EQ(acp_flow_hello(&a.f, &late, &reply, now), ACP_FLOW_PASS);
+	CHECK_EQ(a.f.heard, asked + LIMIT / 2);
+	CHECK_EQ(acp_flow_hello(&a.f, &prompt, &reply, now), ACP_FLOW_PASS);
+	CHECK_EQ(a.f.heard, asked + US + LIMIT / 2);
+	/* Not in the other order: a later answer has arrived. */
+	CHECK_EQ(acp_flow_hello(&a.f, &late, &reply, now), ACP_FLOW_PASS);
+	CHECK_EQ(a.f.answered, now);
+	/*
+	 * Answers to questions that were never asked, or asked by another incarnation, do not
+	 * count.
+	 */
+	prompt.ack += LIMIT;
+	CHECK_EQ(acp_flow_hello(&a.f, &prompt, &reply, now), ACP_FLOW_PASS);
+	CHECK_EQ(a.f.heard, asked + US + LIMIT / 2);
+	prompt.ack = ~0ULL;
+	CHECK_EQ(acp_flow_hello(&a.f, &prompt, &reply, now), ACP_FLOW_PASS);
+	CHECK_EQ(a.f.heard, asked + US + LIMIT / 2);
 }
 
 TEST(tick__opening_repeats_and_fails)
@@ -1216,7 +1506,10 @@ TEST(tick__silent_peer_is_probed_and_fails)
 	CHECK(now - begin > LIMIT && now - begin < 2 * LIMIT);
 }
 
-/* What a frame asks for is expected from when that goes out on; the frame itself is repeated. */
+/*
+ * The answer to a frame is expected from the time when the frame is sent; the frame itself is
+ * retransmitted.
+ */
 TEST(tick__answer_to_what_is_sent)
 {
 	struct end a, b;
@@ -1237,7 +1530,7 @@ TEST(tick__answer_to_what_is_sent)
 	CHECK_EQ(a.f.expect, 0);
 }
 
-/* However short the limit is, a peer is asked before it is given up. */
+/* However short the limit is, a peer is probed before it fails. */
 TEST(tick__no_peer_fails_without_being_asked)
 {
 	struct end a, b;
@@ -1251,7 +1544,7 @@ TEST(tick__no_peer_fails_without_being_asked)
 	CHECK_EQ(acp_flow_tick(&a.f, now), ACP_FLOW_FAILED);
 }
 
-/* A late acknowledgement that cannot be sent: no deadline stays in the past. */
+/* A late acknowledgement that cannot be sent: no deadline remains in the past. */
 TEST(tick__N17_late_acknowledgement_without_a_route)
 {
 	struct end a, b;
@@ -1270,7 +1563,7 @@ TEST(tick__N17_late_acknowledgement_without_a_route)
 	CHECK_EQ(acp_flow_deadline(&b.f), ~0ULL);
 }
 
-/* A machine that stood still: its peers get the rest of their time. */
+/* A machine that was suspended: its peers get the rest of their time. */
 TEST(tick__time_slept_through_is_no_silence)
 {
 	struct end a, b;
@@ -1294,7 +1587,7 @@ TEST(tick__time_slept_through_is_no_silence)
 	CHECK(now - begin - slept > LIMIT);
 }
 
-/* Two processors, one lock: who asked for the time first may come second. */
+/* Two CPUs, one lock: the one that read the clock first may take the lock second. */
 TEST(tick__time_older_than_the_last_sign_of_life_is_no_silence)
 {
 	struct end a, b;
@@ -1394,7 +1687,7 @@ TEST(open__N1_lost_reply)
 	CHECK_EQ(a.f.epoch_peer, b.f.epoch);
 }
 
-/* A HELLO alone opens nothing: the number drawn by the receiver must come back. */
+/* A HELLO alone opens nothing: the number chosen by the receiver must be returned. */
 TEST(open__N11_hello_alone_opens_nothing)
 {
 	struct acp_frame ask = { .type = ACP_FRAME_HELLO, .flags = ACP_FRAME_ASK, .epoch_src = 77 };
@@ -1409,8 +1702,10 @@ TEST(open__N11_hello_alone_opens_nothing)
 	CHECK(!(reply.flags & ACP_FRAME_ASK));
 }
 
-/* Who runs another set-up is told of ours; it ends what is not open, if it answers us. */
-TEST(stranger__N11_only_an_answer_counts)
+/*
+ * A peer with different parameters is told ours. It ends a flow that is not open, if it answers us.
+ */
+TEST(mismatched__N11_only_an_answer_counts)
 {
 	struct acp_frame ask = { .type = ACP_FRAME_HELLO, .flags = ACP_FRAME_ASK, .epoch_src = 77 };
 	struct acp_frame reply = { 0 };
@@ -1418,23 +1713,23 @@ TEST(stranger__N11_only_an_answer_counts)
 
 	pair_init(&a, &b);
 	end_init(&c);
-	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_REPLY);
+	CHECK_EQ(acp_flow_hello_mismatched(&c.f, &ask, &reply), ACP_FLOW_REPLY);
 	acp_flow_open(&c.f, now);
-	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_REPLY);
+	CHECK_EQ(acp_flow_hello_mismatched(&c.f, &ask, &reply), ACP_FLOW_REPLY);
 	CHECK(reply.epoch_src == c.f.epoch && reply.epoch_dst == 77 && !reply.flags);
 	ask.epoch_dst = c.f.epoch;
-	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_REPLY | ACP_FLOW_REFUSED);
+	CHECK_EQ(acp_flow_hello_mismatched(&c.f, &ask, &reply), ACP_FLOW_REPLY | ACP_FLOW_REFUSED);
 	ask.flags = 0;
-	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_REFUSED);
+	CHECK_EQ(acp_flow_hello_mismatched(&c.f, &ask, &reply), ACP_FLOW_REFUSED);
 	ask.epoch_dst = c.f.epoch_next;
-	CHECK_EQ(acp_flow_hello_stranger(&c.f, &ask, &reply), ACP_FLOW_DROP);
+	CHECK_EQ(acp_flow_hello_mismatched(&c.f, &ask, &reply), ACP_FLOW_DROP);
 	ask.epoch_dst = a.f.epoch;
-	CHECK_EQ(acp_flow_hello_stranger(&a.f, &ask, &reply), ACP_FLOW_DROP);
+	CHECK_EQ(acp_flow_hello_mismatched(&a.f, &ask, &reply), ACP_FLOW_DROP);
 	ask.epoch_dst = a.f.epoch_next;
-	CHECK_EQ(acp_flow_hello_stranger(&a.f, &ask, &reply), ACP_FLOW_DROP);
+	CHECK_EQ(acp_flow_hello_mismatched(&a.f, &ask, &reply), ACP_FLOW_DROP);
 }
 
-/* The peer restarted while idle: it opens anew, and is believed after its answer. */
+/* The peer restarted while idle: it opens again, which is accepted after its answer. */
 TEST(restart__peer_opens_anew)
 {
 	struct end a, b, b2;
@@ -1451,7 +1746,7 @@ TEST(restart__peer_opens_anew)
 	CHECK(a.f.next == 1 && a.f.rcv == 1 && !a.f.flight);
 }
 
-/* Its last HELLO is lost, its first DATA says the same. */
+/* Its last HELLO is lost; its first DATA has the same effect. */
 TEST(restart__seen_by_data)
 {
 	struct acp_frame ask, challenge = { 0 }, reply = { 0 }, data;
@@ -1471,7 +1766,7 @@ TEST(restart__seen_by_data)
 	CHECK_EQ(ack_from(&a, &b2), 1);
 }
 
-/* The one that waits for answers finds out by itself. */
+/* The end that waits for answers detects it by a probe. */
 TEST(restart__seen_by_a_probe)
 {
 	struct end a, b, b2;
@@ -1487,7 +1782,7 @@ TEST(restart__seen_by_a_probe)
 	CHECK(a.f.state == ACP_FLOW_OPEN && a.f.epoch_peer == b2.f.epoch);
 }
 
-/* Both were restarted towards each other's earlier lives: they must not stay so. */
+/* Both ends restarted and refer to earlier incarnations of the other: this must not persist. */
 TEST(restart__both_sides)
 {
 	struct end a, b, a2, b2;
@@ -1503,7 +1798,7 @@ TEST(restart__both_sides)
 	CHECK(a2.f.epoch_peer == b2.f.epoch && b2.f.epoch_peer == a2.f.epoch);
 }
 
-/* Frames of an earlier life change nothing, whatever they are. */
+/* Frames of an earlier incarnation have no effect. */
 TEST(epoch__N11_replay_of_an_earlier_life)
 {
 	struct acp_frame hello, probe, data, ack, reply = { 0 };
@@ -1531,7 +1826,7 @@ TEST(epoch__N11_replay_of_an_earlier_life)
 	CHECK(b.f.rcv == before.rcv && b.f.state == before.state);
 }
 
-/* What a replayed HELLO sets off reaches the peer that lives: nobody may restart by it. */
+/* The reaction to a replayed HELLO reaches the living peer: no end may restart because of it. */
 TEST(epoch__N11_replayed_hello_does_not_end_a_living_flow)
 {
 	struct acp_frame first, probe, reply;
@@ -1596,9 +1891,9 @@ TEST(epoch__N12_forged_numbers)
 	CHECK_EQ(acp_flow_admit(&b.f, &fr, now), ACP_FLOW_PASS);
 }
 
-/* ---- many frames at once ---- */
+/* ---- batches of frames ---- */
 
-/* Is the number one that would be accepted now? */
+/* True if a frame with this number would be accepted now. */
 static bool is_new(const struct acp_flow *f, u64 seq)
 {
 	struct acp_flow copy = *f;
@@ -1613,7 +1908,7 @@ static bool same_state(const struct acp_flow *a, const struct acp_flow *b)
 	       !memcmp(a->applied, b->applied, sizeof(a->applied));
 }
 
-/* Any row of frames together has the effect that its frames have one by one. */
+/* A batch of frames has the same effect as its frames one by one. */
 TEST(all__as_one_by_one)
 {
 	u32 rows = 0, refused = 0, none = 0, n, i, round, all;
@@ -1657,7 +1952,7 @@ TEST(all__as_one_by_one)
 	CHECK(!acp_flow_accept_all(&a.f, ~0ULL - 1, 2));
 }
 
-/* ---- a failed end is used again ---- */
+/* ---- reuse of a failed end ---- */
 
 TEST(failed__opens_again)
 {

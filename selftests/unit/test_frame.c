@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * kernel/core/frame.c: what it writes, and that it refuses all else.
+ * kernel/core/frame.c: encoding, and rejection of everything else.
  *
- * Buffers end where the message ends, so that AddressSanitizer sees every
- * byte read too far.  The vectors at the end stand in PROTOCOL.md.
+ * Buffers end where the message ends, so that AddressSanitizer detects any read beyond. The vectors
+ * at the end are those of PROTOCOL.md.
  */
 #include "test.h"
 #include "frame.h"
@@ -11,6 +11,8 @@
 #include "acp_abi.h"
 #include "aead.h"
 #include "crc32c.h"
+#include "aegis.h"
+#include "gcm.h"
 #include "siphash.h"
 
 #define HEADER	((u32)sizeof(struct acp_frame_hdr))
@@ -25,13 +27,14 @@ static u64 rnd(void)
 	return random_state * 0x2545f4914f6cdd1d;
 }
 
-/* A header that is in order. */
+/* Return a valid header. */
 static struct acp_frame good_frame(u8 type, u32 length)
 {
 	return (struct acp_frame){
 		.type = type, .color = 1, .generation = 7, .job = 42, .node = 3,
 		.epoch_src = 0x11111111, .epoch_dst = 0x22222222,
-		.seq = type == ACP_FRAME_DATA ? 5 : 0, .ack = 9, .length = length,
+		.seq = type == ACP_FRAME_DATA ? 5 : 0, .ack = type == ACP_FRAME_HELLO ? 0 : 9,
+		.length = length,
 	};
 }
 
@@ -43,13 +46,13 @@ static u32 smallest(u8 type)
 				       sizeof(struct acp_frame_hello);
 }
 
-/* Bytes of a frame's datagram. */
+/* Return the size of the datagram of a frame. */
 static u32 datagram(const struct acp_frame *f)
 {
 	return HEADER + f->length + (f->flags & ACP_FRAME_AEAD ? 32 : 0);
 }
 
-/* Encode and decode a header as one of a datagram of "len" bytes. */
+/* Encode and decode a header as part of a datagram of "len" bytes. */
 static enum acp_frame_error decode(const struct acp_frame *f, u32 len)
 {
 	struct acp_frame_hdr *h = malloc(sizeof(*h));
@@ -79,7 +82,7 @@ static bool same_msg(const struct acp_msg *a, const struct acp_msg *b)
 	       a->b == b->b && a->c == b->c;
 }
 
-/* Make a random DATA message one with an op. */
+/* Convert a random DATA message to one with an operation. */
 static void random_more(struct acp_msg *m)
 {
 	if (rnd() % 2) {
@@ -96,7 +99,7 @@ static void random_more(struct acp_msg *m)
 	}
 }
 
-/* A random message that is in order. */
+/* Return a random valid message. */
 static struct acp_msg random_msg(void)
 {
 	struct acp_msg m = { .type = ACP_MSG_DATA + rnd() % 6, .origin = rnd(), .ticket = rnd() };
@@ -137,7 +140,7 @@ static struct acp_msg random_msg(void)
 		break;
 	case ACP_MSG_PING:
 		m.flags = rnd() & ACP_MSG_ANSWER;
-		m.length = rnd() % (ACP_PING_MOST + 1);
+		m.length = rnd() % (ACP_PING_MAX + 1);
 		break;
 	case ACP_MSG_WORDS:
 		m.length = (2 + rnd() % 63) * 16;
@@ -148,7 +151,7 @@ static struct acp_msg random_msg(void)
 	return m;
 }
 
-/* Decode a message from a buffer that holds exactly "have" bytes of it. */
+/* Decode a message from a buffer that contains exactly "have" bytes of it. */
 static u32 decode_msg(const struct acp_msg *m, u32 room, u32 have, struct acp_msg *out)
 {
 	u8 whole[128] __attribute__((aligned(8))) = { 0 };
@@ -198,7 +201,7 @@ TEST(frame__layout)
 
 	acp_frame_encode(&h, &f);
 	CHECK_EQ(sizeof(h), 48);
-	CHECK_EQ(p[0], 1);		/* the tag is the caller's */
+	CHECK_EQ(p[0], 1);		/* the tag is computed by the caller */
 	CHECK_EQ(p[7], 8);
 	CHECK_EQ(p[8], ACP_FRAME_VERSION);
 	CHECK_EQ(p[9], ACP_FRAME_DATA);
@@ -251,7 +254,7 @@ TEST(frame__N5_length_in_the_header)
 	}
 }
 
-/* One that is encrypted has 32 bytes more. */
+/* An encrypted frame has 32 bytes more. */
 TEST(frame__N5_length_of_a_sealed_frame)
 {
 	u32 type, len, most = 65535 - 32;
@@ -354,6 +357,13 @@ TEST(frame__N6_fields_of_other_types)
 	f = good_frame(ACP_FRAME_HELLO, 16);
 	f.seq = 1;
 	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_BAD_FLAGS);
+	f.flags = ACP_FRAME_ASK;
+	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_OK);
+	f.ack = 1;
+	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_BAD_FLAGS);
+	f.seq = 0;
+	f.flags = 0;
+	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_OK);
 	f = good_frame(ACP_FRAME_DATA, 24);
 	f.epoch_src = 0;
 	CHECK_EQ(decode(&f, HEADER + 24), ACP_FRAME_BAD_FLAGS);
@@ -365,7 +375,7 @@ TEST(frame__N6_fields_of_other_types)
 	CHECK_EQ(decode(&f, HEADER + 16), ACP_FRAME_OK);
 }
 
-/* A BULK frame has a payload behind what is tagged. */
+/* The payload of a BULK frame follows the tagged part. */
 TEST(frame__N5_length_of_a_bulk_frame)
 {
 	u32 length;
@@ -404,16 +414,28 @@ TEST(frame__tagged_bytes)
 TEST(frame__N6_reserved_field_of_the_seal)
 {
 	u8 *frame = malloc(64);
-	u32 bit;
+	u32 bit, cipher;
 
 	memset(frame, 0xff, 60);
 	memset(frame + 60, 0, 4);
-	CHECK(acp_frame_seal(frame));
+	CHECK(acp_frame_seal(frame, &cipher) && !cipher);
 	for (bit = 0; bit < 32; bit++) {
 		frame[60 + bit / 8] = 1u << bit % 8;
-		CHECK(!acp_frame_seal(frame));
+		CHECK_EQ(acp_frame_seal(frame, &cipher), bit >= 24 && bit < 28);
+		CHECK_EQ(cipher, 1u << (24 - bit / 8 * 8 + bit % 8));
 		frame[60 + bit / 8] = 0;
 	}
+	/* Only one cipher at a time. */
+	frame[63] = ACP_SEAL_BY;
+	CHECK(!acp_frame_seal(frame, &cipher));
+	/* The receiver of a HELLO may not support either. */
+	frame[9] = ACP_FRAME_HELLO;
+	frame[63] = ACP_SEAL_AES;
+	CHECK(!acp_frame_seal(frame, &cipher));
+	frame[63] = ACP_SEAL_AEGIS;
+	CHECK(!acp_frame_seal(frame, &cipher));
+	frame[63] = ACP_SEAL_WISHES;
+	CHECK(acp_frame_seal(frame, &cipher));
 	free(frame);
 }
 
@@ -525,7 +547,7 @@ TEST(msg__N6_flags)
 	}
 }
 
-/* Bytes of a CMD; 0: no such operation. */
+/* Return the size of a CMD; 0: no such operation. */
 static u32 size_of_cmd(u32 op)
 {
 	if (op == ACP_OP_CAS4 || op == ACP_OP_CAS8)
@@ -553,7 +575,7 @@ TEST(msg__N6_operations)
 	}
 }
 
-/* A CMD has the arguments of its operation; the others are 0, whatever they were. */
+/* A CMD contains the arguments of its operation; others are decoded as 0. */
 TEST(msg__N5_length_of_a_command)
 {
 	struct acp_msg in = { .type = ACP_MSG_CMD, .dst = 1, .src = 2, .size = 3, .a = 4, .b = 5,
@@ -581,7 +603,7 @@ TEST(msg__N5_length_of_a_command)
 	}
 }
 
-/* A message of the type with one field set that only some types have. */
+/* True if a message of the type with a field that only some types have is encoded and decoded. */
 static bool takes(struct acp_msg m, u8 type)
 {
 	struct acp_msg out;
@@ -609,17 +631,17 @@ TEST(msg__N6_fields_of_other_types)
 	CHECK(!takes(depends, ACP_MSG_PING));
 }
 
-/* All of it is there, and covered by the tag; and it is not long. */
+/* It must be complete, covered by the tag, and short. */
 TEST(msg__N5_length_of_a_ping)
 {
 	struct acp_msg in = { .type = ACP_MSG_PING, .origin = 3, .ticket = 4 }, out;
 	u32 length, have;
 
-	for (length = 0; length <= ACP_PING_MOST + 8; length++) {
+	for (length = 0; length <= ACP_PING_MAX + 8; length++) {
 		u32 size = 24 + (length + 7) / 8 * 8;
 
 		in.length = length;
-		CHECK_EQ(decode_msg(&in, 1400, 1400, &out), length > ACP_PING_MOST ? 0 : size);
+		CHECK_EQ(decode_msg(&in, 1400, 1400, &out), length > ACP_PING_MAX ? 0 : size);
 		for (have = 0; have < size; have++) {
 			CHECK_EQ(decode_msg(&in, have, have, &out), 0);
 			CHECK_EQ(decode_msg(&in, 1400, have, &out), 0);
@@ -631,7 +653,7 @@ TEST(msg__N5_length_of_a_ping)
 		CHECK_EQ(decode_msg(&in, 65535, 65535, &out), 0);
 }
 
-/* Two words or more, all there and covered by the tag; each counts. */
+/* Two or more words, complete and covered by the tag; each counts. */
 TEST(msg__N5_length_of_words)
 {
 	struct acp_msg in = { .type = ACP_MSG_WORDS, .origin = 3, .ticket = 4 }, out;
@@ -680,7 +702,7 @@ TEST(msg__N6_fields_of_words)
 	CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
 }
 
-/* DATA of a strided copy: it has bytes, and they are within its blocks. */
+/* DATA of a strided copy is not empty, and within its blocks. */
 TEST(msg__N5_place_of_a_strided_piece)
 {
 	struct acp_msg in = { .type = ACP_MSG_DATA, .op = ACP_OP_STRIDED, .length = 10, .a = 7,
@@ -710,7 +732,7 @@ TEST(msg__N5_place_of_a_strided_piece)
 	CHECK_EQ(decode_msg(&in, 56, 56, &out), 0);
 }
 
-/* A flag changes with the last piece of what did not fail, by a known operation. */
+/* A flag is changed by the last piece of a copy that did not fail, by a known operation. */
 TEST(msg__N6_ops_of_data)
 {
 	struct acp_msg in = { .type = ACP_MSG_DATA, .b = 1, .c = 8 }, out;
@@ -738,8 +760,8 @@ TEST(msg__N6_ops_of_data)
 	CHECK_EQ(acp_msg_decode(&out, wire, 64, 64), 0);
 }
 
-/* A CMD of a strided copy that is none is not sent. */
-TEST(msg__N6_shape_of_a_command)
+/* A CMD of a strided copy with an invalid descriptor is not sent. */
+TEST(msg__N6_descriptor_of_a_command)
 {
 	struct acp_msg in = { .type = ACP_MSG_CMD, .op = ACP_OP_STRIDED }, out;
 
@@ -802,7 +824,7 @@ TEST(msg__random_bytes)
 /* ---- test vectors ---- */
 
 #define KEY	"000102030405060708090a0b0c0d0e0f"
-#define NONCE	"f0f1f2f3f4f5f6f700000000"	/* of what is encrypted; to node 1 */
+#define NONCE	"f0f1f2f3f4f5f6f700000000"	/* of encrypted frames; to node 1 */
 
 struct vector {
 	const char *name;
@@ -810,6 +832,7 @@ struct vector {
 	struct acp_msg msg;	/* type 0: none */
 	const char *body;	/* hex: payload, or body of an ACK or HELLO */
 	const char *wire;	/* hex: all of it */
+	u32 cipher;		/* ACP_SEAL_ */
 };
 
 static u32 unhex(const char *hex, u8 *out)
@@ -824,24 +847,25 @@ static u32 unhex(const char *hex, u8 *out)
 	return n;
 }
 
-/* Vectors: written here by hand, compared byte for byte. */
+/* Vectors, written by hand, compared byte by byte. */
 #include "vectors.h"
 
-/* Encrypt the body behind a seal, and add the code. */
-static void encrypt(u8 *wire, const struct acp_frame *f)
+/* Encrypt the body after the nonce block, and append the AEAD tag. */
+static void encrypt(u8 *wire, const struct acp_frame *f, u32 cipher)
 {
 	u8 base[16], key[32], *seal = wire + HEADER, *body = wire + acp_frame_body(f);
 	struct acp_frame_key k;
 
-	acp_frame_key(&k, f->job, f->generation, f->node, 1, f->color);
+	acp_frame_key(&k, cipher, f->job, f->generation, f->node, 1, f->color);
 	unhex(KEY, base);
 	blake2s(key, base, sizeof(base), &k, sizeof(k));
 	unhex(NONCE, seal);
-	aead_close(key, seal, wire + 8, (size_t)(body - wire) - 8, body, f->length,
-		   body + f->length);
+	seal[15] = (u8)cipher;
+	(cipher & ACP_SEAL_AEGIS ? aegis_close : cipher & ACP_SEAL_AES ? gcm_close : aead_close)
+		(key, seal, wire + 8, (size_t)(body - wire) - 8, body, f->length, body + f->length);
 }
 
-/* Build the datagram of a vector; its length. */
+/* Build the datagram of a vector. Returns its length. */
 static u32 build(const struct vector *v, u8 *wire)
 {
 	struct acp_frame_hdr *h = (void *)wire;
@@ -869,7 +893,7 @@ static u32 build(const struct vector *v, u8 *wire)
 	key = siphash_key_of(bytes);
 	h->tag = cpu_to_be64(siphash24(&key, wire + 8, acp_frame_tagged(&f) - 8));
 	if (f.flags & ACP_FRAME_AEAD)
-		encrypt(wire, &f);
+		encrypt(wire, &f, v->cipher);
 	return datagram(&f);
 }
 
@@ -889,7 +913,7 @@ TEST(vectors__siphash)
 	CHECK_EQ(siphash24(&key, data, 8), 0x93f5f5799a932462);
 }
 
-/* With what it keeps from one to the next, the tag is SipHash-2-4 of each. */
+/* With the cached state, the tag is SipHash-2-4 of each frame. */
 TEST(tag__is_siphash)
 {
 	struct acp_tag_start starts[2] = {};
@@ -908,7 +932,7 @@ TEST(tag__is_siphash)
 		u32 which = rnd() % 16 == 0;
 		const struct siphash_key *key = &keys[which];
 
-		/* Mostly something behind the first words changes. */
+		/* Mostly bytes after the first words change. */
 		data[rnd() % 8 ? 24 + rnd() % 176 : rnd() % 24] = 1 + (u8)rnd() / 2;
 		if (rnd() % 4 == 0)
 			memset(data + 24, 0, 8);
@@ -931,7 +955,7 @@ static bool is(const u8 *found, const char *hex)
 	return !memcmp(found, want, unhex(hex, want));
 }
 
-/* RFC 7693, appendix B; and one with a key, of the reference implementation. */
+/* RFC 7693, appendix B; and one with a key, from the reference implementation. */
 TEST(vectors__blake2s)
 {
 	u8 hash[32], key[32];
@@ -967,6 +991,61 @@ TEST(vectors__chacha20_poly1305)
 	CHECK(!memcmp(text, copy, sizeof(text)));
 	code[0]++;
 	CHECK(!aead_open(key, nonce, clear, sizeof(clear), text, n, code));
+}
+
+/*
+ * "The Galois/Counter Mode of Operation", test case 16; and test case 14, with whole blocks only.
+ */
+TEST(vectors__aes_256_gcm)
+{
+	u8 key[32], nonce[12], clear[20], text[60], code[16];
+
+	unhex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308", key);
+	unhex("cafebabefacedbaddecaf888", nonce);
+	unhex("feedfacedeadbeeffeedfacedeadbeefabaddad2", clear);
+	unhex("d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72"
+	      "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39", text);
+	gcm_close(key, nonce, clear, sizeof(clear), text, sizeof(text), code);
+	CHECK(is(text, "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa"
+		       "8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662"));
+	CHECK(is(code, "76fc6ece0f4e1768cddf8853bb2d551b"));
+	CHECK(gcm_open(key, nonce, clear, sizeof(clear), text, sizeof(text), code));
+	CHECK_EQ(text[0], 0xd9);
+	code[15]++;
+	CHECK(!gcm_open(key, nonce, clear, sizeof(clear), text, sizeof(text), code));
+	memset(key, 0, sizeof(key));
+	memset(nonce, 0, sizeof(nonce));
+	memset(text, 0, 16);
+	gcm_close(key, nonce, NULL, 0, text, 16, code);
+	CHECK(is(text, "cea7403d4d606b6e074ec5d3baf39d18"));
+	CHECK(is(code, "d0d1c8a799996bf0265b98b5d48ab919"));
+}
+
+/* From crypto/testmgr.h of the kernel: empty; a partial block; a whole block. */
+TEST(vectors__aegis_128)
+{
+	u8 key[16], nonce[16], text[16], code[16];
+
+	unhex("0fc98e67449eaa8620362c24fec93081", key);
+	unhex("1e921ccf883d540d406d5948fc926103", nonce);
+	aegis_close(key, nonce, NULL, 0, text, 0, code);
+	CHECK(is(code, "07a511f29d40b86ddab812344c53d972"));
+	unhex("881201a66496fbbe22ea9047f211b58e", key);
+	unhex("97db900ea835a5454221bd6bf0dae60f", nonce);
+	unhex("b56eaddd3072fa53828e16b4ed6d47", text);
+	aegis_close(key, nonce, NULL, 0, text, 15, code);
+	CHECK(is(text, "c38083045faa61c7cadd6fac8508b5"));
+	CHECK(is(code, "352bc23e0b1b39372b7a2116b3e66766"));
+	unhex("c4373b457411a4daa2c542d8ec367894", key);
+	unhex("d300c9adb8b04e61c3fb6ffdeaffa915", nonce);
+	unhex("f292e67d40eea36f0368c845e7910a18", text);
+	aegis_close(key, nonce, NULL, 0, text, 16, code);
+	CHECK(is(text, "232530e56ab6367d38fd3ad2c258a911"));
+	CHECK(is(code, "1ea8309c16a4db6551101627709b6429"));
+	CHECK(aegis_open(key, nonce, NULL, 0, text, 16, code));
+	CHECK(is(text, "f292e67d40eea36f0368c845e7910a18"));
+	code[15]++;
+	CHECK(!aegis_open(key, nonce, NULL, 0, text, 16, code));
 }
 
 TEST(vectors__frames)

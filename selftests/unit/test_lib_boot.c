@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * What the launcher says: options, environment, nodes, placement, key.
- */
+/* Parameters from the launcher: options, environment, nodes, placement, key. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -10,11 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libacp.h"
+#include "boot/boot.h"
+#include "core/libacp.h"
 #include "last_error.h"
 #include "test.h"
 
-/* In place of that in gma.c: nothing here waits. */
+/* Replaces the function of process.c: nothing here waits. */
 uint64_t libacp_now(void)
 {
 	return 0;
@@ -42,7 +41,7 @@ static void clear_environment(void)
 	last_error[0] = '\0';
 }
 
-/* Load with one variable set, and drop the result: 0 or -1. */
+/* Load with one variable set, and discard the result. Returns 0 or -1. */
 static int load_with(const char *name, const char *value)
 {
 	struct libacp_boot boot;
@@ -55,7 +54,7 @@ static int load_with(const char *name, const char *value)
 	return result;
 }
 
-/* Refused, with one line that names the variable. */
+/* True if the value is rejected with one line that names the variable. */
 static bool refused(const char *name, const char *value)
 {
 	return load_with(name, value) == -1 && errors == 1 && strstr(last_error, name);
@@ -69,9 +68,9 @@ TEST(load__defaults)
 	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0);
 	CHECK(boot.rank == 0 && boot.nprocs == 1 && boot.job == 1);
 	CHECK(boot.nodes == 1 && boot.colors == 1 && boot.port == 16707);
-	CHECK(boot.starter_size == 10240 && boot.heap_size == 10240 && boot.depth == 4096);
+	CHECK(boot.starter_size == 10240 && boot.heap_size == 1 << 20 && boot.depth == 4096);
 	CHECK(boot.timeout_ms == 10000 && boot.init_timeout_ms == 60000);
-	CHECK(boot.integrity == ACP_INTEGRITY_UDP && !boot.keyfile && errors == 0);
+	CHECK(boot.integrity == ACP_INTEGRITY_TAG && !boot.keyfile && errors == 0);
 	CHECK(boot.rank_run_count == 1 && boot.node_run_count == 1);
 	CHECK(memcmp(boot.node_runs[0].addr, "\x7f\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16) == 0);
 	CHECK(boot.node_runs[0].family == AF_INET && boot.node_runs[0].count == 1);
@@ -111,7 +110,7 @@ TEST(load__ranges)
 	CHECK(refused("ACP_NPROCS", "2") && strstr(last_error, "ACP_RANK"));
 }
 
-/* Integrity as two variables say it (NULL: not set), with a key or without: -1 if refused. */
+/* Return the integrity for two variables (NULL: not set), with or without a key; -1 if rejected. */
 static int integrity_of(const char *integrity, const char *privacy, const char *keyfile)
 {
 	struct libacp_boot boot;
@@ -136,13 +135,16 @@ TEST(load__privacy)
 	CHECK(integrity_of("aead", NULL, "key") == ACP_INTEGRITY_AEAD);
 	CHECK(integrity_of("aead", "aead", "key") == ACP_INTEGRITY_AEAD);
 	CHECK(integrity_of("crc32c", "none", NULL) == ACP_INTEGRITY_CRC32C);
+	CHECK(integrity_of(NULL, "none", NULL) == ACP_INTEGRITY_TAG);
+	CHECK(integrity_of("tag", NULL, NULL) == ACP_INTEGRITY_TAG);
+	CHECK(integrity_of("udp", NULL, NULL) == ACP_INTEGRITY_UDP);
 	CHECK(integrity_of("crc32c", "aead", "key") == -1);
 	CHECK(integrity_of("udp", "aead", "key") == -1);
 	CHECK(integrity_of("aead", "none", "key") == -1);
 	CHECK(refused("ACP_PRIVACY", "md5") && refused("ACP_PRIVACY", ""));
 }
 
-/* A key that everybody knows hides nothing, on a single node either. */
+/* A well-known key protects nothing, even on a single node. */
 TEST(load__privacy_needs_a_key)
 {
 	struct libacp_boot boot;
@@ -153,6 +155,64 @@ TEST(load__privacy_needs_a_key)
 	setenv("ACP_INSECURE", "1", 1);
 	setenv("ACP_PRIVACY", "aead", 1);
 	CHECK(libacp_boot_load(&boot, NULL, NULL) == -1 && strstr(last_error, "ACP_KEYFILE"));
+	libacp_boot_free(&boot);
+}
+
+TEST(load__ranges_have_units)
+{
+	CHECK(refused("ACP_PORT", "http") &&
+	      !strcmp(last_error, "ACP_PORT=http: want a port number from 1 to 65535"));
+	CHECK(refused("ACP_TIMEOUT", "1s") &&
+	      !strcmp(last_error, "ACP_TIMEOUT=1s: want a number from 10 to 3600000 milliseconds"));
+	CHECK(refused("ACP_HEAP_SIZE", "big"));
+	CHECK(!strcmp(last_error, "ACP_HEAP_SIZE=big: want a number from 0 to 1099511627776 "
+				  "bytes (K, M, G allowed)"));
+}
+
+/* True if an unknown variable causes a warning, and no error. */
+static bool warned(const char *name, const char *text)
+{
+	int result = load_with(name, "1");
+
+	unsetenv(name);
+	return result == 0 && errors == 1 && strcmp(last_error, text) == 0;
+}
+
+TEST(load__unknown_variables_are_named_with_the_nearest)
+{
+	CHECK(warned("ACP_HEAPSIZE",
+		     "warning: unknown variable ACP_HEAPSIZE: ACP_HEAP_SIZE was probably meant"));
+	CHECK(warned("ACP_KEY_FILE",
+		     "warning: unknown variable ACP_KEY_FILE: ACP_KEYFILE was probably meant"));
+	CHECK(warned("ACP_INITTIMEOUT",
+		     "warning: unknown variable ACP_INITTIMEOUT: ACP_INIT_TIMEOUT was probably "
+		     "meant"));
+	CHECK(warned("ACP_NODE",
+		     "warning: unknown variable ACP_NODE: ACP_NODES was probably meant"));
+	CHECK(warned("ACP_Job",
+		     "warning: unknown variable ACP_Job: ACP_JOB was probably meant"));
+	CHECK(warned("ACP_SOMETHING_ELSE",
+		     "warning: unknown variable ACP_SOMETHING_ELSE: acp(7) has the list of those "
+		     "that are known"));
+}
+
+TEST(load__variables_of_others_are_no_mistakes)
+{
+	CHECK(load_with("ACP_KERNEL", "6.1") == 0 && errors == 0);
+	CHECK(load_with("ACP_TEST_LONG", "1") == 0 && errors == 0);
+	CHECK(load_with("ACPFOO", "1") == 0 && errors == 0);
+}
+
+/* Other ranks have the same environment, and would repeat the warnings. */
+TEST(load__rank_0_warns_alone)
+{
+	struct libacp_boot boot;
+
+	clear_environment();
+	setenv("ACP_HEAPSIZE", "1", 1);
+	setenv("ACP_NPROCS", "2", 1);
+	setenv("ACP_RANK", "1", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 0);
 	libacp_boot_free(&boot);
 }
 
@@ -205,7 +265,7 @@ TEST(options__bad_ones_are_removed_too)
 
 	clear_environment();
 	CHECK(libacp_boot_load(&boot, &argc, &args) == -1);
-	CHECK(errors == 3);	/* unknown; no value; no value */
+	CHECK(errors == 3);	/* unknown option; two missing values */
 	CHECK(argc == 2 && strcmp(argv[1], "a") == 0 && !argv[2]);
 	libacp_boot_free(&boot);
 }
@@ -267,6 +327,117 @@ TEST(nodes__malformed)
 			FAIL("not refused as it should be: '%s'", bad[i]);
 }
 
+TEST(nodes__E1_link_local_with_a_card)
+{
+	struct libacp_boot boot = { 0 };
+	const struct acp_node_run *runs;
+	char *text;
+
+	CHECK(libacp_boot_nodes(&boot, "fe80::1%eth0,fd00::1 fe80::2%eth0,fd00::2 "
+				"fe80::3%ib0,fd00::3+2") == 0);
+	runs = boot.node_runs;
+	CHECK(boot.nodes == 4 && boot.colors == 2 && boot.node_run_count == 3);
+	CHECK(boot.cards.count == 2 && strcmp(boot.cards.card[1].name, "ib0") == 0);
+	CHECK(runs[0].scope == 1 && runs[0].first == 0 && runs[0].count == 2);
+	CHECK(runs[1].scope == 2 && runs[1].first == 2 && runs[1].count == 2);
+	CHECK(runs[2].scope == 0 && runs[2].count == 4 && runs[2].color == 1);
+	text = libacp_node_text(&boot, 3);
+	CHECK(strcmp(text, "fe80::4%ib0,fd00::4") == 0);
+	free(text);
+	libacp_boot_free(&boot);
+}
+
+TEST(nodes__E1_card_or_name)
+{
+	CHECK(!libacp_nodes_are_names("fe80::1%eth0 fe80::2%eth0"));
+	CHECK(!libacp_nodes_are_names("10.0.0.1,fe80::1%eth0+4;fe80::9%eth0"));
+	CHECK(libacp_nodes_are_names("%"));
+	CHECK(libacp_nodes_are_names("%,%-b"));
+	CHECK(libacp_nodes_are_names("node-%.example.org"));
+	CHECK(libacp_nodes_are_names("fe80::1%eth0,%"));
+}
+
+/* Each address that cannot be that of a node is rejected with its reason, compared word by word. */
+TEST(nodes__E1_addresses_of_no_node)
+{
+	static const struct {
+		const char *nodes, *line;
+	} bad[] = {
+		{ "fe80::1", "ACP_NODES: fe80::1 is a link-local address, which is ambiguous "
+		  "without its interface: write fe80::1%CARD, for example fe80::1%eth0" },
+		{ "fd00::1%eth0", "ACP_NODES: fd00::1: a card, behind a '%', is for link-local "
+		  "addresses (fe80::...) only" },
+		{ "10.0.0.1%eth0", "ACP_NODES: 10.0.0.1: a card, behind a '%', is for link-local "
+		  "addresses (fe80::...) only" },
+		{ "0.0.0.0", "ACP_NODES: 0.0.0.0 is not the address of one machine" },
+		{ "10.0.0.1 224.0.0.1", "ACP_NODES: 224.0.0.1 is not the address of one machine" },
+		{ "255.255.255.255", "ACP_NODES: 255.255.255.255 is not the address of one "
+		  "machine" },
+		{ "::", "ACP_NODES: :: is not the address of one machine" },
+		{ "ff02::1", "ACP_NODES: ff02::1 is not the address of one machine" },
+		{ "::ffff:10.0.0.1", "ACP_NODES: ::ffff:10.0.0.1 is an IPv4 address: write "
+		  "10.0.0.1" },
+		{ "fe80::1%eth0 fe80::1%eth1", "ACP_NODES: address fe80::1 stands for two nodes" },
+		{ "fe80::1%", "ACP_NODES: malformed node 'fe80::1%'" },
+		{ "fe80::1%a/b", "ACP_NODES: malformed node 'fe80::1%a/b'" },
+		{ "fe80::1%sixteencharacters", "ACP_NODES: malformed node "
+		  "'fe80::1%sixteencharacters'" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (!refused("ACP_NODES", bad[i].nodes))
+			FAIL("not refused as it should be: '%s'", bad[i].nodes);
+		if (strcmp(last_error, bad[i].line) != 0)
+			FAIL("'%s' is refused with '%.300s'", bad[i].nodes, last_error);
+	}
+}
+
+/* Load these nodes for a job with as many ranks, as node 0. */
+static int check_nodes(struct libacp_boot *boot, const char *nodes)
+{
+	clear_environment();
+	*boot = (struct libacp_boot){ 0 };
+	CHECK(libacp_boot_nodes(boot, nodes) == 0);
+	return libacp_addresses_check(boot, 0);
+}
+
+TEST(addresses__E1_loopback_of_several_nodes)
+{
+	struct libacp_boot boot;
+
+	CHECK(check_nodes(&boot, "10.0.0.1 127.0.0.1") == -1);
+	CHECK(strcmp(last_error, "ACP_NODES: node 1 of 2 has the loopback address 127.0.0.1, which "
+		     "means each machine itself: write the address that the other nodes reach it "
+		     "by") == 0);
+	libacp_boot_free(&boot);
+	CHECK(check_nodes(&boot, "126.255.255.255+3") == -1 && errors == 1);
+	libacp_boot_free(&boot);
+	CHECK(check_nodes(&boot, "::1 fd00::1") == -1);
+	CHECK(strstr(last_error, "node 0 of 2 has the loopback address ::1, "));
+	libacp_boot_free(&boot);
+	CHECK(check_nodes(&boot, "10.0.0.1+1000 128.0.0.1") == 0 && errors == 0);
+	libacp_boot_free(&boot);
+	CHECK(check_nodes(&boot, "127.0.0.1") == 0 && errors == 0);
+	libacp_boot_free(&boot);
+}
+
+TEST(addresses__E1_card_that_is_not_there)
+{
+	struct libacp_boot boot;
+	struct acp_node_run *runs;
+
+	CHECK(check_nodes(&boot, "fe80::1%nonesuch0 fe80::2%lo") == 0);
+	CHECK(!libacp_addresses_scoped(&boot, 0));
+	CHECK(strcmp(last_error, "ACP_NODES: this machine, which is node 0, has no card nonesuch0: "
+		     "see 'ip link'") == 0);
+	/* Devices of other nodes are not checked. */
+	runs = libacp_addresses_scoped(&boot, 1);
+	CHECK(runs && errors == 1 && !runs[0].scope && runs[1].scope);
+	free(runs);
+	libacp_boot_free(&boot);
+}
+
 static bool write_file(const char *path, const char *text, mode_t mode)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -294,7 +465,7 @@ TEST(nodes__file)
 	unlink(path);
 }
 
-/* Place nprocs ranks on nodes; boot is the caller's to free. */
+/* Place nprocs ranks on nodes; the caller frees boot. */
 static int place(struct libacp_boot *boot, uint32_t nprocs, uint32_t nodes, const char *text)
 {
 	clear_environment();
@@ -302,7 +473,7 @@ static int place(struct libacp_boot *boot, uint32_t nprocs, uint32_t nodes, cons
 	return libacp_boot_placement(boot, text);
 }
 
-/* The node of each rank, as a string of digits. */
+/* Compare the node of each rank with a string of digits. */
 static bool placed(uint32_t nprocs, uint32_t nodes, const char *text, const char *expected)
 {
 	struct libacp_boot boot;
@@ -388,7 +559,7 @@ TEST(placement__a_million_ranks_is_one_run)
 	libacp_boot_free(&boot);
 }
 
-/* Coding nodes as runs and reading them back gives the same nodes. */
+/* Encode nodes as runs, decode them and compare. */
 static bool encodes(const uint32_t *nodes, uint32_t count, uint32_t expected_runs)
 {
 	struct acp_rank_run *runs = calloc(count, sizeof(*runs));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* Channels on the played basic layer: order, bytes, and who dies when. */
+/* Channels on the fake basic layer: order, contents, and deaths at any time. */
 #include <errno.h>
 #include <pthread.h>
 
 #include "chan_play.h"
-#include "middle.h"
-#include "ring.h"
+#include "core/internal.h"
+#include "channel/ring.h"
 
 #define FAILED	((size_t)-1)
 
@@ -19,7 +19,7 @@ static uint64_t throw(uint64_t sides)
 	return dice % sides;
 }
 
-/* Bytes arrive one by one, in any order: the frame is there with the last one that differs. */
+/* Bytes arrive one by one, in any order: the frame is complete with the last byte that differs. */
 static void arrive(uint64_t *to, const uint64_t *from, uint64_t at, uint32_t words)
 {
 	uint32_t order[8 * 1100], count = words * 8, i, j, swap;
@@ -44,7 +44,7 @@ static void arrive(uint64_t *to, const uint64_t *from, uint64_t at, uint32_t wor
 	}
 }
 
-/* What is over behind a payload travels, too, and means nothing. */
+/* Padding after a payload is transferred as well, and ignored. */
 static uint64_t skip(uint64_t *mirror, uint64_t *ring, uint64_t at)
 {
 	struct libacp_frame f;
@@ -90,7 +90,7 @@ TEST(ring__frames)
 	CHECK(skips > 10);
 }
 
-/* Wherever the ring ends behind a frame, and with one word left, too. */
+/* The ring ends anywhere after a frame, also with one word left. */
 TEST(ring__end)
 {
 	static uint64_t mirror[LIBACP_RING_WORDS], ring[LIBACP_RING_WORDS];
@@ -103,7 +103,7 @@ TEST(ring__end)
 	}
 }
 
-/* What was there a round ago is no frame, nor is what nobody wrote. */
+/* Contents of the previous round are no frame, nor is garbage. */
 TEST(ring__no_frame)
 {
 	static uint64_t ring[LIBACP_RING_WORDS];
@@ -121,7 +121,7 @@ TEST(ring__no_frame)
 	CHECK(!libacp_ring_look(ring, 5, &f));
 	memset(ring, 0xff, sizeof(ring));
 	CHECK(!libacp_ring_look(ring, 5, &f));
-	/* A head that says more than there can be. */
+	/* A head with an impossible size. */
 	memset(ring, 0, sizeof(ring));
 	ring[4000] = 4000u << 20 | 8192u << 4 | LIBACP_FRAME_WHOLE;
 	CHECK(!libacp_ring_look(ring, 4000, &f));
@@ -177,7 +177,7 @@ TEST(chan__sizes_without_heap)
 	fake_run(&near, one_by_one, NULL);
 }
 
-/* All STags are in use: messages go in parts. */
+/* All STags are in use: messages are sent in parts. */
 static void unregistered(void *arg)
 {
 	unsigned char *pages = play_memory(256 * 4096);
@@ -251,7 +251,7 @@ TEST(chan__shorter_and_longer)
 	fake_run(&f, truncated, NULL);
 }
 
-/* ---- Without the other process ---- */
+/* ---- Progress without the other process ---- */
 
 static void wait_word(unsigned int number, uint64_t value)
 {
@@ -264,7 +264,7 @@ static void set_word(unsigned int number, uint64_t value)
 	__atomic_store_n(fake_word(number), value, __ATOMIC_RELEASE);
 }
 
-/* The sender asks for all of it before the receiver is there, and then calls nothing. */
+/* The sender requests everything before the receiver exists, and then makes no calls. */
 static void early_sender(void *arg)
 {
 	unsigned char *memory = play_memory(1 << 20);
@@ -281,12 +281,12 @@ static void early_sender(void *arg)
 			requests[i] = acp_nbsend_ch(ch, memory + i * 70000, i ? 60000 : 100);
 			CHECK(requests[i]);
 		}
-		/* The letter must be in the page. */
+		/* The connection request must be in the library page. */
 		for (i = 0; i < 50; i++) {
 			libacp_sleep(1000000);
-			libacp_meet_lock();
-			libacp_meet_progress();
-			libacp_meet_unlock();
+			libacp_rendezvous_lock();
+			libacp_rendezvous_progress();
+			libacp_rendezvous_unlock();
 		}
 		set_word(0, 1);
 		wait_word(1, 1);
@@ -315,7 +315,7 @@ TEST(chan__sender_stays_away)
 	fake_run(&f, early_sender, NULL);
 }
 
-/* Up to the size of the ring a send needs no receiver. */
+/* Sends up to the size of the ring need no receiver. */
 static void late_receiver(void *arg)
 {
 	unsigned char memory[500];
@@ -352,7 +352,7 @@ TEST(chan__receiver_stays_away)
 	fake_run(&f, late_receiver, NULL);
 }
 
-/* A small message is one access, whatever happens around it. */
+/* A small message is one access in all situations. */
 static void count_accesses(void *arg)
 {
 	uint64_t begin = 0, i, x = 0;
@@ -370,9 +370,11 @@ static void count_accesses(void *arg)
 		}
 	}
 	if (acp_rank() == 0)
-		CHECK(fake_remote_accesses() - begin < 1200);	/* with questions who is there, */
+		/* including probes */
+		CHECK(fake_remote_accesses() - begin < 1200);
 	else
-		CHECK(fake_remote_accesses() - begin < 200);	/* now and then: it may last */
+		/* including some probes */
+		CHECK(fake_remote_accesses() - begin < 200);
 	CHECK_EQ(acp_free_ch(ch), 0);
 	play_leave();
 }
@@ -384,11 +386,11 @@ TEST(chan__one_put_a_message)
 	fake_run(&f, count_accesses, NULL);
 }
 
-/* ---- Many ---- */
+/* ---- Many channels ---- */
 
 #define DEPTH	6
 
-/* One end in a random run: what it has asked for, in order. */
+/* One end in a random run: its requests, in order. */
 struct play {
 	acp_ch_t ch;
 	bool sending;
@@ -467,8 +469,8 @@ struct plan {
 };
 
 /*
- * Everybody with everybody.  Waits are for what others will ask for too: the
- * ends are gone through round by round, messages in flight are few.
+ * All ranks with all others. Waits are for requests that the others will make as well: the ends are
+ * processed round by round, with few messages in flight.
  */
 static void exchange(void *arg)
 {
@@ -543,7 +545,7 @@ TEST(chan__stream)
 	fake_run(&near, stream, &count);
 }
 
-/* More letters at once than the page has words. */
+/* More simultaneous connection requests than words in the page. */
 #define CROWD	12
 #define EACH	20
 
@@ -587,7 +589,7 @@ TEST(chan__many_to_one)
 	fake_run(&f, crowd, NULL);
 }
 
-/* Created and freed again and again: nothing is left. */
+/* Create and free repeatedly: nothing leaks. */
 static void again(void *arg)
 {
 	struct acpx_heap_stats stats;
@@ -604,7 +606,7 @@ static void again(void *arg)
 			CHECK_EQ(x, i);
 		}
 		CHECK_EQ(acp_free_ch(ch), 0);
-		/* A sender's block may linger until the next call. */
+		/* The block of a sender may exist until the next call. */
 		CHECK_EQ(acpx_heap_stats(acp_rank(), &stats), 0);
 		CHECK(stats.blocks <= 5);
 	}
@@ -713,7 +715,7 @@ TEST(chan__mistakes)
 	fake_run(&f, mistakes_of_two, NULL);
 }
 
-/* What is not sent before the close is not received. */
+/* Messages that were not sent before the close are not received. */
 static void too_many(void *arg)
 {
 	acp_ch_t ch = acp_create_ch(0, 1);
@@ -747,7 +749,7 @@ TEST(chan__more_asked_for_than_sent)
 
 /* ---- Leaving ---- */
 
-/* Requests that nobody waits for are finished before the last barrier, if they can be. */
+/* Requests that are not waited for are completed before the last barrier, if possible. */
 static void leave_at_once(void *arg)
 {
 	unsigned char *memory = play_memory(100000);
@@ -778,7 +780,7 @@ TEST(chan__leave_with_requests)
 
 /* ---- Death ---- */
 
-/* Returns how many went well; the others that were asked for have all failed. */
+/* Return how many succeeded; all others that were requested have failed. */
 static uint64_t until_failure(struct play *p)
 {
 	uint64_t good;
@@ -795,7 +797,7 @@ static uint64_t until_failure(struct play *p)
 	return good;
 }
 
-/* Rank 1 dies at some access; 0 and 2 notice, and go on with each other. */
+/* Rank 1 dies at some access; 0 and 2 detect it, and continue with each other. */
 static void one_dies(void *arg)
 {
 	int me = acp_rank();
@@ -823,26 +825,222 @@ static void one_dies(void *arg)
 	until_failure(&out);
 	CHECK_EQ(out.ended, 6);
 	CHECK_EQ(acp_free_ch(out.ch), 0);
-	libacp_meet_settle();
+	libacp_rendezvous_settle();
 	libacp_chan_close();
 }
 
-TEST(chan__death)
+static void deaths(int rounds, bool turns)
 {
-	int round, rounds = long_run() ? 400 : 10;
-	uint64_t seed = (uint64_t)getpid();
+	uint64_t seed = play_seed(), chance;
 
-	printf("# seed %llu\n", (unsigned long long)seed);
-	for (round = 0; round < rounds; round++) {
-		struct fake_acp f = { .ranks = 3, .nodes = 1 + round % 3, .speed = 20 };
+	for (; rounds--; seed++) {
+		struct fake_acp f = { .ranks = 3, .speed = 20, .seed = seed, .turns = turns };
 
-		f.die[1] = 1 + play_mix(seed + (uint64_t)round) % (round % 2 ? 60 : 600);
+		chance = play_mix(seed);
+		f.nodes = 1 + (int)(chance % 3);
+		f.die[1] = 1 + chance / 3 % (chance / 1800 % 2 ? 60 : 600);
+		f.delay_us = chance / 3600 % 2 ? 0 : 100;
 		fake_run(&f, one_dies, NULL);
 		CHECK_EQ(f.dead, 1);
 	}
 }
 
-/* Nobody comes: the wait ends when the partner is dead, or gone to its end. */
+TEST(chan__death)
+{
+	deaths(long_run() ? 2000 : 20, true);
+}
+
+TEST(chan__death_beside_threads)
+{
+	deaths(long_run() ? 400 : 10, false);
+}
+
+/* ---- Accesses in flight at a death ---- */
+
+#define MUCH	20000u			/* bytes of a lent message */
+
+static void progress(void)
+{
+	libacp_rendezvous_lock();
+	libacp_rendezvous_progress();
+	libacp_rendezvous_unlock();
+}
+
+static bool all_are(const unsigned char *bytes, size_t size, unsigned char value)
+{
+	while (size && bytes[size - 1] == value)
+		size--;
+	return !size;
+}
+
+static void hold_until_dead(unsigned int word, int rank)
+{
+	while (!fake_holds()) {
+		progress();
+		libacp_sleep(100000);
+	}
+	set_word(word, 1);
+	while (acpx_peer_state(rank) != ACPX_PEER_DOWN)
+		libacp_sleep(100000);
+}
+
+static void *release_later(void *arg)
+{
+	usleep(300000);
+	fake_hold(0);
+	return arg;
+}
+
+/* The fetch continues after the death, to memory that is registered otherwise. */
+static void fetch_is_late(void *arg)
+{
+	unsigned char *memory = play_memory(MUCH);
+	acp_ch_t ch = acp_create_ch(1, 0);
+	acp_request_t r;
+	pthread_t t;
+	size_t n;
+
+	(void)arg;
+	if (acp_rank() == 1) {
+		play_fill(memory, MUCH, 1, 2);
+		CHECK_EQ(acp_send_ch(ch, memory, 8), 0);
+		CHECK(acp_nbsend_ch(ch, memory, MUCH));
+		while (!*(volatile uint64_t *)fake_word(0))
+			progress();
+		fake_die_at(0);
+	}
+	CHECK(acp_register_memory(memory, MUCH, 0));
+	CHECK_EQ(acp_wait_ch(acp_nbrecv_ch(ch, memory, 8)), 8);
+	fake_hold(MUCH);
+	r = acp_nbrecv_ch(ch, memory, MUCH);
+	hold_until_dead(0, 1);
+	CHECK(!pthread_create(&t, NULL, release_later, NULL));
+	n = acp_wait_ch(r);
+	if (n == FAILED)
+		memset(memory, 0x77, MUCH);
+	CHECK(!pthread_join(t, NULL));
+	while (acp_inquire(ACP_HANDLE_ALL))
+		libacp_sleep(100000);
+	CHECK(n == FAILED ? all_are(memory, MUCH, 0x77) : play_is(memory, MUCH, 1, 2));
+	acp_free_ch(ch);
+	libacp_rendezvous_settle();
+	libacp_chan_close();
+}
+
+TEST(chan__a_failed_receive_leaves_its_buffer_alone)
+{
+	struct fake_acp f = { .ranks = 2, .speed = 20 };
+
+	fake_run(&f, fetch_is_late, NULL);
+	CHECK_EQ(f.dead, 1);
+}
+
+/* Allocate all of the heap that blocks could be allocated from again. */
+#define BLOCKS	40
+
+static int take_heap(acp_ga_t *blocks)
+{
+	int count = 0;
+
+	while (count < BLOCKS && (blocks[count] = acp_malloc(sizeof(struct libacp_chan_sink), 0)))
+		memset(acp_query_address(blocks[count++]), 0x77, sizeof(struct libacp_chan_sink));
+	return count;
+}
+
+/* The first frames are still being fetched into the block of an end that is lost and freed. */
+static void block_is_late(void *arg)
+{
+	unsigned char memory[1000] = { 1 };
+	acp_ga_t blocks[BLOCKS];
+	int i, count;
+	acp_ch_t ch;
+
+	(void)arg;
+	/* Messages sent before the ends are connected are fetched; later ones are put. */
+	if (acp_rank() == 0) {
+		fake_hold(sizeof(memory));
+		while (!*(volatile uint64_t *)fake_word(1))
+			libacp_sleep(100000);
+	}
+	ch = acp_create_ch(1, 0);
+	if (acp_rank() == 1) {
+		CHECK(acp_nbsend_ch(ch, memory, sizeof(memory)));
+		set_word(1, 1);
+		while (!*(volatile uint64_t *)fake_word(0))
+			progress();
+		fake_die_at(0);
+	}
+	hold_until_dead(0, 1);
+	CHECK_EQ(acp_free_ch(ch), -1);
+	for (i = 0; i < 100; i++) {
+		progress();
+		libacp_sleep(1000000);
+	}
+	count = take_heap(blocks);
+	CHECK(count > 10 && count < BLOCKS);
+	fake_hold(0);
+	while (acp_inquire(ACP_HANDLE_ALL))
+		libacp_sleep(100000);
+	for (i = 0; i < count; i++) {
+		CHECK(all_are(acp_query_address(blocks[i]), sizeof(struct libacp_chan_sink), 0x77));
+		acp_free(blocks[i]);
+	}
+	libacp_rendezvous_settle();
+	libacp_chan_close();
+}
+
+TEST(chan__a_lost_block_is_kept_while_it_is_written)
+{
+	struct fake_acp f = { .ranks = 2, .speed = 20 };
+
+	fake_run(&f, block_is_late, NULL);
+	CHECK_EQ(f.dead, 1);
+}
+
+/* A sender that has given up may change its buffer; the receiver still tries to fetch it. */
+static void lent_too_long(void *arg)
+{
+	unsigned char *memory = play_memory(MUCH);
+	acp_ch_t ch = acp_create_ch(0, 1);
+	acp_request_t r;
+	size_t n;
+
+	(void)arg;
+	if (acp_rank() == 0) {
+		CHECK(acp_register_memory(memory, MUCH, 0));
+		play_fill(memory, MUCH, 1, 2);
+		CHECK_EQ(acp_send_ch(ch, memory, 8), 0);
+		wait_word(0, 1);
+		r = acp_nbsend_ch(ch, memory, MUCH);
+		while (acp_inquire(ACP_HANDLE_ALL))
+			libacp_sleep(100000);
+		fake_set_state(1, ACPX_PEER_DOWN);
+		CHECK_EQ(acp_wait_ch(r), FAILED);
+		memset(memory, 0x77, MUCH);
+		set_word(1, 1);
+		wait_word(0, 2);
+		fake_set_state(1, -1);
+	} else {
+		CHECK_EQ(acp_wait_ch(acp_nbrecv_ch(ch, memory, 8)), 8);
+		set_word(0, 1);
+		wait_word(1, 1);
+		n = acp_wait_ch(acp_nbrecv_ch(ch, memory, MUCH));
+		CHECK(n == FAILED || play_is(memory, MUCH, 1, 2));
+		set_word(0, 2);
+	}
+	CHECK_EQ(acp_free_ch(ch), -1);
+	libacp_rendezvous_settle();
+	libacp_chan_close();
+}
+
+TEST(chan__nobody_reads_what_was_taken_back)
+{
+	struct fake_acp f = { .ranks = 2, .speed = 20 };
+
+	fake_run(&f, lent_too_long, NULL);
+}
+
+/* No partner: the wait ends when the partner is dead, or has reached its end. */
 static void nobody(void *arg)
 {
 	acp_ch_t ch = acp_create_ch(0, 1);
@@ -860,7 +1058,7 @@ static void nobody(void *arg)
 		if (arg)
 			fake_die_at(0);
 	}
-	libacp_meet_settle();
+	libacp_rendezvous_settle();
 	libacp_chan_close();
 }
 
@@ -869,7 +1067,7 @@ static void died_before(void *arg)
 	if (acp_rank() == 1 && arg)
 		fake_die_at(0);
 	if (acp_rank() == 1) {
-		libacp_meet_settle();
+		libacp_rendezvous_settle();
 		libacp_chan_close();
 		return;
 	}
@@ -889,7 +1087,7 @@ TEST(chan__nobody_comes)
 	CHECK_EQ(h.dead, 0);
 }
 
-/* A node out of reach is found out by asking; when it is back, new channels work. */
+/* A node that cannot be reached is detected by probes; after it is back, new channels work. */
 static void cut(void *arg)
 {
 	acp_ch_t ch = acp_create_ch(0, 1);
@@ -904,7 +1102,11 @@ static void cut(void *arg)
 		wait_word(1, 1);
 		fake_cut(1, false);
 		fake_set_state(0, -1);
-		CHECK_EQ(acp_wait_ch(acp_nbsend_ch(ch, &x, 8)), FAILED);
+		/*
+		 * Messages sent before the sender learns that the receiver gave up simply arrive.
+		 */
+		while (acp_wait_ch(acp_nbsend_ch(ch, &x, 8)) != FAILED)
+			libacp_sleep(1000000);
 		set_word(2, 1);
 	} else {
 		CHECK_EQ(acp_wait_ch(acp_nbrecv_ch(ch, &x, 8)), 8);
@@ -930,7 +1132,10 @@ TEST(chan__out_of_reach)
 	fake_run(&f, cut, NULL);
 }
 
-/* A link that comes and goes: what arrives is right, what fails ends, the last time all is well. */
+/*
+ * A link that fails repeatedly: data that arrives is correct, failed requests end, and finally
+ * everything works.
+ */
 static void flaps(void *arg)
 {
 	uint64_t rounds = *(uint64_t *)arg, round, ended;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contexts: queues of single threads, with a device played by the test.  Ranks 0 and 1
- * are on the node of rank 0, 2 and 3 on another.
+ * Contexts: queues of single threads, with a fake device. Ranks 0 and 1 are on the node of rank 0,
+ * 2 and 3 on another one.
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
 
 #include "acp.h"
-#include "libacp.h"
+#include "core/libacp.h"
 #include "test.h"
 #include "test_lib_device.h"
 
@@ -29,7 +29,7 @@ static int start_in(int mode)
 	return acp_init(NULL, NULL);
 }
 
-/* A rank with contexts, of which the caller has the first. */
+/* Start a rank with contexts; the caller is bound to the first. */
 static void start(void)
 {
 	int i;
@@ -61,7 +61,7 @@ static acp_handle_t put(size_t offset, uint64_t value, acp_handle_t order)
 	return acp_copy(at(2, offset), at(0, offset), 8, order);
 }
 
-/* Run in another thread, which has the second context. */
+/* Run a function in another thread, which is bound to the second context. */
 static void *bind_and_run(void *arg)
 {
 	void (*body)(void) = (void (*)(void))(uintptr_t)arg;
@@ -84,7 +84,7 @@ static void in_other(void (*body)(void))
 	CHECK(pthread_join(begin_other(body), NULL) == 0);
 }
 
-/* ---- What there is ---- */
+/* ---- Creation ---- */
 
 TEST(context__before_init)
 {
@@ -130,7 +130,7 @@ TEST(context__has_handles_of_its_own)
 	CHECK(queue_of(mine) == 1 && !(mine & 1));
 	acp_complete(mine);
 	CHECK(*word(2, 0) == 1 && acpx_status(mine) == 0);
-	/* What the caller does itself, too. */
+	/* Also accesses that the caller executes itself. */
 	other = acp_copy(at(0, 16), at(0, 0), 8, NONE);
 	CHECK(queue_of(other) == 1 && (other & 1) && acp_inquire(other) == 0);
 	CHECK(acpx_context_bind(NULL) == 0);
@@ -146,7 +146,7 @@ TEST(context__has_handles_of_its_own)
 	CHECK(acp_finalize() == 0);
 }
 
-/* ---- Side by side ---- */
+/* ---- Independence ---- */
 
 TEST(context__waits_for_its_own_only)
 {
@@ -159,7 +159,7 @@ TEST(context__waits_for_its_own_only)
 	CHECK(acpx_context_bind(c[0]) == 0);
 	mine = put(8, 2, NONE);
 	acp_complete(mine);
-	/* ALL is what this context has issued. */
+	/* ALL refers to what this context has issued. */
 	acp_complete(ALL);
 	CHECK(acp_inquire(ALL) == 0 && *word(2, 8) == 2);
 	CHECK(acp_inquire(held) == 1 && acpx_status(held) == ACPX_EPENDING && *word(2, 0) == 0);
@@ -185,7 +185,10 @@ static void *fill_ring(void *arg)
 	return arg;
 }
 
-/* Who waits for room in the process's queue has its lock: that is nobody else's business. */
+/*
+ * A thread that waits for a slot in the queue of the process holds its lock, which others do not
+ * need.
+ */
 TEST(context__takes_no_lock)
 {
 	pthread_t thread;
@@ -237,7 +240,7 @@ static unsigned int sleeps(void)
 	return waits;
 }
 
-/* Another thread, which sleeps for what is held: then that may go on. */
+/* Run another thread, which sleeps until held commands complete: then release them. */
 static void run_behind_first(void (*body)(void))
 {
 	unsigned int before = sleeps();
@@ -252,13 +255,13 @@ static void run_behind_first(void (*body)(void))
 
 static void put_behind_first(void)
 {
-	/* The word is there when the next one is issued. */
+	/* The word has arrived when the next command is issued. */
 	acp_handle_t behind = put(8, 8, of_first);
 
 	CHECK(*word(2, 0) == 7 && queue_of(behind) == 2);
 	acp_complete(behind);
 	CHECK(*word(2, 8) == 8);
-	/* And for what the thread would do itself. */
+	/* The same for an access that the thread executes itself. */
 	CHECK(acp_copy(at(0, 64), at(0, 8), 8, of_first) & 1);
 }
 
@@ -292,7 +295,7 @@ TEST(context__order_behind_a_failure_of_another)
 	CHECK(acp_finalize() == 0);
 }
 
-/* What the library does itself is known to all threads, and not the context's. */
+/* Accesses of the library itself use the queue of the process, which all threads know. */
 TEST(context__not_for_the_library)
 {
 	acp_handle_t own;
@@ -310,12 +313,12 @@ TEST(context__not_for_the_library)
 	CHECK(acp_finalize() == 0);
 }
 
-/* ---- Coming and going ---- */
+/* ---- Binding and destruction ---- */
 
 static void try_to_take_first(void)
 {
 	CHECK(acpx_context_bind(c[0]) == -EBUSY && acpx_context_destroy(c[0]) == -EBUSY);
-	/* And it still has its own. */
+	/* It still has its own. */
 	CHECK(queue_of(put(0, 1, NONE)) == 2);
 	acp_complete(ALL);
 }
@@ -349,12 +352,15 @@ TEST(context__destroyed_with_accesses_under_way)
 	CHECK(acpx_context_destroy(c[0]) == 0);
 	CHECK(*word(2, 0) == 9);
 	CHECK(pthread_join(thread, NULL) == 0);
-	/* It is complete, how it ended is not known any more; the thread goes on without. */
+	/*
+	 * It is complete, its status is not known any more, and the thread continues without
+	 * context.
+	 */
 	CHECK(acp_inquire(h) == 0 && acpx_status(h) == ACPX_EUNKNOWN);
 	acp_complete(h);
 	CHECK(queue_of(put(0, 10, h)) == 0);
 	acp_complete(ALL);
-	/* Destroying one leaves the caller's alone. */
+	/* Destroying another context does not affect that of the caller. */
 	CHECK(acpx_context_bind(c[2]) == 0 && acpx_context_destroy(c[1]) == 0);
 	CHECK(queue_of(put(0, 10, NONE)) == 3);
 	CHECK(acp_finalize() == 0);
@@ -379,7 +385,7 @@ static void outlive_its_context(void)
 
 	set_stage(1);
 	wait_for_stage(2);
-	/* Another life of the rank. */
+	/* The rank has joined again. */
 	CHECK(queue_of(put(0, 2, NONE)) == 0);
 	CHECK(acp_copy(at(0, 8), at(0, 0), 8, NONE) & 1);
 	acp_complete(ALL);
@@ -402,7 +408,7 @@ static void outlive_and_end(void)
 	wait_for_stage(2);
 }
 
-/* acp_finalize and acp_reset end all of them, whoever is bound. */
+/* acp_finalize and acp_reset destroy all of them, even if they are bound. */
 TEST(context__ends_with_the_rank)
 {
 	static void (*const bodies[])(void) = {
@@ -425,7 +431,7 @@ TEST(context__ends_with_the_rank)
 	}
 }
 
-/* But not where the rank stays. */
+/* But not if the rank stays. */
 TEST(context__stays_when_a_reset_is_refused)
 {
 	acp_handle_t h;
@@ -489,7 +495,7 @@ TEST(context__failures_that_are_asked_for)
 
 static int turn;
 
-/* Ask about a context of another thread once in each turn. */
+/* Query an access of a context of another thread once in each round. */
 static void *ask_about_first(void *arg)
 {
 	int i;
@@ -502,7 +508,7 @@ static void *ask_about_first(void *arg)
 	return arg;
 }
 
-/* Each failure is counted once, though its slot is taken while another thread counts. */
+/* Each failure is counted once, even if its slot is reused while another thread counts. */
 TEST(context__failures_are_counted_once)
 {
 	pthread_t thread;
@@ -523,7 +529,7 @@ TEST(context__failures_are_counted_once)
 	CHECK(pthread_join(thread, NULL) == 0);
 	acp_complete(ALL);
 	CHECK(libacp_bound->failures_seen == 64 * TURNS);
-	CHECK(libacp_queue_failed(&libacp_bound->queue) == 64 * TURNS);
+	CHECK(libacp_rings_failed(&libacp_bound->rings) == 64 * TURNS);
 	CHECK(acp_finalize() == 0);
 }
 
@@ -542,7 +548,7 @@ static void fail_and_finalize(void)
 {
 	int i;
 
-	/* Its slot is taken by others. */
+	/* Its slot is reused. */
 	acp_copy(at(2, 20000), at(0, 0), 8, NONE);
 	for (i = 0; i < 200; i++)
 		put(0, 1, NONE);
@@ -587,11 +593,11 @@ TEST(context__failures_end_the_job_by_default)
 	}
 }
 
-/* ---- All at once ---- */
+/* ---- Stress ---- */
 
 static acp_handle_t latest[THREADS];
 
-/* A word that nobody reads any more: those of six before may be under way. */
+/* Put to a word that is not read any more: those of the previous six puts may be in flight. */
 static acp_handle_t put_next(size_t n, uint64_t i)
 {
 	size_t from = 512 + 64 * n + i % 7 * 8;
@@ -621,14 +627,14 @@ static void *work(void *arg)
 				     (unsigned long long)*word(2, 64 * n + 8), acpx_status(h));
 		}
 		if (i % 50 == 0) {
-			/* Those of others, which may be gone by now. */
+			/* Query accesses of other threads, whose contexts may be gone. */
 			h = __atomic_load_n(&latest[(n + i) % THREADS], __ATOMIC_ACQUIRE);
 			acp_inquire(h);
 			acp_complete(h);
 			CHECK(acp_inquire(h) == 0);
 			h = acp_add8(at(0, 64 * n + 24), at(2, 40), 1, h);
 		}
-		/* Or what comes after it would fail, too. */
+		/* Later accesses would fail as well otherwise. */
 		if (i % 50 == 25)
 			acp_complete(acp_copy(at(2, 20000), at(0, 0), 8, NONE));
 	}
@@ -637,7 +643,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* One thread without a context, the others with one after the other. */
+/* One thread without a context, the others with contexts that are created one after the other. */
 TEST(contexts__of_threads)
 {
 	pthread_t thread[THREADS];

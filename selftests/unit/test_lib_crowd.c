@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sets, multisets and maps that several ranks and threads use at once: what
- * each saw must be linearizable for each key, whoever dies.
+ * Concurrent use of sets, multisets and maps by several ranks and threads: the observations must be
+ * linearizable for each key, even if ranks die.
  */
 #include "history_model.h"
 #include "table_play.h"
 
-#define FEW		6	/* keys that all are after */
-#define ACTORS_MOST	4	/* threads in all */
+#define FEW		6	/* number of keys, used by all */
+#define ACTORS_MAX	4	/* threads in all */
 #define TABLE_SLOTS	3
 
 enum what { INSERT, REMOVE, REMOVE_ALL, LOOK };
@@ -15,18 +15,18 @@ enum what { INSERT, REMOVE, REMOVE_ALL, LOOK };
 struct crowd {
 	const struct play_kind *kind;
 	unsigned int calls, threads;	/* of each thread; of each rank */
-	bool walks;			/* somebody walks along */
-	bool pauses;			/* threads stand still in the middle of calls */
-	bool doubts;			/* calls may not know what became of them */
+	bool walks;			/* one of them iterates */
+	bool pauses;			/* threads pause within calls */
+	bool doubts;			/* the effect of calls may be unknown */
 	bool lost[FEW];			/* keys on the rank that dies */
 	struct play_table table;
 	size_t blocks;
-	struct history histories[ACTORS_MOST];
+	struct history histories[ACTORS_MAX];
 };
 
 static bool pauses;
 
-/* Now and then a call stands still, so long that what it looks at has gone and come again. */
+/* Sometimes a call pauses for so long that the memory it reads has been freed and reused. */
 acp_handle_t __real_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order);
 
 acp_handle_t __wrap_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order)
@@ -36,7 +36,7 @@ acp_handle_t __wrap_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle
 	return __real_acp_copy(dst, src, size, order);
 }
 
-/* ---- What is possible ---- */
+/* ---- Possible results ---- */
 
 static bool apply_set(const struct history_call *call, uint64_t *value)
 {
@@ -63,7 +63,7 @@ static bool apply_multiset(const struct history_call *call, uint64_t *value)
 	}
 }
 
-/* The value is that of the map, and 1. */
+/* The value is that of the map, plus 1. */
 static bool apply_map(const struct history_call *call, uint64_t *value)
 {
 	bool back = call->end != HISTORY_PENDING && !call->maybe;
@@ -89,17 +89,17 @@ static uint64_t map_value(struct play_table t, unsigned int key)
 {
 	acp_pair_t pair = play_pair(key, 0);
 	acp_ga_t ga;
-	struct play_desk *desk = play_desk(&ga);
-	char bytes[VALUE_MOST];
+	struct play_area *area = play_area(&ga);
+	char bytes[VALUE_MAX];
 	unsigned int value;
 	size_t size;
 
-	pair.second = (acp_element_t){ ga + offsetof(struct play_desk, back), VALUE_MOST };
+	pair.second = (acp_element_t){ ga + offsetof(struct play_area, back), VALUE_MAX };
 	size = acp_retrieve_map(map_to(t), pair);
 	if (!size)
 		return 0;
-	memcpy(&value, desk->back, 4);
-	CHECK(value_bytes(value, bytes) == size && !memcmp(bytes, desk->back, size));
+	memcpy(&value, area->back, 4);
+	CHECK(value_bytes(value, bytes) == size && !memcmp(bytes, area->back, size));
 	return value + 1;
 }
 
@@ -123,10 +123,10 @@ static uint64_t call_it(const struct crowd *c, const struct history_call *call)
 	}
 }
 
-/* Values of at least 4 bytes that say which they are. */
+/* Values of at least 4 bytes that identify themselves. */
 static uint64_t some_value(void)
 {
-	char bytes[VALUE_MOST];
+	char bytes[VALUE_MAX];
 	uint64_t value;
 
 	do {
@@ -174,7 +174,7 @@ static void *run_actor(void *arg)
 	return NULL;
 }
 
-/* A walk comes to an end, and what it comes upon can be read, whatever others do meanwhile. */
+/* An iteration ends, and its elements can be read, whatever others do meanwhile. */
 static void walk(struct crowd *c)
 {
 	struct play_it it;
@@ -194,7 +194,7 @@ static void walk(struct crowd *c)
 static void crowd_rank(void *arg)
 {
 	struct crowd *c = arg;
-	struct actor actors[ACTORS_MOST];
+	struct actor actors[ACTORS_MAX];
 	int ranks[] = { acp_procs() - 1, 0 };
 	unsigned int i;
 
@@ -227,7 +227,7 @@ static void check_histories(const struct crowd *c, unsigned int actors)
 			FAIL("what was seen of key %u of a %s is impossible", key, c->kind->name);
 }
 
-/* Rank 0, when all is over. */
+/* Rank 0, at the end. */
 static void judge(struct crowd *c)
 {
 	struct play_model m = { .count = { 0 } };
@@ -302,7 +302,7 @@ TEST(A2_map__several_threads_of_ranks_at_once)
 
 /* ---- Deaths ---- */
 
-/* All members are on ranks that stay; the last rank dies somewhere. */
+/* All members are on surviving ranks; the last rank dies at some access. */
 static void die_somewhere(void *arg)
 {
 	struct crowd *c = arg;
@@ -327,7 +327,9 @@ static void die_somewhere(void *arg)
 	c->walks = false;
 }
 
-/* The dead's last change may be half in memory until somebody changes that slot: do so. */
+/*
+ * The last change of a dead rank may be incomplete until the slot is changed by another one: do so.
+ */
 static void complete_what_the_dead_began(void *arg)
 {
 	struct crowd *c = arg;
@@ -352,7 +354,7 @@ static void complete_what_the_dead_began(void *arg)
 	CHECK_EQ(play_blocks(), c->blocks + lost);
 }
 
-/* The one that dies is a member: its keys are lost, and nothing else. */
+/* A member dies: its keys are lost, and nothing else. */
 static void a_member_dies(void *arg)
 {
 	struct crowd *c = arg;

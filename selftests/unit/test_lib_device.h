@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stand-in for /dev/acp in the process under test: link with
+ * A fake /dev/acp in the process under test: link with
  *	-Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=syscall,--wrap=mmap,--wrap=munmap
  *
- * Both sides use the same mapping, so that ThreadSanitizer sees them meet.
- * It plays the kernel of rank 0 (or whatever joins) of a job of up to
- * FAKE_RANKS ranks.  Starter and heap of all ranks exist; what is addressed to
- * a rank on another node is executed here all the same, through the ring, by
- * the one thread that is the kernel.  Atomics are ADD8 only.
+ * Both sides use the same mapping, so that ThreadSanitizer checks their synchronization. It acts as
+ * the kernel of rank 0 (or of the rank that joins) in a job of up to FAKE_RANKS ranks. Starter
+ * memory and heap of all ranks exist; accesses to a rank on another node are executed here as well,
+ * through the ring, by the one thread that acts as the kernel. The only atomic is ADD8.
  */
 #ifndef TEST_LIB_DEVICE_H
 #define TEST_LIB_DEVICE_H
@@ -31,43 +30,48 @@
 #define FAKE_RANKS	8
 #define FAKE_REGIONS	64
 #define FAKE_PAGE	4096
-#define FAKE_QUEUES	16	/* that are attached, at a time */
+#define FAKE_QUEUES	16	/* limit of attached queues */
 
 struct fake_region {
 	struct acp_reg reg;
 	unsigned int count;
 };
 
-/* A ring.  Its file: -1 if it is not there; sq: NULL, if it is not attached yet. */
+/* A ring. fd: -1 if it does not exist; sq: NULL if it is not attached yet. */
 struct fake_queue {
 	int fd;
 	uint32_t number, depth;
 	struct acp_sq *sq;
 	struct acp_cq *cq;
 	uint64_t head;
-	uint8_t carried;		/* status of the entry before, if that says MORE */
+	uint8_t carried;		/* status of the previous entry, if that has MORE */
 	uint64_t sq_bytes, cq_bytes;
 };
 
-/* Everything is under lock, but the rings. */
+/* The lock guards everything except the rings. */
 static struct fake_device {
-	/* for the test to set */
+	/* set by the test */
 	int open_error, join_error, sync_error, reg_error;	/* errno, or 0 */
-	unsigned int join_errors;	/* how often join_error; 0: always */
-	bool hold;			/* execute nothing */
-	uint64_t held;			/* ... of these queues, a bit of each number */
+	unsigned int join_errors;	/* number of failures with join_error; 0: unlimited */
+	bool hold;			/* do not execute commands */
+	uint64_t held;			/* ... of these queues, a bit mask of numbers */
 	int attach_error;		/* errno, or 0 */
-	unsigned int lost_after;	/* barriers, then no command succeeds any more; 0: never */
+	uint32_t limit;			/* limit returned with failures of join and registration */
+	/* number of barriers after which all commands fail; 0: never */
+	unsigned int lost_after;
 	bool aborted;
-	/* for the test to look at */
-	struct acp_join join;		/* of the last one, runs not valid any more */
+	/* results for the test */
+	struct acp_join join;		/* of the last join; its runs are not valid any more */
 	uint8_t key[16];
-	bool final;			/* the last barrier was said to be the last one */
+	bool final;			/* the last barrier was a final one */
 	unsigned int doorbells, waits, syncs, aborts, regs, maps;
-	unsigned int watches, wakes;	/* sleeps until others write, and wake-ups by the library */
-	uint32_t woken;			/* rank of the last of these */
-	bool deaf;			/* for the test to set: watches end by wake-ups alone */
-	unsigned int signals;		/* ... so many watches end with EINTR */
+	/* number of sleeps until a write, and of wake-ups by the library */
+	unsigned int watches, wakes;
+	uint32_t woken;			/* rank of the last wake-up */
+	bool deaf;			/* set by the test: only wake-ups end a sleep */
+	unsigned int signals;		/* ... number of sleeps that end with EINTR */
+	bool far;			/* only ranks 2n and 2n + 1 share a node */
+	uint32_t states[FAKE_RANKS], statuses[FAKE_RANKS];	/* known states of ranks */
 
 	int fd;				/* -1: not open */
 	pid_t owner;			/* a forked child has all of this, but no thread */
@@ -100,7 +104,7 @@ int __real_munmap(void *addr, size_t length);
 
 /* ---- Execution ---- */
 
-/* Where a GA is: its bytes up to size, or NULL with a status. */
+/* Return up to size bytes at a GA, or NULL with a status. */
 static char *fake_find(uint64_t ga, uint64_t size, uint8_t *status)
 {
 	const struct acp_ga_layout *l = &fake.layout;
@@ -134,7 +138,7 @@ static struct acp_watch *fake_watch_of(uint32_t rank)
 					    ACP_WATCH_OFFSET);
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static void fake_wake(uint32_t rank)
 {
 	__atomic_store_n(&fake_watch_of(rank)->armed, 0, __ATOMIC_SEQ_CST);
@@ -142,7 +146,7 @@ static void fake_wake(uint32_t rank)
 	pthread_cond_broadcast(&fake.changed);
 }
 
-/* After a write of up to 64 bytes to the rank that joined. */
+/* To be called after a write of up to 64 bytes to the rank that joined. */
 static void fake_written(uint64_t ga, uint64_t size)
 {
 	struct acp_watch *w = fake_watch_of(fake.join.rank);
@@ -157,7 +161,7 @@ static void fake_written(uint64_t ga, uint64_t size)
 		fake_wake(fake.join.rank);
 }
 
-/* Block by block: what reaches beyond memory fails where it does. */
+/* Block by block: a block beyond the memory fails at its position. */
 static uint8_t fake_strided(const struct acp_sqe *e)
 {
 	uint64_t i, block = (uint32_t)e->size;
@@ -174,7 +178,7 @@ static uint8_t fake_strided(const struct acp_sqe *e)
 	return ACP_ST_OK;
 }
 
-/* A copy, and its flag. */
+/* A copy and its flag. */
 static uint8_t fake_signal(const struct acp_sqe *e)
 {
 	uint8_t status;
@@ -230,7 +234,7 @@ static uint8_t fake_execute(const struct acp_sqe *e)
 	return ACP_ST_OK;
 }
 
-/* Is there something to do?  Lock held, as in all of these. */
+/* True if there are commands to execute. Called with the lock held, as all of these functions. */
 static bool fake_work_of(uint32_t number, const struct acp_sq *sq, uint64_t head)
 {
 	return !fake.hold && sq && !(fake.held >> number & 1) &&
@@ -247,7 +251,7 @@ static bool fake_work(void)
 	return work;
 }
 
-/* Has anything failed that an entry waits for?  Only what is still on record counts. */
+/* True if an access that an entry waits for has failed. Only statuses that are still kept count. */
 static bool fake_order_failed(const struct acp_sqe *e, const struct acp_cq *cq, uint32_t depth,
 			      uint64_t head)
 {
@@ -411,8 +415,10 @@ static int fake_reg(struct acp_reg *reg)
 	struct fake_region *region, *free_region = NULL;
 
 	fake.regs++;
-	if (fake.reg_error)
+	if (fake.reg_error) {
+		reg->limit = fake.limit;
 		return -fake.reg_error;
+	}
 	for (stag = ACP_STAG_USER; stag < FAKE_REGIONS; stag++) {
 		region = &fake.regions[stag];
 		if (!region->count) {
@@ -509,9 +515,12 @@ static int fake_watch(const struct acp_watch_wait *wait)
 	return fake.aborted ? -ECANCELED : 0;
 }
 
-static int fake_join_error(void)
+static int fake_join_error(struct acp_join *join)
 {
 	int error = fake.join_error;
+
+	if (error)
+		join->limit = fake.limit;
 
 	if (fake.join_errors && !--fake.join_errors)
 		fake.join_error = 0;
@@ -521,11 +530,12 @@ static int fake_join_error(void)
 static int fake_call(unsigned long request, void *arg)
 {
 	struct acp_peer_info *peer = arg;
+	struct acp_rank_state *state = arg;
 	int error;
 
 	switch (request) {
 	case ACP_IOC_JOIN:
-		error = fake_join_error();
+		error = fake_join_error(arg);
 		return error ? -error : fake_join(arg);
 	case ACP_IOC_REG:
 		return fake_reg(arg);
@@ -540,13 +550,20 @@ static int fake_call(unsigned long request, void *arg)
 	case ACP_IOC_SYNC:
 		fake.syncs++;
 		fake.final = ((struct acp_sync *)arg)->flags & ACP_SYNC_FINAL;
+		((struct acp_sync *)arg)->node = fake.join.node;
 		return fake.aborted ? -ECANCELED : -fake.sync_error;
 	case ACP_IOC_PEER:
+		if (fake.far && peer->rank / 2 != fake.join.rank / 2)
+			return -ESRCH;
 		peer->starter_size = fake.sizes[ACP_STAG_STARTER];
 		peer->heap_size = fake.sizes[ACP_STAG_HEAP];
 		return 0;
 	case ACP_IOC_ABORT:
 		fake.aborts++;
+		return 0;
+	case ACP_IOC_STATE:
+		state->state = fake.states[state->rank];
+		state->status = fake.statuses[state->rank];
 		return 0;
 	case ACP_IOC_WATCH:
 		return fake_watch(arg);
@@ -560,7 +577,7 @@ static int fake_call(unsigned long request, void *arg)
 	}
 }
 
-/* The queue of a file, or NULL.  fd -1: a free place. */
+/* Return the queue of a file, or NULL. fd -1: a free one. */
 static struct fake_queue *fake_find_queue(int fd)
 {
 	struct fake_queue *q;
@@ -612,7 +629,7 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	return -1;
 }
 
-/* The library's doorbell is fdatasync(), past the C library. */
+/* The doorbell of the library is fdatasync(), called by syscall(). */
 long __wrap_syscall(long number, ...)
 {
 	long a[6];
@@ -624,7 +641,7 @@ long __wrap_syscall(long number, ...)
 		a[i] = va_arg(args, long);
 	va_end(args);
 	if (number == SYS_fdatasync)
-		return __wrap_ioctl((int)a[0], ACP_IOC_DOORBELL, NULL);
+		return __wrap_ioctl((int)a[0], ACP_IOC_DOORBELL, NULL) ? -1 : ACP_RUNG;
 	return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
@@ -680,7 +697,7 @@ static void fake_leave(void)
 	fake.cq = NULL;
 }
 
-/* Nobody looks at the ring any more; a child has only its own memory to give back. */
+/* The ring is not read any more. A child only frees its own memory. */
 static void fake_close_queue(int fd)
 {
 	struct fake_queue *q, former = { 0 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* The played basic layer does what acp_copy(3) says: tests of a means of testing. */
+/* Tests of the fake basic layer: it behaves as described in acp_copy(3). */
+#include "channel/chan.h"
 #include "fake_acp.h"
-#include "middle.h"
+#include "core/internal.h"
 #include "test.h"
 
 #define PAGE	4096
@@ -162,6 +163,90 @@ TEST(fake__cut)
 	struct fake_acp f = { .ranks = 3 };
 
 	fake_run(&f, be_cut, NULL);
+}
+
+/* In turns: everything that depends on the seed. */
+static void by_chance(void *arg)
+{
+	acp_ga_t there = acp_query_starter_ga((acp_rank() + 1) % 3);
+	acp_handle_t h = ACP_HANDLE_NULL;
+	acp_atkey_t key;
+	acp_ga_t own = own_memory(&key);
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 50; i++) {
+		h = fake_random() % 2 ? h : (acp_handle_t)ACP_HANDLE_NULL;
+		h = acp_copy(there, own, 2000, h);
+		if (fake_random() % 3 == 0)
+			libacp_finish(h);
+		if (fake_random() % 8 == 0)
+			libacp_sleep(fake_random() % 1000000);
+	}
+	acp_complete(h);
+	acp_sync();
+	*fake_word((unsigned int)acp_rank()) = libacp_now();
+}
+
+TEST(fake__the_same_seed_is_the_same_run)
+{
+	uint64_t traces[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		struct fake_acp f = { .ranks = 3, .turns = true, .seed = 77 + (uint64_t)i / 3 };
+
+		fake_run(&f, by_chance, NULL);
+		traces[i] = f.trace;
+	}
+	CHECK(traces[0] == traces[1] && traces[1] == traces[2] && traces[2] != traces[3]);
+}
+
+/* E4: containers and channels with no bytes at null addresses. */
+static void zero_bytes(void *arg)
+{
+	acp_vector_t v = acp_create_vector(8, 0);
+	acp_deque_t d = acp_create_deque(8, 0);
+	acp_list_t l = acp_create_list(0);
+	acp_element_t none = { ACP_GA_NULL, 0 };
+	acp_ch_t ch = acp_create_ch(0, 1);
+	int ranks[] = { 0 };
+	acp_map_t m = acp_create_map(1, ranks, 4, 0);
+	acp_pair_t pair = { { acp_query_starter_ga(0), 8 }, none };
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 2; i++) {
+		acp_ga_t ga = i ? ~0ull : ACP_GA_NULL;
+
+		none.ga = ga;
+		pair.second.ga = ga;
+		acp_push_back_vector(v, ga, 0);
+		acp_insert_vector(acp_begin_vector(v), ga, 0);
+		acp_push_back_deque(d, ga, 0);
+		acp_push_front_deque(d, ga, 0);
+		acp_insert_deque(acp_begin_deque(d), ga, 0);
+		acp_push_back_list(l, none, 0);
+		CHECK_EQ(acp_insert_map(m, pair), !i);
+		if (acp_rank() == 0)
+			CHECK_EQ(acp_send_ch(ch, i ? (void *)~0ull : NULL, 0), 0);
+		else
+			CHECK_EQ(acp_recv_ch(ch, i ? (void *)~0ull : NULL, 0), 0);
+	}
+	CHECK_EQ(acp_size_vector(v), 8);
+	CHECK_EQ(acp_size_deque(d), 0);
+	CHECK_EQ(acp_size_list(l), 2);
+	CHECK_EQ(acp_free_ch(ch), 0);
+	libacp_rendezvous_settle();
+	acp_sync();
+	libacp_chan_close();
+}
+
+TEST(zero__E4_containers_and_channels)
+{
+	struct fake_acp f = { .ranks = 2, .heap_size = 8 << 20 };
+
+	fake_run(&f, zero_bytes, NULL);
 }
 
 TEST_MAIN

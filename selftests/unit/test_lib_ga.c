@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Global addresses: their layout, and what the library answers about them.
- */
+/* Global addresses: their layout, and queries of the library. */
 #define _GNU_SOURCE
 #include "acp.h"
 #include "acp_ga.h"
@@ -65,7 +63,7 @@ static bool layout_holds(uint32_t nprocs)
 				for (color = 0; color < ACP_COLORS_MAX; color++)
 					if (!round_trip(&l, ranks[i], color, stags[j], offsets[k]))
 						return false;
-	/* Nobody's: rank field 0, and the one behind the last rank. */
+	/* Invalid: rank field 0, and the one after the last rank. */
 	return !acp_ga_valid(&l, 0) && !acp_ga_valid(&l, (1ULL << (64 - l.rank_bits)) - 1) &&
 	       ((nprocs + 1) >> l.rank_bits ||
 		!acp_ga_valid(&l, (uint64_t)(nprocs + 1) << (64 - l.rank_bits)));
@@ -91,7 +89,7 @@ TEST(starter__addresses)
 	CHECK(acp_query_color(acp_query_starter_ga(3)) == 0);
 	CHECK(acpx_query_heap_ga(4) == ACP_GA_NULL && acpx_query_heap_ga(2) != ACP_GA_NULL);
 	CHECK(acpx_query_heap_ga(2) != acp_query_starter_ga(2));
-	CHECK(acpx_starter_size() == 1000 && acpx_heap_size() == 10240 && acp_colors() == 2);
+	CHECK(acpx_starter_size() == 1000 && acpx_heap_size() == 1 << 20 && acp_colors() == 2);
 	CHECK(acp_finalize() == 0);
 }
 
@@ -225,7 +223,7 @@ TEST(register__read_only)
 	handle = acp_copy(acp_query_starter_ga(0), word, 8, ACP_HANDLE_NULL);
 	CHECK(handle & 1);
 	CHECK(*(char *)acp_query_address(acp_query_starter_ga(0)) == 'x');
-	/* The caller must not write there himself: the kernel is to refuse it. */
+	/* The caller must not write there itself: the kernel must reject it. */
 	handle = acp_copy(word, acp_query_starter_ga(0), 8, ACP_HANDLE_NULL);
 	CHECK(handle != (acp_handle_t)ACP_HANDLE_NULL && !(handle & 1));
 	acp_complete(handle);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Joining, access, order, completion and failure, with a device played by
- * the test.  Ranks 0 and 1 are on the node of rank 0, 2 and 3 on another.
+ * Joining, accesses, order, completion and failures, with a fake device. Ranks 0 and 1 are on the
+ * node of rank 0, 2 and 3 on another one.
  */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "acp.h"
-#include "libacp.h"
+#include "core/libacp.h"
 #include "test.h"
 #include "test_lib_device.h"
 
@@ -57,7 +57,7 @@ static const struct acp_sqe *entry_of(acp_handle_t handle)
 	return (struct acp_sqe *)(fake.sq + 1) + ((handle >> 1) & (DEPTH - 1));
 }
 
-/* ---- Coming and going ---- */
+/* ---- Joining and leaving ---- */
 
 TEST(calls__before_init)
 {
@@ -136,13 +136,13 @@ TEST(reset__keeps_the_job_when_refused)
 	CHECK(start() == 0);
 	generation = fake.join.generation;
 	*word(0, 0) = 42;
-	/* Rank 0 alone puts its number here, so this is no permutation. */
+	/* Only rank 0 writes its number here, so this is no permutation. */
 	CHECK(acp_reset(1) == -1 && acp_reset(-1) == -1 && acp_reset(4) == -1);
 	CHECK(acp_rank() == 0 && fake.join.generation == generation && *word(0, 0) == 42);
 	CHECK(acp_finalize() == 0);
 }
 
-/* Rank 2, while rank 0 is on another node.  There the device executes no 4-byte atomics. */
+/* Rank 2, with rank 0 on another node. The device executes no 4-byte atomics for it. */
 static int start_far_from_rank_0(void)
 {
 	int result;
@@ -188,7 +188,7 @@ TEST(reset__alone)
 	CHECK(acp_finalize() == 0);
 }
 
-/* ---- Access by the caller ---- */
+/* ---- Accesses by the calling thread ---- */
 
 TEST(local__copies)
 {
@@ -204,7 +204,7 @@ TEST(local__copies)
 	CHECK(is_local(handle) && acp_inquire(handle) == 0 && acpx_status(handle) == 0);
 	CHECK(memcmp(starter(1) + 3, starter(0), 1000) == 0);
 	CHECK(is_local(acp_copy(at(1, 4), at(1, 3), 1000, (acp_handle_t)ACP_HANDLE_ALL)));
-	CHECK(memcmp(starter(1) + 4, starter(0), 1000) == 0);	/* it overlapped */
+	CHECK(memcmp(starter(1) + 4, starter(0), 1000) == 0);	/* overlapping */
 	CHECK(is_local(acp_copy(at(0, 0), at(0, 8), 8, (acp_handle_t)ACP_HANDLE_CONT)));
 	CHECK(starter(0)[0] == 56);
 	CHECK(is_local(acp_copy(at(0, 0), at(0, 1), 4, handle)) && starter(0)[0] == 63);
@@ -244,7 +244,7 @@ TEST(local__atomics)
 	CHECK(acp_finalize() == 0);
 }
 
-/* What is wrong is not done here, and the kernel says why. */
+/* Invalid accesses are not executed here; the kernel reports the error. */
 TEST(local__mistakes_go_to_the_kernel)
 {
 	acp_handle_t handle;
@@ -266,7 +266,43 @@ TEST(local__mistakes_go_to_the_kernel)
 	CHECK(acp_finalize() == 0);
 }
 
-/* Words have a way of their own: at each offset of a region they end where all else does. */
+/* With 0 bytes addresses are ignored, but the access has its place in the order. */
+TEST(zero__E4_no_address_is_looked_at)
+{
+	const acp_ga_t none[] = { ACP_GA_NULL, ~0ull, at(2, 1 << 20), 5, at(0, 99999), at(3, 0) };
+	struct acpx_iov v[3] = { { 0 } };
+	acp_handle_t h, bad;
+	unsigned int i;
+
+	CHECK(start() == 0);
+	for (i = 0; i < 36; i++) {
+		acp_ga_t dst = none[i / 6], src = none[i % 6];
+
+		CHECK(is_local(acp_copy(dst, src, 0, ACP_HANDLE_NULL)));
+		CHECK(is_local(acpx_copy_strided(dst, src, 0, 7, 8, -8, ACP_HANDLE_NULL)));
+		CHECK(is_local(acpx_copy_strided(dst, src, 7, 0, 1, 0, ACP_HANDLE_NULL)));
+		v[1] = (struct acpx_iov){ .dst = dst, .src = src };
+		CHECK(is_local(acpx_copyv(v, 3, ACP_HANDLE_NULL)));
+		h = acpx_copy_signal(dst, src, 0, at(i % 4, 64), 1, ACPX_SIGNAL_ADD,
+				     ACP_HANDLE_NULL);
+		acp_complete(h);
+		CHECK(is_local(h) == (i % 4 < 2) && acpx_status(h) == 0);
+		CHECK(*word((int)(i % 4), 64) == i / 4 + 1);
+	}
+	h = acpx_copy_signal(0, 0, 0, 0, 1, ACPX_SIGNAL_ADD, ACP_HANDLE_NULL);
+	acp_complete(h);
+	CHECK(acpx_status(h) == ACPX_EGA);
+	fake_set_hold(true);
+	bad = acp_copy(at(2, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	h = acp_copy(0, 0, 0, bad);
+	CHECK(!is_local(h) && acp_inquire(h) == 1);
+	fake_set_hold(false);
+	acp_complete(h);
+	CHECK(acpx_status(bad) == ACPX_ERANGE && acpx_status(h) == ACPX_EORDER);
+	CHECK(acp_finalize() == 0);
+}
+
+/* Words have a fast path: at each offset of a region it has the same limits as other accesses. */
 TEST(local__words_at_the_edges)
 {
 	static const size_t offsets[] = { 0, 1, 4, 8, 10224, 10231, 10232 };
@@ -295,7 +331,7 @@ TEST(local__words_at_the_edges)
 	CHECK(acp_finalize() == 0);
 }
 
-/* Neighbours found lately, in turns: memory of each is that of each. */
+/* Cached neighbours, alternating: each address refers to the right memory. */
 TEST(local__words_of_many)
 {
 	acp_ga_t there;
@@ -322,7 +358,7 @@ TEST(local__words_of_many)
 	CHECK(acp_finalize() == 0);
 }
 
-/* ---- Access through the ring ---- */
+/* ---- Accesses through the ring ---- */
 
 TEST(ring__copy)
 {
@@ -368,7 +404,7 @@ static acp_handle_t done(acp_handle_t handle)
 	return handle;
 }
 
-/* Two columns of a matrix of 16 by 8 words; the other end is in one piece, or backwards. */
+/* Copy two columns of a matrix of 16 by 8 words; the other end is contiguous, or reversed. */
 static void check_strided(int rank, bool local)
 {
 	acp_handle_t h;
@@ -394,7 +430,7 @@ static void check_strided(int rank, bool local)
 	CHECK(acpx_status(h) == 0);
 }
 
-TEST(shape__strided)
+TEST(acpx__strided)
 {
 	CHECK(start() == 0);
 	check_strided(1, true);
@@ -402,8 +438,11 @@ TEST(shape__strided)
 	CHECK(acp_finalize() == 0);
 }
 
-/* What no thread may do itself: the kernel is asked, with a shape that it can refuse. */
-TEST(shape__strided_beyond_memory)
+/*
+ * Accesses that the calling thread cannot execute: passed to the kernel, with a descriptor that it
+ * can reject.
+ */
+TEST(acpx__strided_beyond_memory)
 {
 	static const struct { size_t block, count; int64_t stride; } bad[] = {
 		{ 8, 2, 10233 }, { 8, 2, -1 }, { 8, 1u << 31, INT64_MAX }, { 8, 3, INT64_MIN },
@@ -434,7 +473,7 @@ TEST(shape__strided_beyond_memory)
 	CHECK(acp_finalize() == 0);
 }
 
-TEST(shape__signal)
+TEST(acpx__signal)
 {
 	acp_handle_t h;
 	int rank;
@@ -457,7 +496,7 @@ TEST(shape__signal)
 		CHECK(acpx_status(h) == ACPX_ERANGE);
 		h = acpx_copy_signal(at(rank, 8), at(0, 0), 8, at(rank, 65), 3, ACPX_SIGNAL_ADD,
 				     ACP_HANDLE_NULL);
-		CHECK(!is_local(h));		/* the kernel refuses it */
+		CHECK(!is_local(h));		/* the kernel rejects it */
 		acp_complete(h);
 		h = done(acpx_copy_signal(at(rank, 8), at(0, 0), 8, at(rank, 64), 3, 2,
 					  ACP_HANDLE_NULL));
@@ -466,8 +505,8 @@ TEST(shape__signal)
 	CHECK(acp_finalize() == 0);
 }
 
-/* Data for one node, flag on another: two commands, one handle, and the flag waits. */
-TEST(shape__signal_elsewhere)
+/* Data and flag on different nodes: two commands, one handle, and the flag waits. */
+TEST(acpx__signal_elsewhere)
 {
 	const struct acp_sqe *data, *flag;
 	acp_handle_t h;
@@ -489,8 +528,8 @@ TEST(shape__signal_elsewhere)
 	CHECK(acp_finalize() == 0);
 }
 
-/* It waits for the data alone, and so fails with that alone: not with what was before. */
-TEST(shape__signal_elsewhere_after_a_failure)
+/* It waits for the data only, and fails only with that: not with earlier failures. */
+TEST(acpx__signal_elsewhere_after_a_failure)
 {
 	acp_handle_t h[3];
 
@@ -512,8 +551,8 @@ TEST(shape__signal_elsewhere_after_a_failure)
 	CHECK(acp_finalize() == 0);
 }
 
-/* What copies nothing of its own does so without starter memory, too. */
-TEST(shape__without_starter_memory)
+/* Signals without data work without starter memory as well. */
+TEST(acpx__without_starter_memory)
 {
 	struct acpx_iov none;
 	acp_handle_t h;
@@ -533,8 +572,8 @@ TEST(shape__without_starter_memory)
 	unsetenv("ACP_HEAP_SIZE");
 }
 
-/* Pieces near and far, more of them than the ring has room for; one handle tells of all. */
-TEST(shape__vector)
+/* Local and remote pieces, more than the ring has slots; one handle for all. */
+TEST(acpx__vector)
 {
 	static struct acpx_iov v[ACPX_COPYV_MAX + 1];
 	acp_handle_t h;
@@ -551,7 +590,7 @@ TEST(shape__vector)
 	CHECK(acpx_status(h) == 0);
 	for (i = 0; i < 1000; i++)
 		CHECK(*word(1 + (int)(i % 3), 8 * i) == i + 1);
-	CHECK(libacp_queue_newest(&libacp_main.queue) == 1 + 666);
+	CHECK(libacp_rings_newest(&libacp_main.rings) == 1 + 666);
 	for (i = 0; i < 1000; i += 111) {
 		v[i].dst = at(2, 10240);
 		h = done(acpx_copyv(v, 1000, ACP_HANDLE_NULL));
@@ -576,8 +615,11 @@ static void *release_later(void *arg)
 	return arg;
 }
 
-/* What it waited for fails: nothing is copied, also by pieces that came when that was forgotten. */
-TEST(shape__vector_behind_a_failure)
+/*
+ * What it waits for fails: nothing is copied, not even by pieces submitted after the status was
+ * lost.
+ */
+TEST(acpx__vector_behind_a_failure)
 {
 	static struct acpx_iov v[10 * DEPTH];
 	pthread_t thread;
@@ -601,7 +643,7 @@ TEST(shape__vector_behind_a_failure)
 	CHECK(acp_finalize() == 0);
 }
 
-TEST(shape__vector_waits_for_one_access)
+TEST(acpx__vector_waits_for_one_access)
 {
 	struct acpx_iov v[3] = { { 0, 0, 8 }, { 0, 0, 8 }, { 0, 0, 8 } };
 	acp_handle_t first, h;
@@ -613,7 +655,7 @@ TEST(shape__vector_waits_for_one_access)
 	fake_set_hold(true);
 	first = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
 	h = acpx_copyv(v, 3, (acp_handle_t)ACP_HANDLE_ALL);
-	CHECK(h == first + 6);			/* none is done before its time */
+	CHECK(h == first + 6);			/* none completes early */
 	for (i = 0; i < 3; i++) {
 		CHECK(entry_of(h - 2 * i)->order == (uint64_t)first >> 1);
 		CHECK(entry_of(h - 2 * i)->flags == (i ? ACP_SQE_MORE : 0));
@@ -661,17 +703,17 @@ TEST(order__as_the_kernel_sees_it)
 	CHECK(entry_of(c)->order == ((uint64_t)c >> 1) - 1 && entry_of(c)->flags == ACP_SQE_CONT);
 	c = acp_copy(at(2, 0), at(0, 0), 8, 0x7fffffff);
 	CHECK(entry_of(c)->order == 0);			/* never issued: no condition */
-	/* Local accesses whose condition is not met go the same way. */
+	/* Local accesses whose condition is not satisfied yet are submitted as well. */
 	c = acp_copy(at(1, 0), at(0, 0), 8, b);
 	CHECK(!is_local(c) && entry_of(c)->order == (uint64_t)b >> 1);
-	/* CONT of an access that the caller did is like ALL. */
+	/* CONT after an access that the caller executed is like ALL. */
 	CHECK(is_local(acp_copy(at(1, 0), at(0, 0), 8, ACP_HANDLE_NULL)));
 	c = acp_copy(at(2, 0), at(0, 0), 8, (acp_handle_t)ACP_HANDLE_CONT);
 	CHECK(entry_of(c)->order == ((uint64_t)c >> 1) - 1 && entry_of(c)->flags == 0);
 	fake_set_hold(false);
 	acp_complete(c);
 	c = acp_copy(at(2, 0), at(0, 0), 8, b);
-	CHECK(entry_of(c)->order == 0);			/* met already */
+	CHECK(entry_of(c)->order == 0);			/* complete already */
 	CHECK(acp_finalize() == 0);
 }
 
@@ -734,7 +776,7 @@ TEST(error_mode__values)
 	CHECK(acpx_set_error_mode(ACPX_ERRORS_RETURN) == ACPX_ERRORS_RETURN);
 }
 
-/* Run a child that is a rank; its exit status, and what it said on standard error. */
+/* Run a child that is a rank. Returns its exit status, and its standard error. */
 static int child(void (*body)(void), char *said, size_t room)
 {
 	int pipes[2], status = -1;
@@ -808,7 +850,7 @@ TEST(errors__end_the_job_by_default)
 	CHECK(strstr(said, "acp: rank 0: the job was aborted\n"));
 }
 
-/* The library's own failures, before, between and after which a program's is found. */
+/* Failures of the library itself, before, between and after which that of a program is found. */
 static void fail_quietly(void)
 {
 	acp_handle_t bad;
@@ -847,7 +889,10 @@ TEST(errors__of_the_library_do_not)
 	CHECK(strstr(said, "acp: rank 0: a global memory access failed"));
 }
 
-/* What continues a chain does not happen if a link failed, complete or not. */
+/*
+ * An access that continues a chain is not executed if a previous one failed, even if that is
+ * complete.
+ */
 TEST(chain__broken)
 {
 	acp_handle_t bad, good;
@@ -930,7 +975,7 @@ TEST(fork__child_is_nobody)
 
 struct worker {
 	pthread_t thread;
-	size_t former;			/* where its atomics end */
+	size_t former;			/* destination of previous values */
 	bool good;
 };
 
@@ -948,7 +993,7 @@ static void *storm(void *arg)
 		if (i % 16)
 			continue;
 		acp_complete(handle);
-		status = acpx_status(handle);	/* the others may have filled the ring again */
+		status = acpx_status(handle);	/* other threads may have refilled the ring */
 		w->good = w->good && acp_inquire(handle) == 0 &&
 			  (status == 0 || status == ACPX_EUNKNOWN);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * acp.h needs nothing before it, in C99 and in C++11, and its constants are
- * what programs written for ACP 3.0.0 expect.  Built as both.
+ * acp.h can be included first, in C99 and in C++11, and its constants are those that programs
+ * written for ACP 3.0.0 expect. Built as both.
  */
 #include "acp.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The global heap, from everywhere at once, and whoever dies when.
- * ACP_TEST_LONG=1: some hundred times as long.
+ * The global heap: concurrent use, and deaths at any time. ACP_TEST_LONG=1: several hundred times
+ * longer.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/ptrace.h>
 
 #include "fake_acp.h"
-#include "heap.h"
-#include "middle.h"
+#include "heap/heap.h"
+#include "core/internal.h"
 #include "test.h"
 
 #include "heap_play.h"
@@ -89,7 +89,7 @@ TEST(heap__some_nodes)
 	fake_run(&f, play, &steps);
 }
 
-/* All want the same small heap. */
+/* All ranks use the same small heap. */
 static void play_crowded(void *arg)
 {
 	struct heap_play p = { .seed = fake_random(), .most = 300, .ranks = 1, .blocks = 8 };
@@ -167,7 +167,7 @@ static void count_trips(void *arg)
 
 	(void)arg;
 	if (acp_rank() == 0) {
-		spare = acp_malloc(8, 1);	/* the scratch memory is there */
+		spare = acp_malloc(8, 1);	/* the scratch memory has been allocated */
 		for (i = 0; i < 40; i++) {
 			begin = fake_trips();
 			block[i] = acp_malloc(100 + 10 * (size_t)i, 1);
@@ -289,7 +289,7 @@ TEST(A1_free_of_what_looks_like_a_block)
 	fake_run(&f, bad_looks, NULL);
 }
 
-/* Who writes beyond a block is found out, and nothing gets worse. */
+/* A write beyond a block is detected, and does no further damage. */
 static void overrun(void *arg)
 {
 	acp_ga_t a, b, c, zero = acp_query_starter_ga(0);
@@ -357,7 +357,7 @@ TEST(A1_exhaustion_and_sizes_0_and_SIZE_MAX)
 	fake_run(&f, exhaust, NULL);
 }
 
-/* Heaps of all small sizes work, or are none. */
+/* Heaps of all small sizes work, or do not exist. */
 static void small(void *arg)
 {
 	int rank;
@@ -389,7 +389,7 @@ TEST(heap__small)
 
 /* ---- Death ---- */
 
-/* What the others do with the heap of rank 0 when somebody has died. */
+/* Continue to use the heap of rank 0 after a death. */
 static void go_on(struct heap_play *p)
 {
 	unsigned int i;
@@ -401,7 +401,7 @@ static void go_on(struct heap_play *p)
 	CHECK_EQ(acpx_heap_check(0), 0);
 }
 
-/* Rank 1 dies at some access; everybody uses heap 0. */
+/* Rank 1 dies at some access; all ranks use heap 0. */
 static void die_far(void *arg)
 {
 	struct heap_play p = { .seed = fake_random(), .most = 200, .ranks = 1, .blocks = 6 };
@@ -431,7 +431,7 @@ TEST(A1_death_far)
 	}
 }
 
-/* The heap's owner dies; its heap fails, the others go on. */
+/* The owner of the heap dies; its heap fails, the others continue. */
 static void die_owner(void *arg)
 {
 	struct heap_play p = {
@@ -472,7 +472,7 @@ TEST(A1_death_of_owner)
 
 enum word { READY, GO, VICTIM };
 
-/* The victim: allocates and frees, near, until it is killed at some instruction. */
+/* The victim allocates and frees in a near heap until it is killed at some instruction. */
 static void be_stepped(void)
 {
 	acp_ga_t a[3] = { acp_malloc(40, 0), acp_malloc(50, 0), acp_malloc(60, 0) };
@@ -492,7 +492,7 @@ static void be_stepped(void)
 	}
 }
 
-/* Single steps; false if that is not allowed here. */
+/* Single-step the victim. False if that is not permitted here. */
 static bool step_victim(uint64_t steps)
 {
 	pid_t pid;
@@ -548,7 +548,7 @@ TEST(A1_death_near)
 	}
 }
 
-/* Near and far ranks die one after the other, also while they end another's stay. */
+/* Near and far ranks die one after the other, also while they end the hold of another one. */
 static void die_in_turn(void *arg)
 {
 	struct heap_play p = { .seed = fake_random(), .most = 200, .ranks = 1, .blocks = 6 };
@@ -584,7 +584,7 @@ TEST(A1_deaths)
 
 /* ---- Networks ---- */
 
-/* Rank 1 is cut off now and then, for a moment or for long; nobody dies. */
+/* Rank 1 is disconnected repeatedly, for short and long times; no rank dies. */
 static void be_cut(void *arg)
 {
 	struct heap_play p = { .seed = fake_random(), .most = 200, .ranks = 1, .blocks = 6 };
@@ -621,20 +621,23 @@ TEST(A1_cut_off)
 		fake_run(&f, be_cut, NULL);
 }
 
-/* ---- A stay that does not end ---- */
+/* ---- A hold that does not end ---- */
 
-/* Rank 1 lives, but does not go on: on another node it is given up, on the heap's it is not. */
-static void stay_inside(void *arg)
+/*
+ * Rank 1 is alive but does not continue: its lock is taken over if it is on another node, and not
+ * if it is on that of the heap.
+ */
+static void keep_the_lock(void *arg)
 {
 	acp_ga_t base = acpx_query_heap_ga(0);
-	struct libacp_section s;
+	struct libacp_txlock s;
 	bool given_up = *(const bool *)arg;
 
-	libacp_section_times.forsaken = 20000000000;
-	libacp_section_times.patience = 30000000000;
+	libacp_txlock_times.forsaken = 20000000000;
+	libacp_txlock_times.patience = 30000000000;
 	if (acp_rank() == 1) {
-		CHECK_EQ(libacp_section_enter(&s, base, base, 64, NULL, 0), 0);
-		libacp_section_store(&s, base + HEAD(blocks), 77);
+		CHECK_EQ(libacp_txlock_enter(&s, base, base, 64, NULL, 0), 0);
+		libacp_txlock_store(&s, base + HEAD(blocks), 77);
 	}
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank() == 2) {
@@ -643,12 +646,12 @@ static void stay_inside(void *arg)
 
 		CHECK_EQ(ga != ACP_GA_NULL, given_up);
 		CHECK_EQ(errno == ETIMEDOUT, !given_up);
-		CHECK(libacp_now() - begin >= libacp_section_times.forsaken);
+		CHECK(libacp_now() - begin >= libacp_txlock_times.forsaken);
 		CHECK_EQ(acpx_free(ga), 0);
 	}
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank() == 1)
-		CHECK_EQ(libacp_section_leave(&s) == 0, !given_up);
+		CHECK_EQ(libacp_txlock_leave(&s) == 0, !given_up);
 	CHECK_EQ(acp_sync(), 0);
 	if (acp_rank() == 2 && given_up)
 		heap_play_check_empty(0);
@@ -659,10 +662,10 @@ TEST(A1_stopped)
 	struct fake_acp f = { .ranks = 3, .speed = 20 };
 	bool given_up = true;
 
-	fake_run(&f, stay_inside, &given_up);
+	fake_run(&f, keep_the_lock, &given_up);
 	f.nodes = 1;
 	given_up = false;
-	fake_run(&f, stay_inside, &given_up);
+	fake_run(&f, keep_the_lock, &given_up);
 }
 
 TEST_MAIN

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Three million allocations and releases, from all ranks in all heaps, near and far,
- * whose blocks stay as they were written, with all invariants looked at on the
- * way.  Built as the library is; sanitizers have seen the same in test_lib_heap.
+ * Three million allocations and frees by all ranks in all heaps, near and far, with verification of
+ * contents and of all invariants. Built like the library; test_lib_heap runs the same with
+ * sanitizers.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -13,15 +13,15 @@
 #include "heap_play.h"
 
 #define KIB	1024u
-#define LOOK	500u		/* steps between two looks at a whole heap */
+#define LOOK	500u		/* steps between two checks of a whole heap */
 
-enum { STEPS };			/* words of all ranks: allocations and releases that took place */
+enum { STEPS };			/* words of all ranks: number of successful allocations and frees */
 
 struct plan {
 	unsigned int steps;	/* of each player */
-	int threads;		/* players of each rank */
-	uint64_t most;		/* bytes of a block */
-	unsigned int blocks;	/* at once, of each player */
+	int threads;		/* threads per rank */
+	uint64_t most;		/* maximum size of a block */
+	unsigned int blocks;	/* maximum number at a time, per thread */
 };
 
 static void play(const struct plan *plan, uint64_t seed)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How a process becomes a rank that an engine has started, or that belongs to
- * one of several programs. The engine, and libpmix with it, is played here.
+ * Processes that are started by a launcher with PMIx, or belong to one of several programs. The
+ * launcher ("engine") and libpmix are simulated here.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "boot.h"
-#include "libacp.h"
+#include "boot/boot.h"
+#include "core/libacp.h"
 #include "last_error.h"
 #include "test.h"
 
@@ -28,10 +28,10 @@
 static struct {
 	uint32_t rank, size;
 	const char *nodes;		/* names */
-	const char *peers[4];		/* of each node: digits, a rank each */
+	const char *peers[4];		/* per node: one digit per rank */
 	bool missing;			/* no libpmix */
-	bool silent;			/* nobody else comes to the fence */
-	char *plan;			/* what rank 0 has put, or has been put for us */
+	bool silent;			/* no other process enters the fence */
+	char *plan;			/* text that rank 0 has put, or that was set for us */
 	unsigned int inits, fences, aborts, handlers;
 	pmix_notification_fn_t handler;
 } engine;
@@ -39,7 +39,7 @@ static struct {
 static unsigned int failures;
 static int *finalized;			/* shared with children */
 
-/* In place of that in gma.c. */
+/* Replaces the function of process.c. */
 uint64_t libacp_now(void)
 {
 	struct timespec now;
@@ -108,7 +108,8 @@ static pmix_status_t play_get(const pmix_proc_t *proc, const char key[], const p
 		(*value)->data.uint32 = engine.size;
 		return PMIX_SUCCESS;
 	}
-	CHECK(ninfo == 1 && strcmp(info[0].key, PMIX_TIMEOUT) == 0);	/* a real one may wait */
+	/* the real function may wait */
+	CHECK(ninfo == 1 && strcmp(info[0].key, PMIX_TIMEOUT) == 0);
 	if (proc->rank == 0 && engine.plan) {
 		(*value)->type = PMIX_STRING;
 		(*value)->data.string = strdup(engine.plan);
@@ -138,7 +139,7 @@ static pmix_status_t play_nodes(const pmix_nspace_t nspace, char **list)
 	return PMIX_SUCCESS;
 }
 
-/* Which of the names it is. */
+/* Return the index of the name. */
 static unsigned int index_of(const char *name)
 {
 	const char *p = strstr(engine.nodes, name);
@@ -224,7 +225,7 @@ void *__wrap_dlsym(void *library, const char *name)
 	return NULL;
 }
 
-/* Nothing set but what says that there is an engine; it has three nodes, the middle one idle. */
+/* Only the variable is set that indicates a launcher. It has three nodes, the middle one idle. */
 static void start_engine(uint32_t rank)
 {
 	static const char *const variables[] = {
@@ -249,7 +250,7 @@ static void start_engine(uint32_t rank)
 	last_error[0] = '\0';
 }
 
-/* Refused, with one line that has the word in it, and nothing left behind. */
+/* True if rejected with one line that contains the word, without leaks. */
 static bool refused(const char *word)
 {
 	struct libacp_boot boot;
@@ -285,7 +286,7 @@ TEST(engine__first_rank_finds_all_and_tells_the_others)
 	plan = strdup(engine.plan);
 
 	start_engine(5);
-	engine.nodes = "nobody.invalid";	/* who does not ask does not see it */
+	engine.nodes = "nobody.invalid";	/* not visible unless it is queried */
 	engine.plan = plan;
 	CHECK(libacp_boot_load(&other, NULL, NULL) == 0 && errors == 0);
 	CHECK(other.rank == 5 && other.nprocs == RANKS && other.nodes == 2);
@@ -298,7 +299,7 @@ TEST(engine__first_rank_finds_all_and_tells_the_others)
 	CHECK(engine.inits == 0);
 }
 
-/* Who left and came again would disturb a fence in which others are already. */
+/* A process that disconnected and connected again would disturb a fence in which others wait. */
 TEST(engine__is_met_once_by_a_process_of_two_jobs)
 {
 	struct libacp_boot boot;
@@ -313,7 +314,7 @@ TEST(engine__is_met_once_by_a_process_of_two_jobs)
 	}
 }
 
-/* How often a process has left the engine that does this and ends by exit(). */
+/* Return how often a process that calls the function and ends by exit() has disconnected. */
 static int left_by(void (*live)(struct libacp_boot *boot))
 {
 	struct libacp_boot boot;
@@ -343,7 +344,7 @@ static void live_and_finalize(struct libacp_boot *boot)
 	libacp_boot_free(boot);
 }
 
-/* Its child is no rank: it neither leaves the engine nor can it begin a job. */
+/* Its child is no rank: it neither disconnects nor can it begin a job. */
 static void live_with_a_child(struct libacp_boot *boot)
 {
 	int status;
@@ -390,7 +391,7 @@ TEST(engine__settings_override_it)
 	struct libacp_boot boot;
 
 	start_engine(0);
-	setenv("ACP_NODES", "10.9.%,10.8.0.%", 1);	/* no address, such a name */
+	setenv("ACP_NODES", "10.9.%,10.8.0.%", 1);	/* names that do not resolve */
 	CHECK(refused("ACP_NODES"));
 
 	start_engine(0);
@@ -485,7 +486,8 @@ TEST(engine__maps_that_make_no_sense_are_refused)
 		engine.peers[0] = wrong[i][0];
 		engine.peers[2] = wrong[i][1];
 		CHECK(refused("PMIx"));
-		CHECK(engine.fences == 1 && strcmp(engine.plan, "") == 0);	/* nobody waits */
+		/* no other rank waits */
+		CHECK(engine.fences == 1 && strcmp(engine.plan, "") == 0);
 	}
 	start_engine(RANKS);
 	CHECK(refused("PMIx"));
@@ -509,7 +511,7 @@ TEST(engine__who_waits_for_others_does_not_wait_for_ever)
 	CHECK(refused("ACP_INIT_TIMEOUT"));
 }
 
-/* Whatever part of a plan arrives: none of them is taken for one, and nothing bad happens. */
+/* A truncated or changed plan is rejected, without further damage. */
 TEST(engine__plans_that_are_cut_or_changed_are_refused)
 {
 	struct libacp_boot boot;
@@ -590,7 +592,7 @@ TEST(engine__failures_are_heard_of_while_somebody_listens)
 
 static char directory[40], port[64];
 
-/* A fresh directory for the files of a test. */
+/* Create a new directory for the files of a test. */
 static bool make_directory(void)
 {
 	strcpy(directory, "/tmp/test_lib_launch.XXXXXX");
@@ -616,7 +618,7 @@ static void be_part(uint32_t first, const char *nprocs, const char *nodes)
 	setenv("ACP_INIT_TIMEOUT", "20000", 1);
 }
 
-/* Ranks 2, 3 and 4, on two nodes; the first of these is the last one of the others. */
+/* Ranks 2, 3 and 4 on two nodes; the first of these is the last node of the other program. */
 static int second_program(int end)
 {
 	struct libacp_boot boot;
@@ -629,7 +631,7 @@ static int second_program(int end)
 	    boot.nodes == 3 && has_address(&boot, 2, "10.7.0.3") &&
 	    libacp_boot_node_of(&boot, 3) == 1 && libacp_boot_node_of(&boot, 4) == 2)
 		status = boot.key[0];
-	if (read(end, &byte, 1) != 1)		/* a real one meets the others here */
+	if (read(end, &byte, 1) != 1)		/* the real function is a barrier here */
 		status = 1;
 	libacp_boot_free(&boot);
 	return status;
@@ -656,9 +658,9 @@ TEST(parts__programs_put_their_nodes_together)
 	CHECK(write(ends[1], "", 1) == 1 && close(ends[0]) == 0 && close(ends[1]) == 0);
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	CHECK_EQ(WEXITSTATUS(status), boot.key[0]);
-	CHECK(boot.job > 1);			/* others that run here have another one */
+	CHECK(boot.job > 1);			/* other jobs here have another number */
 	libacp_boot_free(&boot);
-	CHECK(rmdir(directory) == 0);		/* nothing is left in it */
+	CHECK(rmdir(directory) == 0);		/* it is empty */
 }
 
 TEST(parts__who_does_not_fit_is_refused)
@@ -676,7 +678,7 @@ TEST(parts__who_does_not_fit_is_refused)
 	setenv("ACP_INIT_TIMEOUT", "50", 1);
 	CHECK(refused("rank 2"));
 
-	/* Files that anybody may read, or that say something else, or are of a former run. */
+	/* Files with wrong permissions or contents, or of a previous run. */
 	snprintf(name, sizeof(name), "%s.2", port);
 	file = fopen(name, "w");
 	fputs("acp-plan-1 2 3 6 1 -\n10.7.0.1\nblock\n", file);
@@ -708,14 +710,14 @@ TEST(parts__loopback_is_for_one_node)
 	CHECK(unlink(name) == 0 && rmdir(directory) == 0);
 }
 
-/* ---- An engine that cannot be met ---- */
+/* ---- Launchers that cannot be reached ---- */
 
 TEST(engine__without_libpmix_it_says_so)
 {
 	int status;
 	pid_t pid = fork();
 
-	if (pid == 0) {		/* once it is loaded it stays, but not in another program */
+	if (pid == 0) {		/* once loaded, it stays loaded, except in another program */
 		execl("/proc/self/exe", "test_lib_launch", "--missing", NULL);
 		_exit(2);
 	}

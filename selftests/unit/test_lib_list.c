@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* Lists against arrays of elements, and what can go wrong with them. */
+/* Lists against arrays of elements, and their failures. */
 #include "list_play.h"
 
 /* ---- Bad arguments ---- */
 
-/* What is no list; "error" is that of looking at it. */
+/* Objects that are no list; "error" is that of reading them. */
 static void check_invalid(acp_list_t bad, int error)
 {
 	acp_list_t good = models[0].at;
@@ -73,7 +73,7 @@ static void check_iterators(struct model *m, const struct model *other)
 	FAILS(EINVAL, acp_merge_list(m->at, other->at, NULL));
 	check_model(m);
 	check_model(other);
-	/* Once is enough, as long as nobody takes the memory. */
+	/* Erasing twice fails, as long as the memory is not reused. */
 	erased = place(m, 1);
 	FAILS(FINE, acp_erase_list(erased));
 	model_erase(m, 1, 1);
@@ -106,7 +106,7 @@ static void check_elements(const struct model *m)
 	check_model(m);
 }
 
-/* A list whose words were overwritten is refused, whatever walks along it. */
+/* A list whose words were overwritten is rejected by all functions that walk it. */
 static void check_damaged(struct model *m)
 {
 	acp_ga_t middle = m->elements[m->count / 2].ga, word;
@@ -119,7 +119,7 @@ static void check_damaged(struct model *m)
 	count++;
 	memcpy(stage(), &count, 8);
 	acp_complete(acp_copy(m->at.ga + 16, stage_ga(), 8, ACP_HANDLE_NULL));
-	/* A ring without an end. */
+	/* A cycle. */
 	word = fetch_word(middle);
 	memcpy(stage(), &m->elements[0].ga, 8);
 	acp_complete(acp_copy(middle, stage_ga(), 8, ACP_HANDLE_NULL));
@@ -156,12 +156,12 @@ static void play_bad_arguments(void *arg)
 		check_damaged(&models[2]);
 		check_blocks();
 	}
-	meet();
+	rendezvous();
 }
 
 /* ---- Round trips ---- */
 
-/* What operations cost on a list at rank 1, with elements there, and data from here. */
+/* Round trips of operations on a list of rank 1, with elements there and local data. */
 static void play_trips(void *arg)
 {
 	acp_element_t e = { stage_ga(), 100 };
@@ -198,9 +198,9 @@ static void play_trips(void *arg)
 	TRIPS(2 + 24, acp_merge_list(l, k, compare));
 }
 
-/* ---- A node out of reach ---- */
+/* ---- Nodes that cannot be reached ---- */
 
-/* An element that can be reached, between two that cannot: it stays where it is. */
+/* An element that can be reached, between two that cannot: it does not move. */
 static void check_neighbours(acp_list_t list)
 {
 	acp_element_t e = { stage_ga(), 8 };
@@ -227,7 +227,7 @@ static void play_cut(void *arg)
 
 	fill_models(arg);
 	fresh.rank = 0;
-	meet();
+	rendezvous();
 	if (!acp_rank()) {
 		fake_cut(1, true);
 		FAILS(ETIMEDOUT, CHECK_EQ(acp_size_list(lost->at), 0));
@@ -247,16 +247,16 @@ static void play_cut(void *arg)
 		check_blocks();
 		check_neighbours(acp_create_list(0));
 	}
-	meet();
+	rendezvous();
 	end_models();
 }
 
-/* ---- Ranks that are lost ---- */
+/* ---- Lost ranks ---- */
 
 static void wait_for_death(void)
 {
 	wait_for_the_end_of(1);
-	usleep(100000);		/* what it had under way happens now, or never */
+	usleep(100000);		/* its accesses in flight are executed now or never */
 }
 
 static bool has_lost(const struct model *m)
@@ -269,7 +269,7 @@ static bool has_lost(const struct model *m)
 	return m->rank == 1;
 }
 
-/* A step after which no list is walked along. */
+/* A step that walks no list afterwards. */
 static int step_blind(void)
 {
 	struct model *m = &models[draw(LISTS)], *other = &models[draw(LISTS)];
@@ -296,14 +296,14 @@ static int step_blind(void)
 	}
 }
 
-/* Rank 1 dies with lists and elements on it: what needs them fails, and changes nothing. */
+/* Rank 1 dies with lists and elements on it: calls that need them fail, and change nothing. */
 static void play_elements_lost(void *arg)
 {
 	unsigned int i, n = steps(300), failures = 0;
 	int err;
 
 	fill_models(arg);
-	meet();
+	rendezvous();
 	play_alone = true;
 	if (acp_rank() == 1)
 		fake_die_at(0);
@@ -326,7 +326,7 @@ static void play_elements_lost(void *arg)
 	CHECK_EQ(acpx_heap_check(2), 0);
 }
 
-/* Whatever a list has become, calls come back, and walk no further than it is long. */
+/* Calls on a damaged list return, and walk no further than its length. */
 static void use_damaged(acp_list_t list)
 {
 	acp_list_it_t it = acp_begin_list(list), end = acp_end_list(list);
@@ -343,7 +343,7 @@ static void use_damaged(acp_list_t list)
 	CHECK(errno == FINE || errno == EUCLEAN || errno == EINVAL || errno == EFAULT);
 }
 
-/* Rank 1 dies while it changes lists: those may be damaged, nothing else is. */
+/* Rank 1 dies while it changes lists: these may be damaged, and nothing else. */
 static void play_death(void *arg)
 {
 	struct model before[LISTS];
@@ -351,7 +351,7 @@ static void play_death(void *arg)
 
 	avoided = 1;
 	fill_models(arg);
-	meet();
+	rendezvous();
 	play_alone = true;
 	if (acp_rank() == 1) {
 		play_state += 1000;

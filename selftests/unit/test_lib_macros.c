@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The macros that take the type as an argument name functions that exist, in
- * C99 and in C++11.  Built as both; the calls are made by no rank, so they
- * all fail, and say so.
+ * Macros with the type as an argument refer to existing functions, in C99 and in C++11. Built as
+ * both; the calls are made by a process that is no rank, so they all fail with an error.
  */
 #include "acp.h"
 
@@ -101,7 +100,7 @@ static int lists(void)
 	       acp_dereference(list_it, it).size == 0 && acp_distance(list_it, it, it) == 0;
 }
 
-/* A type of which this library has only the name. */
+/* A type that this library only declares. */
 static int names(void)
 {
 	return !strcmp(EXPANDED(acp_find(set, s, key)), "acp_find_set(s, key)") &&

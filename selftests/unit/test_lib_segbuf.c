@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-/* Segmented buffers on the played basic layer: order, bytes, and who dies when. */
+/* Segmented buffers on the fake basic layer: order, contents, and deaths at any time. */
 #include "chan_play.h"
-#include "middle.h"
+#include "core/internal.h"
 
 /* ---- Accesses that fail ---- */
 
 static bool fail_put;			/* the next put fails before its dependent is issued */
-static bool fail_add;			/* the next add does */
+static bool fail_add;			/* the next add fails */
 
 acp_handle_t __real_acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order);
 acp_handle_t __real_acp_add8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
-/* Nowhere on that rank. */
+/* Return an invalid address of that rank. */
 static acp_ga_t nowhere(acp_ga_t ga)
 {
 	return acp_query_starter_ga(acp_query_rank(ga)) + (1 << 30);
@@ -123,7 +123,7 @@ TEST(segbuf__stream)
 #define SEGMENTS 4
 #define BYTES	100
 
-/* To and from everybody else, connected in any order. */
+/* Buffers to and from all other ranks, connected in any order. */
 static void several(void *arg)
 {
 	struct stream st = { BYTES, SEGMENTS, 20 };
@@ -170,7 +170,7 @@ TEST(segbuf__several)
 	fake_run(&f, several, NULL);
 }
 
-/* The protocol's words at the edges: full, empty, disconnected. */
+/* Boundary cases: full, empty, disconnected. */
 static void edges(void *arg)
 {
 	unsigned char *ring = play_memory(4096);
@@ -206,7 +206,10 @@ static void edges(void *arg)
 		CHECK_EQ(acp_ack_segbuf(s), -1);
 		CHECK_EQ(acp_isready_segbuf(s), -1);
 		CHECK_EQ(acp_sync(), 0);
-		/* What was acked is there after the source has disconnected, then nothing. */
+		/*
+		 * Segments that were acked can be received after the source has disconnected, but
+		 * no more.
+		 */
 		libacp_sleep(5000000);
 		for (i = 0; i < 3; i++) {
 			CHECK_EQ(acp_isacked_segbuf(s), 0);
@@ -230,7 +233,7 @@ TEST(segbuf__edges)
 	fake_run(&f, edges, NULL);
 }
 
-/* More than 100 in the life of a process, and nothing left of them. */
+/* More than 100 in one process, without leaks. */
 static void again(void *arg)
 {
 	unsigned char *ring = play_memory(4096);
@@ -282,7 +285,7 @@ static void mistakes(void *arg)
 	CHECK_EQ(acp_query_segbuf_sent(NULL), -1);
 	CHECK_EQ(acp_disconnect_segbuf(NULL), -1);
 	CHECK_EQ(acp_free_segbuf(NULL), -1);
-	/* Rings that differ do not connect. */
+	/* Rings of different sizes do not connect. */
 	s = acp_rank() ? acp_create_dst_segbuf(0, ring, 100, 4)
 		       : acp_create_src_segbuf(1, ring, 100, 5);
 	CHECK_EQ(acp_connect_segbuf(s), 1);
@@ -300,7 +303,7 @@ TEST(segbuf__mistakes)
 
 /* ---- Leaving and death ---- */
 
-/* The source goes to the last barrier without a word. */
+/* The source enters the last barrier without disconnecting. */
 static void leave_connected(void *arg)
 {
 	unsigned char *ring = play_memory(4096);
@@ -333,7 +336,7 @@ TEST(segbuf__leave_connected)
 	fake_run(&f, leave_connected, NULL);
 }
 
-/* The user has the memory of the ring again when acp_free_segbuf() has returned. */
+/* The application can reuse the memory of the ring after acp_free_segbuf() has returned. */
 static void ring_is_free(void *arg)
 {
 	unsigned char *ring = play_memory(4096);
@@ -365,7 +368,7 @@ static void ring_is_free(void *arg)
 		play_leave();
 		return;
 	}
-	libacp_meet_settle();
+	libacp_rendezvous_settle();
 	libacp_chan_close();
 }
 
@@ -378,7 +381,20 @@ TEST(segbuf__ring_is_free)
 	fake_run(&f, ring_is_free, &yes);
 }
 
-/* What fails loses the connection: nobody sees what did not come, or waits for ever. */
+/* Issue so many other accesses that the slots of all previous ones are reused. */
+static void forget(void)
+{
+	acp_handle_t last = ACP_HANDLE_NULL;
+	int i;
+
+	for (i = 0; i < 2000; i++)
+		last = __real_acp_copy(acp_query_starter_ga(1), acp_query_starter_ga(0), 8,
+				       ACP_HANDLE_NULL);
+	while (acp_inquire(last))
+		libacp_sleep(1000);
+}
+
+/* A failure loses the connection: no end sees missing data, or waits forever. */
 static void accesses_fail(void *arg)
 {
 	unsigned char *ring = play_memory(4096);
@@ -392,6 +408,8 @@ static void accesses_fail(void *arg)
 			fail_put = arg && i == 1;
 			CHECK_EQ(acp_ack_segbuf(s), 0);
 		}
+		if (arg && *(char *)arg > 1)
+			forget();
 		while ((i = acp_isready_segbuf(s)) != -1)
 			libacp_sleep(1000);
 	} else {
@@ -411,6 +429,15 @@ static void accesses_fail(void *arg)
 	acp_disconnect_segbuf(s);
 	CHECK_EQ(acp_free_segbuf(s), -1);
 	play_leave();
+}
+
+/* The status of the put may be lost: it must not be treated as success. */
+TEST(segbuf__a_put_fails_and_is_forgotten)
+{
+	struct fake_acp f = { .ranks = 2, .speed = 50 };
+	char twice = 2;
+
+	fake_run(&f, accesses_fail, &twice);
 }
 
 TEST(segbuf__a_put_fails)
@@ -454,22 +481,24 @@ static void one_dies(void *arg)
 		}
 	acp_disconnect_segbuf(s);
 	CHECK_EQ(acp_free_segbuf(s), -1);
-	libacp_meet_settle();
+	libacp_rendezvous_settle();
 	libacp_chan_close();
 }
 
 TEST(segbuf__death)
 {
-	int round, rounds = getenv("ACP_TEST_LONG") ? 300 : 8;
-	uint64_t seed = (uint64_t)getpid();
+	int rounds = getenv("ACP_TEST_LONG") ? 1000 : 16;
+	uint64_t seed = play_seed(), chance;
 	char yes = 1;
 
-	printf("# seed %llu\n", (unsigned long long)seed);
-	for (round = 0; round < rounds; round++) {
-		struct fake_acp f = { .ranks = 2, .nodes = 1 + round % 2, .speed = 50 };
+	for (; rounds--; seed++) {
+		struct fake_acp f = { .ranks = 2, .speed = 50, .seed = seed };
 
-		f.die[1] = 1 + play_mix(seed + (uint64_t)round) % 100;
-		fake_run(&f, one_dies, round / 2 % 2 ? &yes : NULL);
+		chance = play_mix(seed);
+		f.nodes = 1 + (int)(chance % 2);
+		f.turns = chance / 2 % 4;
+		f.die[1] = 1 + chance / 16 % 100;
+		fake_run(&f, one_dies, chance / 8 % 2 ? &yes : NULL);
 		CHECK_EQ(f.dead, 1);
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * How many instructions an access takes that the caller does itself: counted
- * one by one by a parent that traces the rank.  Built as the library is.
+ * Number of instructions of an access that the calling thread executes: counted by single-stepping
+ * in a parent that traces the rank. Built like the library.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 #define MOST_OWN	150	/* a copy of 8 bytes within the process */
 #define MOST_NEIGHBOUR	250	/* ... from the starter memory of a rank on the node */
-#define MOST_HEAP	1000	/* an allocation or a release in a heap on the node */
+#define MOST_HEAP	1000	/* an allocation or free in a heap on the node */
 #define HEAP_CALLS	12
 
 static char memory[2 * FAKE_PAGE] __attribute__((aligned(FAKE_PAGE)));
@@ -24,13 +24,13 @@ static void mark(void)
 	raise(SIGUSR1);
 }
 
-/* Allocations and releases of several kinds, each between two marks. */
+/* Different cases of allocations and frees, each between two markers. */
 static void use_heaps(void)
 {
 	acp_ga_t ga[HEAP_CALLS / 2];
 	int i, rank;
 
-	/* Nobody is there to set up the neighbour's, which is as empty as the own one. */
+	/* Initialize the heap of the neighbour, which does not run: a copy of the own empty one. */
 	memcpy(acp_query_address(acpx_query_heap_ga(1)), acp_query_address(acpx_query_heap_ga(0)),
 	       acpx_heap_size());
 	for (rank = 0; rank < 2; rank++) {
@@ -42,7 +42,7 @@ static void use_heaps(void)
 			if (ga[i] == ACP_GA_NULL)
 				_exit(1);
 		}
-		/* Alone; behind a free one; before one; between two; ... */
+		/* Isolated; after a free area; before one; between two; ... */
 		for (i = 0; i < HEAP_CALLS / 2; i++) {
 			mark();
 			acp_free(ga[(i * 5 + 1) % (HEAP_CALLS / 2)]);
@@ -51,7 +51,7 @@ static void use_heaps(void)
 	}
 }
 
-/* What is measured, between marks: nothing, a copy of its own, one of a neighbour's. */
+/* Between markers: nothing, a local copy, a copy from a neighbour. */
 static void rank(void)
 {
 	acp_ga_t own, other;
@@ -76,7 +76,7 @@ static void rank(void)
 	use_heaps();
 }
 
-/* Instructions until the next mark; -1 if the rank ended. */
+/* Return the number of instructions until the next marker; -1 if the rank ended. */
 static long count_steps(pid_t pid)
 {
 	long steps = 0;
@@ -105,8 +105,8 @@ static bool run_to_mark(pid_t pid)
 	}
 }
 
-/* The most of several measurements, and their sum. */
-static long count_most(pid_t pid, int calls, long nothing, long *sum)
+/* Return the maximum of several measurements, and their sum. */
+static long count_max(pid_t pid, int calls, long nothing, long *sum)
 {
 	long most = 0, steps;
 
@@ -138,8 +138,8 @@ TEST(copy__instructions)
 	count_steps(pid);
 	neighbour = count_steps(pid) - nothing;
 	for (int i = 0; i < 2; i++) {
-		allocate[i] = count_most(pid, HEAP_CALLS / 2, nothing, &sum[i]);
-		release[i] = count_most(pid, HEAP_CALLS / 2, nothing, &sum[i + 2]);
+		allocate[i] = count_max(pid, HEAP_CALLS / 2, nothing, &sum[i]);
+		release[i] = count_max(pid, HEAP_CALLS / 2, nothing, &sum[i + 2]);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sets, multisets and maps against those of the C++ standard library: one rank,
- * whose tables are on several, and keys that are random bytes, many of them
- * beginnings of others.
+ * Sets, multisets and maps against those of the C++ standard library: one rank, whose tables are on
+ * several ranks, and keys of random bytes, many of them prefixes of others.
  */
 #include "stl_model.h"
 #include "table_play.h"
@@ -25,7 +24,7 @@ static const struct play_kind *kind;
 static struct pair pairs[TABLES];
 static char key_now[KEY_BYTES], value_now[VALUE_BYTES];
 
-/* Few different bytes: so keys meet. */
+/* Few distinct bytes, so that keys collide. */
 static struct stl_bytes random_bytes(char *bytes, size_t most, size_t least)
 {
 	size_t size = least + fake_random() % (most - least + 1), i;
@@ -37,17 +36,17 @@ static struct stl_bytes random_bytes(char *bytes, size_t most, size_t least)
 	return (struct stl_bytes){ bytes, size };
 }
 
-/* Into starter memory. */
+/* Copy to starter memory. */
 static acp_pair_t place(struct stl_bytes key, struct stl_bytes value)
 {
 	acp_ga_t ga;
-	struct play_desk *desk = play_desk(&ga);
+	struct play_area *area = play_area(&ga);
 
-	memcpy(desk->key, key.bytes, key.size);
-	memcpy(desk->value, value.bytes, value.size);
+	memcpy(area->key, key.bytes, key.size);
+	memcpy(area->value, value.bytes, value.size);
 	return (acp_pair_t){
-		{ ga + offsetof(struct play_desk, key), key.size },
-		{ ga + offsetof(struct play_desk, value), value.size },
+		{ ga + offsetof(struct play_area, key), key.size },
+		{ ga + offsetof(struct play_area, value), value.size },
 	};
 }
 
@@ -102,7 +101,7 @@ static void remove_key(const struct pair *p, struct stl_bytes key)
 
 static void whole(const struct pair *a, const struct pair *b)
 {
-	/* Not too many copies, of which the model has each. */
+	/* Not too many copies, each of which the model stores. */
 	switch (stl_size(a->model) < 5000 ? fake_random() % 5 : 4) {
 	case 0:
 		kind->merge(a->table, b->table);
@@ -129,7 +128,7 @@ static void whole(const struct pair *a, const struct pair *b)
 	}
 }
 
-/* All that is in the table is in the model, and no more. */
+/* Check that table and model have the same contents. */
 static void walk(const struct pair *p)
 {
 	struct play_it it;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * What sets, multisets and maps share: the hash, the words in memory, what a call
- * costs, what it does with nonsense, and what iterators see.
+ * Common properties of sets, multisets and maps: the hash, the layout in memory, round trips,
+ * invalid arguments, and iterators.
  */
 #include "table_play.h"
-#include "scratch.h"
+#include "middle/scratch.h"
 
 /* ---- The hash ---- */
 
@@ -34,7 +34,7 @@ TEST(hash__known_vectors)
 			 libacp_hash_load(known[i].hash, 8));
 }
 
-/* ---- Scratch space ---- */
+/* ---- Scratch memory ---- */
 
 static void use_scratch(void *arg)
 {
@@ -71,7 +71,7 @@ TEST(scratch__blocks_come_back)
 	fake_run(&f, use_scratch, NULL);
 }
 
-/* ---- The words in memory ---- */
+/* ---- Layout ---- */
 
 static uint64_t word_of(acp_ga_t ga, unsigned int number)
 {
@@ -152,8 +152,8 @@ static uint64_t trips_since(uint64_t *begin)
 }
 
 /*
- * All at another node.  The first time to a member one for the directory; to
- * look one for the slot, and one for each element up to the one.
+ * Everything is on another node. The first access to a member takes one round trip for the
+ * directory; a search takes one for the slot, and one for each element up to the key.
  */
 static void count_trips(void *arg)
 {
@@ -171,13 +171,13 @@ static void count_trips(void *arg)
 	CHECK_EQ(map_find(t, play_key(0)).rank, 1);
 	CHECK_EQ(trips_since(&begin), 1);	/* slot */
 	CHECK_EQ(map_insert(t, play_pair(0, 1)), 1);
-	CHECK_EQ(trips_since(&begin), 5);	/* slot; memory: 2; lock, store */
+	CHECK_EQ(trips_since(&begin), 5);	/* slot; allocation: 2; lock, store */
 	CHECK_EQ(map_find(t, play_key(0)).rank, 0);
 	CHECK_EQ(trips_since(&begin), 2);	/* slot, element */
 	CHECK_EQ(map_insert(t, play_pair(0, 2)), 0);
 	CHECK_EQ(trips_since(&begin), 2);
 	map_remove(t, play_key(0));
-	CHECK_EQ(trips_since(&begin), 6);	/* slot, element; lock, store; memory: 2 */
+	CHECK_EQ(trips_since(&begin), 6);	/* slot, element; lock, store; free: 2 */
 	map_remove(t, play_key(0));
 	CHECK_EQ(trips_since(&begin), 1);
 	map_destroy(t);
@@ -191,7 +191,9 @@ TEST(table__round_trips)
 	fake_run(&f, count_trips, NULL);
 }
 
-/* Another table where one was, the members exchanged: what is remembered misleads nobody. */
+/*
+ * Another table replaces one in memory, with its members exchanged: cached addresses are verified.
+ */
 static void come_again(void *arg)
 {
 	const int ranks[] = { 0, 1 };
@@ -226,7 +228,7 @@ TEST(table__comes_again)
 	fake_run(&f, come_again, NULL);
 }
 
-/* Who can reach everything needs no access but its own. */
+/* A rank that can access everything directly needs no other accesses. */
 static void count_local(void *arg)
 {
 	const int ranks[] = { 0, 1 };
@@ -322,7 +324,7 @@ TEST(table__long_values)
 	fake_run(&f, put_long_values, NULL);
 }
 
-/* ---- Nonsense ---- */
+/* ---- Invalid arguments ---- */
 
 static void refuse_creation(const struct play_kind *k, int n, const int *ranks, int slots, int rank)
 {
@@ -480,7 +482,7 @@ TEST(A2_iterator__past_the_end)
 	fake_run(&f, walk_past_the_end, (void *)&play_map);
 }
 
-/* The same rank several times, and nothing on the last one. */
+/* The same rank several times, and none on the last one. */
 static void walk_locally(void *arg)
 {
 	const int ranks[] = { 0, 1, 0, 0, 2 };
@@ -520,7 +522,7 @@ TEST(A2_iterator__local_parts)
 	fake_run(&f, walk_locally, NULL);
 }
 
-/* Keys that stay are visited once in each walk, whatever comes and goes beside them. */
+/* Keys that are not removed are visited once in each iteration, whatever changes concurrently. */
 static void walk_in_traffic(void *arg)
 {
 	const int ranks[] = { 0, 1 };
@@ -563,7 +565,7 @@ TEST(A2_iterator__new_elements_do_not_disturb)
 	fake_run(&f, walk_in_traffic, NULL);
 }
 
-/* Merging in both directions at once ends, and nothing is lost. */
+/* Merging in both directions concurrently ends, and nothing is lost. */
 static void merge_against_each_other(void *arg)
 {
 	const int ranks[] = { 0, 1 };

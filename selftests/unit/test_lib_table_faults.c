@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* Sets, multisets and maps where memory, time or members are wanting. */
+/* Sets, multisets and maps with insufficient memory or time, or lost members. */
 #include "table_play.h"
-#include "section.h"
+#include "middle/txlock.h"
 
 /* ---- No memory ---- */
 
-/* A full heap: what does not fit is not there, and all else as it was. */
+/* A full heap: keys that do not fit are not inserted, and nothing else changes. */
 static void fill_heap(void *arg)
 {
 	const struct play_kind *k = arg;
@@ -59,7 +59,7 @@ TEST(table__no_memory)
 	fake_run(&f, fill_heap, (void *)&play_map);
 }
 
-/* An assignment or an exchange that does not fit changes nothing. */
+/* An assignment or swap that does not fit changes nothing. */
 static void all_or_nothing(void *arg)
 {
 	const struct play_kind *k = arg;
@@ -105,7 +105,7 @@ TEST(table__all_or_nothing)
 	fake_run(&f, all_or_nothing, (void *)&play_map);
 }
 
-/* ---- No memory to register ---- */
+/* ---- No memory for registration ---- */
 
 static bool scarce;
 static unsigned int refusals;
@@ -120,7 +120,10 @@ void *__wrap_libacp_scratch_get(size_t size, acp_ga_t *ga)
 	return NULL;
 }
 
-/* A call that may be refused at any point: all of it was done, or nothing.  Was it? */
+/*
+ * Make a call whose registrations may fail: it is executed completely or not at all. Returns
+ * whether it was.
+ */
 static bool call_scarcely(const struct play_kind *k, struct play_table t, unsigned int key,
 			  bool insert)
 {
@@ -165,7 +168,7 @@ static void be_refused(void *arg)
 	k->clear(t);
 	k->destroy(t);
 	CHECK_EQ(errno, 0);
-	/* To free needs some, too; but then what the call itself has given back is there. */
+	/* Freeing needs registered memory too, but then that of the call itself is available. */
 	CHECK(play_blocks() <= lost);
 }
 
@@ -180,7 +183,7 @@ TEST(table__no_memory_to_register)
 
 /* ---- Many copies ---- */
 
-/* A count that would be too large stays the largest there is, instead of none. */
+/* Counts saturate. */
 static void double_often(void *arg)
 {
 	const int ranks[] = { 0 };
@@ -219,18 +222,18 @@ static acp_element_t number_key(uint64_t number)
 {
 	acp_ga_t ga;
 
-	memcpy(play_desk(&ga)->key, &number, sizeof(number));
-	return (acp_element_t){ ga + offsetof(struct play_desk, key), sizeof(number) };
+	memcpy(play_area(&ga)->key, &number, sizeof(number));
+	return (acp_element_t){ ga + offsetof(struct play_area, key), sizeof(number) };
 }
 
-enum { TABLE, REMOVALS, THROUGH };	/* words for all ranks */
+enum { TABLE, REMOVALS, THROUGH };	/* words shared by all ranks */
 
 static uint64_t shared_word(int number)
 {
 	return __atomic_load_n(fake_word((unsigned int)number), __ATOMIC_ACQUIRE);
 }
 
-/* Removals all the time: nobody gets to the end of the chain without the lock. */
+/* Remove keys continuously, so that no search without lock reaches the end of the chain. */
 static void disturb(acp_set_t set)
 {
 	do {
@@ -242,18 +245,18 @@ static void disturb(acp_set_t set)
 
 static bool disturbed;
 
-int __real_libacp_section_enter(struct libacp_section *s, acp_ga_t at, acp_ga_t low, uint64_t span,
-				struct libacp_fetch *fetches, unsigned int n);
+int __real_libacp_txlock_enter(struct libacp_txlock *s, acp_ga_t at, acp_ga_t low, uint64_t span,
+			       struct libacp_fetch *fetches, unsigned int n);
 
-/* Something is removed each time between a look without the lock and the lock. */
-int __wrap_libacp_section_enter(struct libacp_section *s, acp_ga_t at, acp_ga_t low, uint64_t span,
-				struct libacp_fetch *fetches, unsigned int n)
+/* Remove a key between each search without lock and the lock. */
+int __wrap_libacp_txlock_enter(struct libacp_txlock *s, acp_ga_t at, acp_ga_t low, uint64_t span,
+			       struct libacp_fetch *fetches, unsigned int n)
 {
 	uint64_t removals = shared_word(REMOVALS);
 
 	while (disturbed && shared_word(REMOVALS) == removals)
 		usleep(100);
-	return __real_libacp_section_enter(s, at, low, span, fetches, n);
+	return __real_libacp_txlock_enter(s, at, low, span, fetches, n);
 }
 
 static void work_slowly(acp_set_t set)
@@ -273,7 +276,7 @@ static void work_slowly(acp_set_t set)
 	__atomic_store_n(fake_word(THROUGH), 1, __ATOMIC_RELEASE);
 }
 
-/* To look through the chain takes several times as long as a stay may last. */
+/* A search of the chain takes several times longer than a lease. */
 static void be_slow(void *arg)
 {
 	const int ranks[] = { 0 };
@@ -281,7 +284,7 @@ static void be_slow(void *arg)
 	uint64_t i;
 
 	(void)arg;
-	libacp_section_times.lease = 10000000;
+	libacp_txlock_times.lease = 10000000;
 	if (acp_rank() == 0) {
 		set = acp_create_set(1, ranks, 1, 0);
 		for (i = 0; i < CHAIN; i++)
@@ -308,7 +311,7 @@ TEST(table__long_stays_are_renewed)
 
 /* ---- Lost members ---- */
 
-/* What is on a rank that is gone counts as nothing; the rest can be used, and errno says so. */
+/* Keys on a rank that is gone do not count; others can be used, and errno is set. */
 static void lose_a_member(void *arg)
 {
 	const struct play_kind *k = arg;
@@ -369,10 +372,10 @@ TEST(A2_table__a_member_is_lost)
 	fake_run(&f, lose_a_member, (void *)&play_map);
 }
 
-/* ---- Nodes that are out of reach for a time ---- */
+/* ---- Nodes that cannot be reached temporarily ---- */
 
-#define CUTTER		3	/* a rank that cuts the others off, */
-#define CUTS		40u	/* so often */
+#define CUTTER		3	/* rank that disconnects the others, */
+#define CUTS		40u	/* number of disconnections */
 
 struct cuts {
 	const struct play_kind *kind;
@@ -381,7 +384,7 @@ struct cuts {
 	unsigned int failed, cut_calls;
 };
 
-/* A call ended well; or not, for a reason that makes sense. */
+/* True if a call succeeded, or failed for a plausible reason. */
 static bool ended_well(struct cuts *c)
 {
 	if (!errno)
@@ -394,7 +397,10 @@ static bool ended_well(struct cuts *c)
 
 enum state { ABSENT, THERE, DOUBTFUL };
 
-/* A call on a key of one's own.  What failed may happen later: that is in doubt until the end. */
+/*
+ * A call on a key used by this rank only. After a failure it may be executed later: its result is
+ * unknown until the end.
+ */
 static enum state step_own(struct cuts *c, unsigned int key, enum state state)
 {
 	const struct play_kind *k = c->kind;
@@ -433,7 +439,7 @@ static void cut_and_mend(void)
 	__atomic_store_n(fake_word(0), 1, __ATOMIC_RELEASE);
 }
 
-/* When all can be reached again, one insertion and one removal end what is in doubt. */
+/* When all ranks can be reached again, one insertion and one removal resolve unknown states. */
 static void settle_own(struct cuts *c)
 {
 	unsigned int key;
@@ -454,9 +460,12 @@ static void be_cut_off(void *arg)
 	struct cuts *c = arg;
 	unsigned int key;
 
-	/* Of this clock, 5 and 7.5 seconds: who was cut off with a lock makes others wait. */
-	libacp_section_times.forsaken = 100000000000;
-	libacp_section_times.patience = 150000000000;
+	/*
+	 * 5 and 7.5 seconds of this clock: a rank that was disconnected with a lock makes others
+	 * wait.
+	 */
+	libacp_txlock_times.forsaken = 100000000000;
+	libacp_txlock_times.patience = 150000000000;
 	if (acp_rank() == 0) {
 		c->blocks = play_blocks();
 		c->table = c->kind->create(2, ranks, 8, 0);

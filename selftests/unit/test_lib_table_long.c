@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sets, multisets and maps against a plain model, a million calls on each; without
- * sanitizers, which have seen this code in test_lib_set and test_lib_map.
+ * Sets, multisets and maps against a simple model, a million calls on each, without sanitizers;
+ * test_lib_set and test_lib_map run the same code with them.
  */
 #include "table_model.h"
 
-#define ALONE	500000u		/* calls of one rank, ... */
-#define NEAR	250000u		/* of several of one node, ... */
-#define FAR	150000u		/* of several nodes, ... */
-#define TIGHT	100000u		/* where there is not always room */
+#define ALONE	500000u		/* calls of one rank, */
+#define NEAR	250000u		/* of several ranks of one node, */
+#define FAR	150000u		/* of several nodes, */
+#define TIGHT	100000u		/* with heaps that may be full */
 #define TURN	1000u
 
 TEST(A2_set__long_alone)

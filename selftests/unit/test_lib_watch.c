@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Waiting for words of own memory, with a device played by the test.  Ranks 0
- * and 1 are on the node of rank 0, 2 and 3 on another.  Where the device is
- * deaf a sleep ends by a wake-up alone: one that is lost is a hang.
+ * Waiting for changes of own memory, with a fake device. Ranks 0 and 1 are on the node of rank 0, 2
+ * and 3 on another one. If the device is "deaf", only a wake-up ends a sleep: a lost one hangs.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -10,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "acp.h"
-#include "libacp.h"
+#include "core/libacp.h"
 #include "test.h"
 #include "test_lib_device.h"
 
@@ -85,7 +84,7 @@ TEST(compare__all_of_both_sizes)
 	CHECK(acp_finalize() == 0);
 }
 
-/* Only the lower half of the value counts for words of 4 bytes. */
+/* For words of 4 bytes, only the lower half of the value counts. */
 TEST(compare__half_a_value)
 {
 	uint32_t half[2] = { 7, 1 };
@@ -148,7 +147,7 @@ TEST(arrays__that_hold_in_part)
 	CHECK(acp_finalize() == 0);
 }
 
-/* Nothing to wait for: nobody waits for ever. */
+/* Without conditions there is no endless wait. */
 TEST(arrays__that_are_empty)
 {
 	struct acpx_condition none[2] = { { 0 } };
@@ -200,7 +199,7 @@ TEST(wait__goes_on_after_signals)
 	CHECK(acp_finalize() == 0);
 }
 
-/* A thread that waits for a word, until it is asleep. */
+/* A thread that waits for a word, started until it is asleep. */
 struct sleeper {
 	pthread_t thread;
 	size_t offset;
@@ -273,9 +272,10 @@ TEST(wake__by_another_thread)
 	CHECK(acp_finalize() == 0);
 }
 
-static struct acp_watch *split;		/* "wakes" at the end of a page, all else in the next one */
+/* "wakes" is at the end of a page, everything else in the next one */
+static struct acp_watch *split;
 
-/* The count is about to be read: now somebody wakes the rank, for what others wait for. */
+/* The count is about to be read: now the rank is woken for another word. */
 static void wake_between(int signal)
 {
 	(void)signal;
@@ -284,7 +284,7 @@ static void wake_between(int signal)
 	split->wakes++;
 }
 
-/* It disarms, but whom it disarms reads the old count, or arms again. */
+/* The wake-up disarms, but the waiter has read the old count, or arms again. */
 TEST(wake__for_others_while_falling_asleep)
 {
 	struct sigaction a = { .sa_handler = wake_between };
@@ -311,7 +311,7 @@ TEST(wake__for_others_while_falling_asleep)
 	CHECK(acp_finalize() == 0);
 }
 
-/* Where an atomic leaves the former value. */
+/* The destination of the previous value of an atomic. */
 TEST(wake__by_what_an_atomic_leaves)
 {
 	struct sleeper s;
@@ -344,7 +344,7 @@ TEST(wake__by_the_middle_of_a_copy)
 	CHECK(acp_finalize() == 0);
 }
 
-/* A neighbour is woken if it looks there, and only then; what is far is the kernel's matter. */
+/* A neighbour is woken only if it waits for that line; remote ranks are woken by the kernel. */
 TEST(wake__of_a_neighbour)
 {
 	struct acp_watch *watch;
@@ -375,7 +375,7 @@ TEST(wake__of_a_neighbour)
 	CHECK(acp_finalize() == 0);
 }
 
-/* They hold one after the other, never all at once. */
+/* They are true one after the other, never all at the same time. */
 TEST(all__need_not_hold_together)
 {
 	struct acpx_condition c[2];
@@ -392,7 +392,7 @@ TEST(all__need_not_hold_together)
 	CHECK(acp_finalize() == 0);
 }
 
-/* ---- Ends ---- */
+/* ---- Ends of waits ---- */
 
 TEST(abort__ends_waits)
 {
@@ -443,7 +443,7 @@ TEST(fork__child_does_not_wait)
 	CHECK(acp_finalize() == 0);
 }
 
-/* In the default mode a rank does not wait for an answer to what has failed. */
+/* In the default error mode, a rank does not wait for the answer to a failed access. */
 TEST(failure__ends_the_job_of_who_waits)
 {
 	int status;
@@ -466,11 +466,11 @@ TEST(failure__ends_the_job_of_who_waits)
 
 /* ---- Many threads ---- */
 
-/* A ring of threads: each waits for its word, then changes that of the next one. */
+/* A cycle of threads: each waits for its word, then changes that of the next one. */
 struct player {
 	pthread_t thread;
 	size_t own, next, scratch;
-	bool far;			/* by way of the kernel */
+	bool far;			/* through the kernel */
 	int bad;
 };
 
@@ -483,7 +483,9 @@ static void *play(void *arg)
 	for (i = 1; i <= ROUNDS; i++) {
 		if (wait_ge(p->own, i, ACPX_FOREVER))
 			p->bad++;
-		/* The device does atomics of others, too, and leaves the former value there. */
+		/*
+		 * The device also executes atomics of other ranks, and writes the previous value.
+		 */
 		if (acp_add8(former, at(0, p->next), 1, ACP_HANDLE_NULL) ==
 		    (acp_handle_t)ACP_HANDLE_NULL)
 			p->bad++;

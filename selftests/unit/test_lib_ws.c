@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* Workspaces on the played basic layer, against a plain array. */
+/* Workspaces on the fake basic layer, against a simple array. */
 #include <errno.h>
 
 #include "chan_play.h"
-#include "middle.h"
+#include "core/internal.h"
 
 #define MOST	100000u
 
-static unsigned char *memory;		/* registered: what is read and written */
+static unsigned char *memory;		/* registered buffer */
 static acp_atkey_t key;
 
 static void open_memory(void)
@@ -26,10 +26,10 @@ static void leave(void)
 {
 	acp_unregister_memory(key);
 	CHECK_EQ(acp_sync(), 0);
-	CHECK(fake_regions() <= 2);	/* scratch */
+	CHECK(fake_regions() <= 2);	/* scratch memory */
 }
 
-/* ---- Shape ---- */
+/* ---- Layout ---- */
 
 static void check_shape(const acp_wsditem *ws, size_t size, size_t block, size_t start)
 {
@@ -80,7 +80,7 @@ TEST(ws__shapes)
 
 /* ---- Contents ---- */
 
-/* One rank at a time, any range, against an array. */
+/* One rank at a time, any range, compared with an array. */
 static void random_ranges(void *arg)
 {
 	size_t size = 30000, offset, n, rounds = *(size_t *)arg, i;
@@ -122,7 +122,7 @@ TEST(ws__random_ranges)
 	fake_run(&near, random_ranges, &rounds);
 }
 
-/* Each writes its share of each of several workspaces, all read all. */
+/* Each rank writes its share of several workspaces, and all ranks read everything. */
 static void shares(void *arg)
 {
 	size_t size = 5000, share = size / (size_t)acp_procs(), i;
@@ -171,6 +171,8 @@ static void mistakes(void *arg)
 	ws = acp_create_ws(1000);
 	CHECK_EQ(acp_read_ws(ws, at(0), 1, 1000), -1);
 	CHECK_EQ(acp_read_ws(ws, at(0), 0, 1000), 0);
+	CHECK_EQ(acp_read_ws(ws, ACP_GA_NULL, 0, 5), 0);
+	CHECK_EQ(acp_write_ws(ws, ~0ull, 0, SIZE_MAX), 0);
 	CHECK_EQ(acp_read_ws(ws, at(0), 1001, 0), -1);
 	CHECK_EQ(acp_write_ws(ws, at(0), SIZE_MAX, 1), -1);
 	CHECK_EQ(acp_write_ws(ws, at(0), 1, SIZE_MAX), -1);
@@ -225,7 +227,7 @@ TEST(ws__no_memory_on_one_rank)
 	fake_run(&f, no_memory, NULL);
 }
 
-/* One rank cannot read where the others have their parts, or has none to be missed. */
+/* One rank cannot read the addresses of the others, or has no memory but also no blocks. */
 static void no_memory_without_blocks(void *arg)
 {
 	unsigned char *pages = play_memory(256 * 4096);
@@ -266,7 +268,7 @@ TEST(ws__no_memory_on_a_rank_without_blocks)
 	fake_run(&f, no_memory_without_blocks, NULL);
 }
 
-/* What a dead rank had is gone; the rest is there. */
+/* Blocks of a dead rank are lost; others can be used. */
 static void death(void *arg)
 {
 	acp_wsd_t ws;
@@ -284,7 +286,7 @@ static void death(void *arg)
 	CHECK_EQ(acp_write_ws(ws, at(0), 300, 0), -1);
 	CHECK_EQ(acp_read_ws(ws, at(0), 1, 100), -1);
 	CHECK_EQ(acp_read_ws(ws, at(0), 100, 0), 0);
-	/* There are no barriers any more. */
+	/* Barriers do not work any more. */
 	__atomic_fetch_add(fake_word(0), 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(fake_word(0), __ATOMIC_SEQ_CST) < 2)
 		libacp_sleep(1000000);
@@ -301,7 +303,7 @@ TEST(ws__death)
 	CHECK_EQ(f.dead, 1);
 }
 
-/* Whoever is left is told, and has nothing left of it. */
+/* Surviving ranks get an error, without leaks. */
 static void death_while_creating(void *arg)
 {
 	acp_wsd_t ws;
@@ -319,19 +321,21 @@ static void death_while_creating(void *arg)
 	}
 	CHECK(errno == EPIPE || errno == EHOSTDOWN);
 	acp_unregister_memory(key);
-	CHECK(fake_regions() <= 2);	/* scratch */
+	CHECK(fake_regions() <= 2);	/* scratch memory */
 }
 
 TEST(ws__death_while_creating)
 {
-	int round, rounds = getenv("ACP_TEST_LONG") ? 300 : 10;
-	uint64_t seed = (uint64_t)getpid();
+	int rounds = getenv("ACP_TEST_LONG") ? 1000 : 20;
+	uint64_t seed = play_seed(), chance;
 
-	printf("# seed %llu\n", (unsigned long long)seed);
-	for (round = 0; round < rounds; round++) {
-		struct fake_acp f = { .ranks = 3, .nodes = 1 + round % 3, .speed = 50 };
+	for (; rounds--; seed++) {
+		struct fake_acp f = { .ranks = 3, .speed = 50, .seed = seed };
 
-		f.die[1] = 1 + play_mix(seed + (uint64_t)round) % 60;
+		chance = play_mix(seed);
+		f.nodes = 1 + (int)(chance % 3);
+		f.turns = chance / 3 % 4;
+		f.die[1] = 1 + chance / 12 % 60;
 		fake_run(&f, death_while_creating, NULL);
 		CHECK_EQ(f.dead, 1);
 	}

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
 /*
- * The whole protocol core in a simulated job (sim.h): random puts, gets,
- * third-party copies, strided ones, some that change a flag, atomics and
- * ordered chains while the network does its worst.  Checked all the time: a
- * completed command had its effect, exactly once; nothing else was written; a
- * flag is never there before its data; a command whose predecessor failed had
+ * The whole protocol core in a simulated job (sim.h): random puts, gets, third-party copies,
+ * strided copies, copies that change a flag, atomics and ordered chains, while the network has all
+ * kinds of faults. Checked throughout: a completed command has had its effect exactly once; nothing
+ * else was written; a flag is never visible before its data; a command whose predecessor failed had
  * no effect.
  *
  *	test_sim [--seed S] [--frames N] [part of a test's name ...]
  *
- * --frames is for each test; the same seed and frames repeat a run exactly.
- * test_sim is built with sanitizers, test_sim_long without, for more frames.
+ * --frames applies to each test. The same seed and number of frames repeat a run exactly. test_sim
+ * is built with sanitizers, test_sim_long without, for more frames.
  */
 #include "sim.h"
 #include "test.h"
 
 static u64 base_seed = 1;
 #ifndef FRAMES
-#define FRAMES 1000000	/* the Makefile says otherwise */
+#define FRAMES 1000000	/* the Makefile sets another value */
 #endif
 
 static u64 frames_wanted = FRAMES;
@@ -34,45 +33,45 @@ static u64 frames_wanted = FRAMES;
 #define AT_SOURCE	0
 #define AT_NUMBERS	(AT_SOURCE + SOURCE_BYTES)
 #define AT_COUNTERS	(AT_NUMBERS + 8 * NUMBERS)
-#define AT_FLAGS	(AT_COUNTERS + 8 * COUNTERS)	/* one for each origin */
+#define AT_FLAGS	(AT_COUNTERS + 8 * COUNTERS)	/* one per origin */
 #define AT_DATA		(AT_FLAGS + 8 * SIM_RANKS)
 #define AT_SLOTS	(AT_DATA + DATA_BYTES * SIM_RANKS)
 #define MEMORY		(AT_SLOTS + SLOTS * SLOT_BYTES)
 
-/* What is done to a counter word, always the same. */
+/* The operation on a counter word, always the same one for a word. */
 enum counter { ADD_ONE, ADD_ONE_4, XOR, SWAP, KINDS };
 
-#define FETCHED_MOST	(1u << 20)
+#define FETCHED_MAX	(1u << 20)
 
-/* What the test knows of a counter. */
+/* What the test knows about a counter. */
 struct tally {
-	u64 count, value;		/* operations; their sum or xor */
-	u64 given, taken;		/* SWAP: sum of values put in, got out */
+	u64 count, value;		/* number of operations; their sum or XOR */
+	u64 given, taken;		/* SWAP: sum of values stored, returned */
 	u8 *fetched;			/* ADD_ONE: which values were returned */
 };
 
 enum job { COPY, STRIDED, SIGNAL, ATOMIC, CHAIN_DATA, CHAIN_FLAG, CHAIN_BOTH, BAD };
 
-/* A command under way. */
+/* A command in progress. */
 struct work {
 	enum job job;
 	u64 seen, order;
-	u32 dst, slot;			/* rank; slot that it owns */
-	u64 at, length;			/* destination in the rank's memory */
+	u32 dst, slot;			/* rank; slot that the command owns */
+	u64 at, length;			/* destination in the memory of rank dst */
 	u32 src;
-	u64 from;			/* source in the rank's memory */
-	u64 shape, dst_stride, src_stride;	/* STRIDED */
+	u64 from;			/* source in the memory of rank src */
+	u64 desc, dst_stride, src_stride;	/* STRIDED */
 	u32 counter;			/* ATOMIC, SIGNAL */
 	u32 counter_rank;		/* SIGNAL */
 	u64 operand, generation;
-	u8 status;			/* when it is complete */
-	u8 expected;			/* BAD: the status */
-	u32 phase;			/* of the test, when it was submitted */
+	u8 status;			/* valid when it is complete */
+	u8 expected;			/* BAD: the expected status */
+	u32 phase;			/* of the test, at submission */
 };
 
 #define CHAIN		64
 
-/* Data, then a flag: a generation. */
+/* A generation of a chain: data, then a flag. */
 struct link {
 	u64 generation;
 	u32 data_rank, flag_rank, src;
@@ -80,29 +79,30 @@ struct link {
 };
 
 struct chain {
-	bool stopped;			/* one failed because of the network */
+	bool stopped;			/* a command of the chain failed because of the network */
 	u64 issued, visible;		/* generations */
-	u64 last_flag;			/* ticket */
+	u64 last_flag;			/* ticket of its command */
 	struct link link[CHAIN];
 };
 
 struct test_job {
-	u8 *shadow[SIM_RANKS];		/* what memory must be, but for chains */
+	u8 *shadow[SIM_RANKS];		/* expected contents of memory, except chains */
 	bool slot_busy[SIM_RANKS][SLOTS];
 	struct work work[SIM_RANKS][SIM_DEPTH];
 	struct tally tally[SIM_RANKS][COUNTERS];
 	struct chain chain[SIM_RANKS];
 	u32 window[SIM_RANKS];
 	bool submitting[SIM_RANKS];
-	u64 enough;			/* frames */
+	u64 enough;			/* number of frames after which the test ends */
 	u64 commands, failed, dependents_failed;
 	u32 phase;
 	u32 bad;			/* probability of a command that fails */
 	bool may_fail;			/* the network may make commands fail */
-	bool may_vanish;		/* so may source memory */
+	bool may_vanish;		/* source memory may be revoked */
 	bool no_chains;
+	bool blind;			/* failures are not recorded */
 	bool rebooting;
-	u32 rebooted;			/* node whose memory began anew; ~0: none */
+	u32 rebooted;			/* node whose memory was reset; ~0: none */
 };
 
 static struct test_job *test_of(struct sim *s)
@@ -160,7 +160,7 @@ static void flag_written(struct sim *s, u32 rank, u32 origin)
 	c->visible = generation;
 }
 
-/* Data belongs to the generation after the visible one. */
+/* Data must belong to the generation after the visible one. */
 static void data_written(struct sim *s, u32 rank, u64 at, u64 length)
 {
 	u32 origin = (at - AT_DATA) / DATA_BYTES;
@@ -186,7 +186,7 @@ static void wrote(struct sim *s, u32 rank, u64 at, u64 length)
 
 /* ---- commands ---- */
 
-/* A slot of any rank that only this origin uses. */
+/* Take a slot of any rank; only this origin uses it. */
 static bool take_slot(struct sim *s, u32 origin, struct work *w)
 {
 	u32 dst = pick(s, s->ranks), slot = pick(s, SLOTS / SIM_RANKS) * SIM_RANKS + origin;
@@ -226,7 +226,7 @@ static u64 submit(struct sim *s, u32 origin, const struct acp_msg *m, struct wor
 	return sim_submit(s, origin, m, w->order);
 }
 
-/* What a command waits for: mostly nothing, or the one before it. */
+/* The commands that a command waits for: usually none, or the previous one. */
 static u64 random_order(struct sim *s, u32 origin)
 {
 	u64 kind = pick(s, 10), tail = s->rank[origin].tail;
@@ -256,10 +256,13 @@ static void do_copy(struct sim *s, u32 origin)
 	submit(s, origin, &m, &w);
 }
 
-/* A stride of blocks that do not overlap, and where the first one is so that all are in "room". */
-static u64 random_stride(struct sim *s, u64 shape, u64 room, u64 *first)
+/*
+ * Returns a stride of blocks that do not overlap; *first: a place of block 0 so that all are within
+ * "room".
+ */
+static u64 random_stride(struct sim *s, u64 desc, u64 room, u64 *first)
 {
-	u64 block = (u32)shape, last = (shape >> 32) - 1, most = (room - block) / last;
+	u64 block = (u32)desc, last = (desc >> 32) - 1, most = (room - block) / last;
 	u64 stride = block + pick(s, most - block + 1), rest = room - block - last * stride;
 	bool back = pick(s, 3) == 0;
 
@@ -277,9 +280,9 @@ static void do_strided(struct sim *s, u32 origin)
 		return;
 	count = 2 + pick(s, pick(s, 4) ? 8 : 200);
 	block = 1 + pick(s, SLOT_BYTES / count / (1 + pick(s, 4)));
-	w.shape = ACP_BLOCKS(block, count);
-	w.dst_stride = random_stride(s, w.shape, SLOT_BYTES, &to);
-	w.src_stride = random_stride(s, w.shape, SOURCE_BYTES, &from);
+	w.desc = ACP_BLOCKS(block, count);
+	w.dst_stride = random_stride(s, w.desc, SLOT_BYTES, &to);
+	w.src_stride = random_stride(s, w.desc, SOURCE_BYTES, &from);
 	w.length = SLOT_BYTES;
 	w.src = pick(s, s->ranks);
 	w.from = AT_SOURCE + from;
@@ -290,12 +293,12 @@ static void do_strided(struct sim *s, u32 origin)
 		m.src += 1ULL << s->ga.offset_bits;	/* SIM_STAG_LOST */
 	m.a = w.dst_stride;
 	m.b = w.src_stride;
-	m.size = w.shape;
-	acp_cmd_shape(&m);
+	m.size = w.desc;
+	acp_cmd_from_entry(&m);
 	submit(s, origin, &m, &w);
 }
 
-/* A copy that adds one to a counter on the same node, or another rank's there. */
+/* A copy that adds one to a counter of the destination or of another rank on the same node. */
 static void do_signal(struct sim *s, u32 origin)
 {
 	struct work w = { .job = SIGNAL, .order = random_order(s, origin) };
@@ -339,7 +342,7 @@ static void do_atomic(struct sim *s, u32 origin)
 	submit(s, origin, &m, &w);
 }
 
-/* A command that fails, or one whose destination fails at a third place. */
+/* A command that fails, or whose destination on a third node fails. */
 static u64 do_bad(struct sim *s, u32 origin, u64 order)
 {
 	struct work w = { .job = BAD, .order = order, .length = 8 };
@@ -367,7 +370,7 @@ static u64 do_bad(struct sim *s, u32 origin, u64 order)
 	return submit(s, origin, &m, &w);
 }
 
-/* The last block is out of reach: nothing moves, at either end. */
+/* The last block is out of range: nothing is copied, neither read nor written. */
 static u64 do_bad_strided(struct sim *s, u32 origin, u64 order)
 {
 	struct work w = { .job = BAD, .order = order, .length = 8, .expected = ACP_ST_RANGE };
@@ -385,7 +388,7 @@ static u64 do_bad_strided(struct sim *s, u32 origin, u64 order)
 	return submit(s, origin, &m, &w);
 }
 
-/* Write the flag: copied from somewhere, or swapped in by an atomic. */
+/* Write the flag: by a copy from any rank or by an atomic swap. */
 static void do_flag(struct sim *s, u32 origin, struct link *l, u64 order)
 {
 	u64 value = l->generation % NUMBERS;
@@ -402,7 +405,7 @@ static void do_flag(struct sim *s, u32 origin, struct link *l, u64 order)
 	test_of(s)->chain[origin].last_flag = submit(s, origin, &m, &w);
 }
 
-/* Data and flag in one command, if they go to one node. */
+/* Data and flag in one command, if both are on one node. */
 static bool do_both(struct sim *s, u32 origin, struct link *l, const struct acp_msg *data)
 {
 	struct work w = { .job = CHAIN_BOTH, .slot = ~0u, .generation = l->generation };
@@ -418,7 +421,7 @@ static bool do_both(struct sim *s, u32 origin, struct link *l, const struct acp_
 	return true;
 }
 
-/* Data, and a flag behind it; all behind the flag before. */
+/* Data, then a flag that is ordered after it; both are ordered after the previous flag. */
 static void do_chain(struct sim *s, u32 origin)
 {
 	struct chain *c = &test_of(s)->chain[origin];
@@ -512,9 +515,9 @@ static void count_atomic(struct sim *s, struct work *w)
 	switch (w->counter % KINDS) {
 	case ADD_ONE:
 	case ADD_ONE_4:
-		SIM_CHECK(s, old < FETCHED_MOST);
+		SIM_CHECK(s, old < FETCHED_MAX);
 		if (!y->fetched)
-			y->fetched = calloc(1, FETCHED_MOST);
+			y->fetched = calloc(1, FETCHED_MAX);
 		SIM_CHECK(s, !y->fetched[old]);
 		y->fetched[old] = 1;
 		y->value++;
@@ -538,16 +541,16 @@ static void check_copy(struct sim *s, struct work *w)
 	memcpy(test_of(s)->shadow[w->dst] + w->at, source, w->length);
 }
 
-/* All blocks are there, and nothing between them has changed. */
+/* All blocks have been copied, and nothing between them has changed. */
 static void check_strided(struct sim *s, struct work *w)
 {
 	const u8 *source = s->rank[w->src].memory + w->from;
 	u8 *shadow = test_of(s)->shadow[w->dst] + w->at;
-	u64 block = (u32)w->shape, i;
+	u64 block = (u32)w->desc, i;
 
 	if (sim_node_of(s, w->dst) == test_of(s)->rebooted)
 		memcpy(shadow, s->rank[w->dst].memory + w->at, SLOT_BYTES);
-	for (i = 0; i < w->shape >> 32; i++)
+	for (i = 0; i < w->desc >> 32; i++)
 		memcpy(shadow + w->operand + i * w->dst_stride, source + i * w->src_stride, block);
 	if (memcmp(s->rank[w->dst].memory + w->at, shadow, SLOT_BYTES))
 		SIM_FAIL(s, "strided copy from rank %u to %u is complete, data is not there, or more",
@@ -561,7 +564,7 @@ static void check_flag(struct sim *s, u32 origin, struct work *w)
 		memcpy(test_of(s)->shadow[w->dst] + w->at, s->rank[w->dst].memory + w->at, 8);
 }
 
-/* Failed, if and only if something it waited for failed. */
+/* It must have failed if and only if a command failed on which it depends. */
 static void check_order(struct sim *s, u32 origin, const struct work *w, u8 status)
 {
 	bool failed = false;
@@ -571,7 +574,7 @@ static void check_order(struct sim *s, u32 origin, const struct work *w, u8 stat
 		failed |= test_of(s)->work[origin][t % SIM_DEPTH].status != ACP_ST_OK;
 	if (status == ACP_ST_OK && failed)
 		SIM_FAIL(s, "a command of rank %u ran although one before it failed", origin);
-	if (status == ACP_ST_ORDER)
+	if (status == ACP_ST_ORDER && !test_of(s)->blind)
 		SIM_CHECK(s, failed);
 	test_of(s)->dependents_failed += failed;
 }
@@ -587,7 +590,7 @@ static bool plausible(const struct test_job *t, const struct work *w, u8 status)
 	return status == ACP_ST_OK || (status == ACP_ST_ORDER && (t->bad || t->may_vanish));
 }
 
-/* Memory of a node that was rebooted tells nothing of commands before that. */
+/* After a reboot, the memory of a node does not show the effects of earlier commands. */
 static bool comparable(struct sim *s, const struct work *w)
 {
 	struct test_job *t = test_of(s);
@@ -640,7 +643,7 @@ static void completed(struct sim *s, u32 origin, u64 ticket, u8 status)
 		check_effect(s, origin, w);
 	else
 		known = false;
-	/* A slot of a command that failed with its flow may still be written. */
+	/* The slot of a command that failed with its flow may still be written. */
 	if (owns_slot(w) && (status == ACP_ST_OK || !t->may_fail)) {
 		t->slot_busy[w->dst][w->slot] = false;
 		if (!known || (status != ACP_ST_OK && t->may_vanish))
@@ -715,7 +718,7 @@ static bool all_complete(struct sim *s)
 	return true;
 }
 
-/* Run until all commands of all ranks are complete, then let the flows come to rest. */
+/* Run until all commands of all ranks are complete, then let the flows become idle. */
 static void run_job(struct sim *s)
 {
 	u64 hang = s->now, before = 0, rest;
@@ -723,7 +726,7 @@ static void run_job(struct sim *s)
 
 	while (!all_complete(s)) {
 		if (!sim_step(s))
-			break;	/* commands that failed hold all slots, nothing more to submit */
+			break;	/* failed commands own all slots, nothing can be submitted */
 		if (s->n.completions != before)
 			hang = s->now;
 		before = s->n.completions;
@@ -736,7 +739,7 @@ static void run_job(struct sim *s)
 		SIM_CHECK(s, s->rank[rank].completed == s->rank[rank].tail);
 }
 
-/* Slots of commands that failed can be used again when nothing is under way. */
+/* When nothing is in progress, slots of failed commands can be used again. */
 static void free_slots(struct sim *s)
 {
 	struct test_job *t = test_of(s);
@@ -789,7 +792,7 @@ static void check_memory(struct sim *s)
 	}
 }
 
-/* Go on with more commands. */
+/* Continue with more commands. */
 static void next_phase(struct sim *s, u64 frames)
 {
 	u32 rank;
@@ -803,7 +806,7 @@ static void next_phase(struct sim *s, u64 frames)
 	run_job(s);
 }
 
-/* Nothing may be left of all that was under way. */
+/* Nothing of what was in progress may be left. */
 static void check_rest(struct sim *s)
 {
 	u32 node, i, color;
@@ -814,7 +817,7 @@ static void check_rest(struct sim *s)
 			for (color = 0; color < s->colors; color++) {
 				struct sim_peer *p = sim_peer(s, node, i, color);
 
-				SIM_CHECK(s, !p->pending.first && !p->nheld && !p->delegated);
+				SIM_CHECK(s, !p->pending.first && !p->flow.n_held && !p->delegated);
 				SIM_CHECK(s, p->flow.una == p->flow.next && !p->flow.flight);
 				SIM_CHECK(s, !p->flow.lost && !p->flow.expect);
 			}
@@ -834,12 +837,12 @@ static void report(struct sim *s)
 	       (unsigned long long)n->duplicated, (unsigned long long)n->damaged,
 	       (unsigned long long)n->replayed);
 	printf("#   %llu sent again, %llu duplicates, %llu held, %llu refused, %llu bad tags, "
-	       "%llu bad crc, %llu of other lives, %llu failed; at most %llu items\n",
+	       "%llu bad crc, %llu of other incarnations, %llu failed; at most %llu items\n",
 	       (unsigned long long)n->resent, (unsigned long long)n->duplicates,
 	       (unsigned long long)n->held, (unsigned long long)n->refused,
 	       (unsigned long long)n->bad_tag, (unsigned long long)n->bad_crc,
 	       (unsigned long long)n->bad_epoch, (unsigned long long)t->failed,
-	       (unsigned long long)n->items_most);
+	       (unsigned long long)n->items_max);
 }
 
 static void finish(struct sim *s)
@@ -847,12 +850,12 @@ static void finish(struct sim *s)
 	check_rest(s);
 	check_counters(s);
 	check_memory(s);
-	SIM_CHECK(s, s->n.items_most <= (u64)s->ranks * SIM_DEPTH * 4);
+	SIM_CHECK(s, s->n.items_max <= (u64)s->ranks * SIM_DEPTH * 4);
 	report(s);
 	job_free(s);
 }
 
-/* A job in which no flow may fail. */
+/* Run a job in which no flow may fail. */
 static void run_and_check(struct sim *s)
 {
 	run_job(s);
@@ -862,7 +865,7 @@ static void run_and_check(struct sim *s)
 	finish(s);
 }
 
-/* A network without faults; each test adds its own. */
+/* A network without faults; each test adds its own faults. */
 static struct sim *new_sim(u32 nodes, u32 ranks, u32 colors)
 {
 	struct sim *s = calloc(1, sizeof(*s));
@@ -1027,7 +1030,7 @@ TEST(sim__A5_failures_in_chains)
 	run_and_check(s);
 }
 
-/* Hundreds of failures under way in both directions: their answers must get through. */
+/* Hundreds of failures in progress in both directions: their answers must get through. */
 TEST(sim__A5_nothing_but_failures)
 {
 	struct sim *s = new_sim(2, 16, 1);
@@ -1036,6 +1039,22 @@ TEST(sim__A5_nothing_but_failures)
 	s->mtu = 256;
 	job_init(s, __func__, frames_wanted / 4);
 	test_of(s)->bad = SIM_ALWAYS;
+	run_and_check(s);
+}
+
+/*
+ * If failures are not recorded, commands with a dependency may fail although nothing failed, and
+ * nothing worse happens.
+ */
+TEST(sim__A5_no_memory_to_remember_failures)
+{
+	struct sim *s = new_sim(4, 4, 1);
+
+	s->net.loss = 2 * PERCENT;
+	s->net.forget = 95 * PERCENT;
+	job_init(s, __func__, frames_wanted / 4);
+	test_of(s)->bad = 5 * PERCENT;
+	test_of(s)->blind = true;
 	run_and_check(s);
 }
 
@@ -1057,9 +1076,9 @@ TEST(sim__M3_source_unregistered_while_it_is_sent)
 	run_and_check(s);
 }
 
-/* ---- nodes that cannot be reached, nodes that begin anew ---- */
+/* ---- nodes that cannot be reached, nodes that restart ---- */
 
-/* Cut a node off, or let it be reached again. */
+/* Disconnect a node, or connect it again. */
 static void cut_node(struct sim *s, u32 node, bool cut)
 {
 	u32 i;
@@ -1092,7 +1111,7 @@ TEST(sim__N17_cut_off_for_a_second)
 	run_and_check(s);
 }
 
-/* Commands that need the node end; later it is as good as before. */
+/* Commands that need the node fail; when it is connected again, it works as before. */
 TEST(sim__N17_cut_off_for_ever)
 {
 	struct sim *s = new_sim(4, 8, 2);
@@ -1102,11 +1121,118 @@ TEST(sim__N17_cut_off_for_ever)
 	sim_after(s, 3 * SIM_MS, cut_off, NULL, 0);
 	run_job(s);
 	SIM_CHECK(s, test_of(s)->failed > 0 && s->n.failures > 0);
+	SIM_CHECK(s, s->n.told_lost > 0 && !s->n.told_back);
 	cut_node(s, 0, false);
 	next_phase(s, frames_wanted / 8);
 	test_of(s)->failed = 0;
 	next_phase(s, frames_wanted / 8);
-	SIM_CHECK(s, test_of(s)->failed == 0);
+	SIM_CHECK(s, test_of(s)->failed == 0 && s->n.told_back == s->n.told_lost);
+	finish(s);
+}
+
+/* Each node once: answers in transit never arrive, but their commands end. */
+TEST(sim__N17_cut_off_one_after_the_other)
+{
+	struct sim *s = new_sim(4, 8, 2);
+	u32 node;
+
+	s->net.jitter = 100 * SIM_US;
+	job_init(s, __func__, frames_wanted / 8);
+	test_of(s)->may_fail = true;
+	run_job(s);
+	for (node = 0; node < s->nodes; node++) {
+		sim_after(s, SIM_MS, cut_off, NULL, node);
+		next_phase(s, frames_wanted / 8);
+		cut_node(s, node, false);
+		next_phase(s, frames_wanted / 64);
+	}
+	SIM_CHECK(s, test_of(s)->failed > 0 && s->n.failures > 0);
+	finish(s);
+}
+
+/* ---- a dead node, and an attacker who replays its frames ---- */
+
+#define TIME_OUT	(10 * SIM_S)		/* of simulated flows */
+
+/* Incarnations of flows to the dead node that have awaited something ever since it died. */
+struct wake {
+	u32 epoch[SIM_NODES][SIM_COLORS];	/* 0: none */
+	u32 node, flows;
+	u64 until;
+};
+
+static bool waits(const struct sim_peer *p)
+{
+	return p->flow.state == ACP_FLOW_OPEN &&
+	       (p->flow.una != p->flow.next || p->flow.expect);
+}
+
+/* Replay everything to all nodes. Flows that no longer wait are not checked any more. */
+static void replay_again(struct sim *s, void *what, u64 number)
+{
+	struct wake *w = what;
+	u32 i, color;
+
+	sim_replay_kept(s);
+	for (i = 0; i < s->nodes; i++) {
+		for (color = 0; color < s->colors; color++) {
+			struct sim_peer *p = sim_peer(s, i, w->node, color);
+
+			if (!waits(p) || p->flow.epoch != w->epoch[i][color])
+				w->epoch[i][color] = 0;
+		}
+	}
+	if (s->now < w->until)
+		sim_after(s, 50 * SIM_MS, replay_again, w, number);
+}
+
+static void node_dies(struct sim *s, void *what, u64 node)
+{
+	struct wake *w = what;
+	u32 i, color;
+
+	cut_node(s, node, true);
+	s->net.replay = 0;		/* kept frames stay */
+	w->node = node;
+	w->until = s->now + 3 * TIME_OUT;
+	for (i = 0; i < s->nodes; i++) {
+		for (color = 0; i != node && color < s->colors; color++) {
+			struct sim_peer *p = sim_peer(s, i, node, color);
+
+			w->epoch[i][color] = waits(p) ? p->flow.epoch : 0;
+			w->flows += waits(p);
+		}
+	}
+	replay_again(s, w, 0);
+}
+
+static void all_have_noticed(struct sim *s, void *what, u64 number)
+{
+	const struct wake *w = what;
+	u32 i, color;
+
+	(void)number;
+	for (i = 0; i < s->nodes; i++)
+		for (color = 0; color < s->colors; color++)
+			if (w->epoch[i][color])
+				SIM_FAIL(s, "node %u still waits for the dead one", i);
+}
+
+/* Commands that wait for the dead node end in time, whatever is replayed. */
+TEST(sim__N11_replays_keep_no_dead_node_alive)
+{
+	struct sim *s = new_sim(4, 8, 2);
+	struct wake w = { .flows = 0 };
+
+	s->net.replay = 50 * PERCENT;
+	job_init(s, __func__, frames_wanted / 2);
+	test_of(s)->may_fail = true;
+	sim_after(s, 3 * SIM_MS, node_dies, &w, 0);
+	/* Twice the time-out, because a frame sent before it has passed restarts it, once. */
+	sim_after(s, 3 * SIM_MS + 24 * TIME_OUT / 10, all_have_noticed, &w, 0);
+	run_job(s);
+	SIM_CHECK(s, w.flows > 0 && s->n.replayed > 100);
+	SIM_CHECK(s, test_of(s)->failed > 0 && s->n.failures > 0);
 	finish(s);
 }
 
@@ -1126,7 +1252,7 @@ static void reboot(struct sim *s, void *what, u64 node)
 	test_of(s)->rebooting = false;
 }
 
-/* Frames of its earlier life, late or replayed, must not touch the new one. */
+/* Frames of its former incarnation, late or replayed, must not affect the new one. */
 TEST(sim__P3_N11_reboot_of_a_node)
 {
 	struct sim *s = new_sim(4, 4, 2);
@@ -1134,12 +1260,14 @@ TEST(sim__P3_N11_reboot_of_a_node)
 	s->net.loss = PERCENT;
 	s->net.replay = 5 * PERCENT;
 	s->net.jitter = 100 * SIM_US;
+	s->net.apply = 300 * SIM_US;
 	job_init(s, __func__, frames_wanted / 2);
 	test_of(s)->may_fail = true;
 	test_of(s)->no_chains = true;
 	sim_after(s, 5 * SIM_MS, reboot, NULL, 1);
 	run_job(s);
 	SIM_CHECK(s, test_of(s)->failed > 0 && s->n.restarts > 0);
+	SIM_CHECK(s, s->n.told_lost > 0 && s->n.told_back == s->n.told_lost);
 	next_phase(s, frames_wanted / 8);
 	test_of(s)->failed = 0;
 	next_phase(s, frames_wanted / 8);
@@ -1147,7 +1275,102 @@ TEST(sim__P3_N11_reboot_of_a_node)
 	finish(s);
 }
 
-/* ---- how fast ---- */
+/* Datagrams that are too long for the path vanish: shorter ones are used, and nothing fails. */
+TEST(sim__N18_path_swallows_what_is_long)
+{
+	struct sim *s = new_sim(3, 6, 1);
+
+	s->net.swallow = 300;
+	s->net.loss = PERCENT;
+	job_init(s, __func__, frames_wanted / 4);
+	run_job(s);
+	SIM_CHECK(s, s->n.swallowed > 0 && s->n.narrowed > 0);
+	SIM_CHECK(s, s->n.failures == 0 && s->n.restarts == 0 && s->n.strays == 0);
+	finish(s);
+}
+
+/* ---- nodes whose settings of the job differ, or that begin later ---- */
+
+static bool touches(struct sim *s, u32 origin, const struct work *w, u32 node)
+{
+	return sim_node_of(s, origin) == node || sim_node_of(s, w->src) == node ||
+	       sim_node_of(s, w->dst) == node;
+}
+
+static void completed_but(struct sim *s, u32 origin, u64 ticket, u8 status)
+{
+	const struct work *w = &test_of(s)->work[origin][ticket % SIM_DEPTH];
+
+	if (w->job == COPY && status == ACP_ST_PEER)
+		SIM_CHECK(s, touches(s, origin, w, 2));
+	completed(s, origin, ticket, status);
+}
+
+/* The settings of node 2 differ: it and all others learn of it, however often frames are lost. */
+static void other_set_up(const char *name, bool alone)
+{
+	struct sim *s = new_sim(4, 8, 2);
+	u32 i;
+
+	s->net.loss = 10 * PERCENT;
+	s->net.replay = 10 * PERCENT;
+	job_init(s, name, frames_wanted / 8);
+	s->completed = completed_but;
+	test_of(s)->may_fail = true;
+	s->node[2].setup.digest++;
+	for (i = 0; alone && i < s->ranks; i++)
+		if (sim_node_of(s, i) != 2)
+			test_of(s)->window[i] = 0;
+	run_job(s);
+	for (i = 0; i < s->nodes; i++)
+		SIM_CHECK(s, s->node[i].mismatched);
+	SIM_CHECK(s, test_of(s)->failed > 0 && s->n.others > 0 && s->n.refusals >= 2);
+	SIM_CHECK(s, s->n.failures == 0 && s->n.restarts == 0 && !s->n.told_back);
+	finish(s);
+}
+
+TEST(sim__N12_other_set_up_of_the_job)
+{
+	other_set_up(__func__, false);
+}
+
+/* Nodes that have nothing to send to node 2 also open the flow. */
+TEST(sim__N12_other_set_up_speaks_alone)
+{
+	other_set_up(__func__, true);
+}
+
+static void arrive(struct sim *s, void *what, u64 node)
+{
+	u32 rank;
+
+	(void)what;
+	s->node[node].away = false;
+	for (rank = node; rank < s->ranks; rank += s->nodes) {
+		test_of(s)->window[rank] = SIM_DEPTH / 4;
+		submit_soon(s, rank);
+	}
+}
+
+/* Requests to the node wait until its first rank has attached. */
+TEST(sim__P1_a_node_begins_later)
+{
+	struct sim *s = new_sim(4, 8, 2);
+	u32 rank;
+
+	s->net.loss = PERCENT;
+	job_init(s, __func__, frames_wanted / 8);
+	s->node[1].away = true;
+	for (rank = 1; rank < s->ranks; rank += s->nodes)
+		test_of(s)->window[rank] = 0;
+	sim_after(s, SIM_S, arrive, NULL, 1);
+	run_job(s);
+	SIM_CHECK(s, s->n.absent > 0 && test_of(s)->failed == 0);
+	SIM_CHECK(s, s->n.failures == 0 && s->n.restarts == 0 && s->n.strays == 0);
+	finish(s);
+}
+
+/* ---- throughput ---- */
 
 #define PUT_BYTES	32768
 #define PUTS		1500
@@ -1171,7 +1394,7 @@ static void put_more(struct sim *s, u32 rank, u64 ticket, u8 status)
 		sim_submit(s, rank, &m, 0);
 }
 
-/* Bytes put per second over a wire of 10 Gbit/s, 20 us away; in MB/s. */
+/* MB/s of puts over a link of 10 Gbit/s with a delay of 20 us. */
 static u64 goodput(u32 loss)
 {
 	struct sim *s = new_sim(2, 2, 1);

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Complete frames, as PROTOCOL.md shows them; for test_frame.c only. */
+/* Complete frames, as shown in PROTOCOL.md; for test_frame.c only. */
+
+/* The same put of 8 bytes, by each cipher. */
+#define ENCRYPTED_PUT								\
+	.frame = { .type = ACP_FRAME_DATA, .flags = ACP_FRAME_AEAD, .color = 1, .job = 1,	\
+		   .generation = 3, .epoch_src = 0x11223344, .epoch_dst = 0x55667788,	\
+		   .seq = 1, .ack = 1 },					\
+	.msg = { .type = ACP_MSG_DATA, .flags = ACP_MSG_LAST, .ticket = 2, .length = 8,	\
+		 .dst = 0x6000000000000010 },					\
+	.body = "68656c6c6f210000"
 
 static const struct vector vectors[] = {
 	{
@@ -177,12 +186,7 @@ static const struct vector vectors[] = {
 			"78797a7b7c7d7e7f8081828384858687",
 	}, {
 		.name = "DATA with AEAD, a put of 8 bytes",
-		.frame = { .type = ACP_FRAME_DATA, .flags = ACP_FRAME_AEAD, .color = 1, .job = 1,
-			   .generation = 3, .epoch_src = 0x11223344, .epoch_dst = 0x55667788,
-			   .seq = 1, .ack = 1 },
-		.msg = { .type = ACP_MSG_DATA, .flags = ACP_MSG_LAST, .ticket = 2, .length = 8,
-			 .dst = 0x6000000000000010 },
-		.body = "68656c6c6f210000",
+		ENCRYPTED_PUT,
 		.wire = "f3d5ac43891a9af20101200100000001"
 			"00030048000000001122334455667788"
 			"00000000000000010000000000000001"
@@ -191,5 +195,29 @@ static const struct vector vectors[] = {
 			"b1f32de5d428e628aa9e5df5fd04734c"
 			"fb62ccd4eb1f229da2fecc7b716a15fb"
 			"0c070fb139cea265",
+	}, {
+		.name = "DATA with AEAD by AES-256-GCM, the same put",
+		ENCRYPTED_PUT,
+		.cipher = ACP_SEAL_AES | ACP_SEAL_WANTS,
+		.wire = "f3d5ac43891a9af20101200100000001"
+			"00030048000000001122334455667788"
+			"00000000000000010000000000000001"
+			"f0f1f2f3f4f5f6f70000000000000003"
+			"dca6d9e8ccf50877010ffbd5bcf73bb3"
+			"66c0fa891c2a57ef32aae5eba43e4f9c"
+			"5fa25ef6347d3ebf422f0cba59d3db3b"
+			"6002b943fed19342",
+	}, {
+		.name = "DATA with AEAD by AEGIS-128, the same put",
+		ENCRYPTED_PUT,
+		.cipher = ACP_SEAL_AEGIS | ACP_SEAL_WISHES,
+		.wire = "f3d5ac43891a9af20101200100000001"
+			"00030048000000001122334455667788"
+			"00000000000000010000000000000001"
+			"f0f1f2f3f4f5f6f7000000000000000e"
+			"be0f0ea5bcdd117bf4d8a42acb3166cd"
+			"10296218fcfc2589ca283ab4a8b19c4d"
+			"9712bd5b2b7cd1b88285cfb5c756743e"
+			"f7c2bcebbec061ef",
 	},
 };

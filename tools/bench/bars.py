@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""What is to be reached, as a table: each line compares one of our values with a peer's or with a number.
+"""The table of targets: each line compares one of our values with that of a peer or with a number.
 
-A value's name has the place where it was measured before it: icount/put, guests/udp. The best of several peers is
-taken where a line names more than one.
+The name of a value begins with the place where it was measured: icount/put, guests/udp. If a
+line names several peers, the best one is used.
 """
 
 LATENCY, SPEED = "latency", "speed"     # smaller is better; larger is better
 
 
 class Bar:
-    """A line: what, our value, its peers (name -> what it is called), what the ratio must not cross.
+    """A line: description, our value, its peers (name -> label), and the limit of the ratio.
 
-    kind LATENCY: ours / peer <= limit; SPEED: ours / peer >= limit. peers None: our value itself is compared.
-    limit None: the ratio is told only."""
+    kind LATENCY: ours / peer <= limit; SPEED: ours / peer >= limit. peers None: our value itself
+    is compared. limit None: the ratio is only shown.
+    """
 
     def __init__(self, what, ours, peers, limit, kind=LATENCY, unit="us"):
         self.what, self.ours, self.peers, self.limit, self.kind, self.unit = what, ours, peers, limit, kind, unit
 
     def best(self, values):
-        """Name and value of the best peer that was measured, or (None, None)."""
+        """Return name and value of the best peer that was measured, or (None, None)."""
         found = [(values[key], name) for key, name in self.peers.items() if values.get(key) is not None]
         if not found:
             return None, None
@@ -26,7 +27,9 @@ class Bar:
         return name, value
 
     def evaluate(self, values):
-        """The line as a dictionary of texts and numbers; met is True, False or None: not known, or nothing to meet."""
+        """Return the line as a dictionary of texts and numbers. met: True, False, or None (not
+        measured, or no limit).
+        """
         ours = values.get(self.ours)
         line = {"what": self.what, "place": self.ours.partition("/")[0], "unit": self.unit, "ours": ours, "peer": "",
                 "theirs": None, "ratio": None, "limit": self.limit, "kind": self.kind, "met": None}
@@ -44,8 +47,32 @@ def eight(place, what, ours, bars):
     return [Bar(what, f"{place}/{ours}", {f"{place}/{peer}": name}, limit) for peer, name, limit in bars]
 
 
-TCP_UDP = {"icount/iperf.tcp": "iperf3 TCP", "icount/udp.gso": "UDP with GSO", "icount/iperf.udp": "iperf3 UDP"}
-GUESTS_UDP = {"guests/iperf.udp": "iperf3 UDP"}
+def streams(place):
+    """Return the peers of a stream: everything that applications can get from TCP and UDP, with and
+    without copies.
+    """
+    return {f"{place}/iperf.tcp": "iperf3 TCP", f"{place}/iperf.tcp.zero": "iperf3 TCP -Z",
+            f"{place}/udp.gso": "UDP with GSO", f"{place}/udp.zerocopy": "UDP with GSO, MSG_ZEROCOPY",
+            f"{place}/iperf.udp": "iperf3 UDP"}
+
+
+def one_mebibyte(place):
+    """Return lines for streams where instructions are counted. Soft-RoCE checksums payloads (ICRC),
+    so it is compared with our integrity that does so as well. With ERMS, a copy counts one
+    instruction per byte: limits apply without it only.
+    """
+    bar, rxe = (0.9, 4) if place == "plain" else (None, None)
+    end = "" if place == "plain" else ", ERMS"
+    write, read = {f"{place}/rxe.bw.put": "soft-RoCE write"}, {f"{place}/rxe.bw.get": "soft-RoCE read"}
+    return [Bar(f"put of 1 MiB{end}", f"{place}/bw.put", streams(place), bar, SPEED, "MB/s"),
+            Bar(f"get of 1 MiB{end}", f"{place}/bw.get", streams(place), bar, SPEED, "MB/s"),
+            Bar(f"put of 1 MiB, integrity tag{end}", f"{place}/bw.put.tag", write, rxe, SPEED, "MB/s"),
+            Bar(f"put of 1 MiB, integrity crc32c{end}", f"{place}/bw.put.crc32c", write, rxe, SPEED, "MB/s"),
+            Bar(f"put of 1 MiB, integrity udp{end}", f"{place}/bw.put.udp", write, None, SPEED, "MB/s"),
+            Bar(f"get of 1 MiB{end}", f"{place}/bw.get", read, None, SPEED, "MB/s")]
+
+
+TCP_UDP_GUESTS = {name: text for name, text in streams("guests").items() if "tcp" not in name}
 
 BARS = [
     *eight("icount", "put of 8 bytes", "put", [
@@ -58,10 +85,8 @@ BARS = [
     Bar("put of 8 bytes, 256 at once", "icount/rate.put", None, 2.0),
     *eight("icount", "put of 8 bytes, 256 at once", "rate.put", [
         ("mpi.rate", "Open MPI put", None), ("rxe.rate", "soft-RoCE write", None)]),
-    Bar("put of 1 MiB", "icount/bw.put", TCP_UDP, 0.9, SPEED, "MB/s"),
-    Bar("put of 1 MiB", "icount/bw.put", {"icount/rxe.bw.put": "soft-RoCE write"}, 4, SPEED, "MB/s"),
-    Bar("get of 1 MiB", "icount/bw.get", TCP_UDP, 0.9, SPEED, "MB/s"),
-    Bar("get of 1 MiB", "icount/bw.get", {"icount/rxe.bw.get": "soft-RoCE read"}, 4, SPEED, "MB/s"),
+    *one_mebibyte("plain"),
+    *one_mebibyte("icount"),
     Bar("copies of what is put, at the sender", "icount/copies.initiator", None, 0.05, LATENCY, "copies"),
     Bar("copies of what is put, at the receiver", "icount/copies.target", None, 1.05, LATENCY, "copies"),
     Bar("copy of 8 bytes in the process", "icount/local", None, 100, LATENCY, "instructions"),
@@ -84,21 +109,25 @@ BARS = [
         ("udp", "UDP ping-pong", 0.7), ("udp.busy", "UDP, busy", None), ("rxe.put", "soft-RoCE write", 0.9),
         ("rxe.put.half", "soft-RoCE ib_write_lat", None), ("ucx.put", "UCX put", None)]),
     Bar("two machines: put of 1 MiB", "guests/bw.put", {"guests/rxe.bw.put": "soft-RoCE write"}, 1.5, SPEED, "MB/s"),
-    Bar("two machines: put of 1 MiB", "guests/bw.put", GUESTS_UDP, 1, SPEED, "MB/s"),
-    Bar("two machines: put of 1 MiB", "guests/bw.put", {"guests/iperf.tcp": "iperf3 TCP"}, None, SPEED, "MB/s"),
-    Bar("same node, by the clock: 1 MiB, into a heap", "guests/node.memcpy", None, None, SPEED, "of memcpy"),
-    Bar("same node, by the clock: 1 MiB, into registered memory", "guests/node.lent", None, None, SPEED, "of memcpy"),
+    Bar("two machines: put of 1 MiB", "guests/bw.put", TCP_UDP_GUESTS, 1, SPEED, "MB/s"),
+    Bar("two machines: put of 1 MiB", "guests/bw.put", {"guests/iperf.tcp": "iperf3 TCP",
+                                                       "guests/iperf.tcp.zero": "iperf3 TCP -Z"}, None, SPEED, "MB/s"),
+    Bar("same node, wall-clock time: 1 MiB, into a heap", "guests/node.memcpy", None, None, SPEED, "of memcpy"),
+    Bar("same node, wall-clock time: 1 MiB, into registered memory", "guests/node.lent", None, None, SPEED, "of memcpy"),
 ]
 
-# Who does what: our own values and those of all peers, side by side.  ACP's are named as those below.
-COLUMNS = {"put, there and back": "put", "get": "get", "fetch-and-add": "add8", "barrier": "barrier",
+# Comparison of implementations: our values and those of all peers, side by side. ACP's have the
+# same names as those of the peers.
+COLUMNS = {"put, round trip": "put", "get": "get", "fetch-and-add": "add8", "barrier": "barrier",
            "puts at once": "rate", "put of 1 MiB": "bw.put", "get of 1 MiB": "bw.get"}
 OURS = {"rate": "rate.put"}
 PEERS = {
     "kernel UDP echo": {"put": "kernel-echo"}, "ICMP echo": {"put": "icmp"},
     "UDP ping-pong, streams with GSO": {"put": "udp", "bw.put": "udp.gso"},
     "UDP ping-pong, busy": {"put": "udp.busy"},
-    "TCP ping-pong, iperf3 TCP": {"put": "tcp", "bw.put": "iperf.tcp"}, "iperf3 UDP": {"bw.put": "iperf.udp"},
+    "UDP streams with GSO, MSG_ZEROCOPY": {"bw.put": "udp.zerocopy"},
+    "TCP ping-pong, iperf3 TCP": {"put": "tcp", "bw.put": "iperf.tcp"}, "iperf3 TCP -Z": {"bw.put": "iperf.tcp.zero"},
+    "iperf3 UDP": {"bw.put": "iperf.udp"},
     "soft-RoCE": {column: f"rxe.{column}" for column in COLUMNS.values()},
     "soft-RoCE send": {"put": "rxe.send"},
     "UCX, TCP": {column: f"ucx.{column}" for column in COLUMNS.values()},
@@ -106,7 +135,7 @@ PEERS = {
     "Open MPI, UCX, TCP": {column: f"mpi-ucx.{column}" for column in COLUMNS.values()},
 }
 
-# The same questions on machines of one's own.
+# The same comparisons on physical machines.
 NODES = [
     *eight("nodes", "put of 8 bytes", "put", [
         ("udp", "UDP ping-pong", None), ("udp.busy", "UDP, busy", None), ("tcp", "TCP ping-pong", None),
@@ -114,8 +143,7 @@ NODES = [
     *eight("nodes", "get of 8 bytes", "get", [("udp", "UDP ping-pong", None), ("ucx.get", "UCX get", None)]),
     *eight("nodes", "fetch-and-add", "add8", [("udp", "UDP ping-pong", None), ("ucx.add8", "UCX fetch-and-add", None)]),
     Bar("put of 8 bytes, 256 at once", "nodes/rate.put", {"nodes/rxe.rate": "soft-RoCE write"}, None),
-    Bar("put of 1 MiB", "nodes/bw.put", {"nodes/iperf.tcp": "iperf3 TCP", "nodes/udp.gso": "UDP with GSO"}, None, SPEED,
-        "MB/s"),
+    Bar("put of 1 MiB", "nodes/bw.put", streams("nodes"), None, SPEED, "MB/s"),
     Bar("put of 1 MiB", "nodes/bw.put", {"nodes/rxe.bw.put": "soft-RoCE write"}, None, SPEED, "MB/s"),
     Bar("same node: 1 MiB, into a heap", "nodes/node.memcpy", None, 0.95, SPEED, "of memcpy"),
     Bar("same node: 1 MiB, into registered memory", "nodes/node.lent", None, 0.95, SPEED, "of memcpy"),
@@ -124,7 +152,7 @@ NODES = [
 
 
 def table(values, places):
-    """All lines of some places, evaluated."""
+    """Evaluate all lines of some places."""
     return [bar.evaluate(values) for bar in BARS + NODES if bar.ours.partition("/")[0] in places]
 
 
@@ -137,7 +165,7 @@ def number(value):
 
 
 def cells(line):
-    """A line as texts: what, ours, peer, theirs, ratio, bar, met."""
+    """Format a line: description, ours, peer, theirs, ratio, limit, met."""
     sign = "<=" if line["kind"] == LATENCY else ">="
     met = {True: "yes", False: "no", None: "-" if line["limit"] is None else "not measured"}[line["met"]]
     return [line["what"], f"{number(line['ours'])} {line['unit']}", line["peer"], number(line["theirs"]) if line["peer"] else "",
@@ -146,7 +174,9 @@ def cells(line):
 
 
 def side_by_side(values, place):
-    """Rows of texts, heading first: what each takes, and in brackets ACP's divided by it; only who was measured."""
+    """Return rows of texts with a heading: values of each implementation, and in brackets ACP's
+    divided by it. Implementations that were not measured are omitted.
+    """
     def value(name):
         return values.get(f"{place}/{name}")
 
@@ -164,23 +194,23 @@ HEADING = ["", "ACP", "beside", "", "ratio", "bar", "met"]
 
 
 def text(lines):
-    """For a terminal."""
+    """Format for a terminal."""
     return columns([HEADING, *(cells(line) for line in lines)])
 
 
 def columns(rows):
-    """Rows of texts for a terminal."""
+    """Format rows of texts for a terminal."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def markdown(rows):
-    """Rows of texts, heading first, for a document."""
+    """Format rows of texts with a heading as Markdown."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
 
 
 def marked(lines):
-    """For a document."""
+    """Format as Markdown."""
     return markdown([HEADING, *(cells(line) for line in lines)])
 
 

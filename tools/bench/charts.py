@@ -1,56 +1,103 @@
 # SPDX-License-Identifier: MIT
-"""The picture of the comparison, drawn by gnuplot: bars of latencies and of speeds."""
+"""Charts of the comparison as SVG: bars grouped by operation, one colour per implementation, light
+or dark.
+"""
 import os
-import subprocess
+from xml.sax.saxutils import escape
 
-# Name of a value -> what its bar is called.
-LATENCY = {"put": "ACP put", "get": "ACP get", "add8": "ACP add8", "icmp": "ICMP echo", "kernel-echo": "kernel UDP echo",
-           "udp": "UDP ping-pong", "tcp": "TCP ping-pong", "rxe.put": "soft-RoCE write", "rxe.get": "soft-RoCE read",
-           "rxe.add8": "soft-RoCE atomic", "ucx.put": "UCX put", "ucx.get": "UCX get", "ucx.add8": "UCX fetch-add",
-           "mpi.put": "Open MPI put", "mpi.get": "Open MPI get", "mpi.add8": "Open MPI fetch-op"}
-SPEED = {"bw.put": "ACP put", "bw.get": "ACP get", "iperf.tcp": "iperf3 TCP", "udp.gso": "UDP with GSO",
-         "iperf.udp": "iperf3 UDP", "rxe.bw.put": "soft-RoCE write", "rxe.bw.get": "soft-RoCE read", "ucx.bw.put": "UCX put",
-         "mpi.bw.put": "Open MPI put", "mpi.bw.get": "Open MPI get"}
+# Implementation -> its colour in a light and in a dark scheme, in all charts.
+COLOURS = {"ACP": ("#0969da", "#58a6ff"), "sockets": ("#9a6700", "#d29922"), "kernel": ("#57606a", "#8b949e"),
+           "soft-RoCE": ("#8250df", "#bc8cff"), "UCX": ("#1a7f37", "#3fb950"), "Open MPI": ("#cf222e", "#ff7b72")}
+
+# Operation -> bars: implementation, label, name of the value.
+LATENCY = {
+    "put, or a message and its answer": [
+        ("ACP", "ACP put", "put"), ("kernel", "ICMP echo", "icmp"), ("kernel", "kernel UDP echo", "kernel-echo"),
+        ("sockets", "UDP ping-pong", "udp"), ("sockets", "TCP ping-pong", "tcp"),
+        ("soft-RoCE", "soft-RoCE write", "rxe.put"), ("UCX", "UCX put", "ucx.put"),
+        ("Open MPI", "Open MPI put", "mpi.put")],
+    "get": [("ACP", "ACP get", "get"), ("soft-RoCE", "soft-RoCE read", "rxe.get"), ("UCX", "UCX get", "ucx.get"),
+            ("Open MPI", "Open MPI get", "mpi.get")],
+    "fetch-and-add": [("ACP", "ACP add8", "add8"), ("soft-RoCE", "soft-RoCE atomic", "rxe.add8"),
+                      ("UCX", "UCX fetch-add", "ucx.add8"), ("Open MPI", "Open MPI fetch-op", "mpi.add8")]}
+SPEED = {
+    "put, or a stream": [
+        ("ACP", "ACP put", "bw.put"), ("sockets", "iperf3 TCP", "iperf.tcp"), ("sockets", "UDP with GSO", "udp.gso"),
+        ("sockets", "iperf3 UDP", "iperf.udp"), ("soft-RoCE", "soft-RoCE write", "rxe.bw.put"),
+        ("UCX", "UCX put", "ucx.bw.put"), ("Open MPI", "Open MPI put", "mpi.bw.put")],
+    "get": [("ACP", "ACP get", "bw.get"), ("soft-RoCE", "soft-RoCE read", "rxe.bw.get"),
+            ("Open MPI", "Open MPI get", "mpi.bw.get")]}
+
+# If time is counted in instructions, charts show these: 1 us is 1,000 instructions.
+UNITS = {"icount": ("thousand instructions, all processes and the kernel", "bytes per thousand instructions")}
+CLOCK = ("microseconds", "MB/s (10^6 bytes)")
+
+WIDTH, LEFT, RIGHT, BAR = 860, 170, 90, 20
+STYLE = "text { font: 13px sans-serif; fill: #1b1f24 } .title { font-weight: bold; font-size: 15px } .small { font-size: 11px }"
 
 
-def data(names, values, place):
-    return [f'"{text}" {values[f"{place}/{key}"]} {1 if text.startswith("ACP") else 2}' for key, text in names.items()
-            if values.get(f"{place}/{key}") is not None]
+def style():
+    """Return styles for both schemes; the reader's preference selects one."""
+    light = " ".join(f".{css(name)} {{ fill: {colour} }}" for name, (colour, _) in COLOURS.items())
+    dark = " ".join(f".{css(name)} {{ fill: {colour} }}" for name, (_, colour) in COLOURS.items())
+    return f"<style>\n{STYLE}\n{light}\n@media (prefers-color-scheme: dark) {{\ntext {{ fill: #e6edf3 }} {dark} }}\n</style>"
 
 
-def plot(name, digits):
-    return (f"plot '{name}' using 0:2:3:xtic(1) with boxes lc variable, "
-            f"'' using 0:2:(sprintf('%.{digits}f', $2)) with labels offset 0,0.6 font ',9'")
+def css(implementation):
+    return implementation.lower().replace(" ", "-")
 
 
-def script(name, caption, blocks):
-    """gnuplot's: one picture above the other, as SVG and as PNG."""
-    lines = ["set style fill solid 0.7", "set boxwidth 0.7", "set grid ytics", "unset key", "set yrange [0:*]",
-             "set offsets 0.5,0.5,graph 0.08,0", "set xtics rotate by -35 font ',9'"]
-    for terminal, ending in (("svg", "svg"), ("pngcairo", "png")):
-        lines += [f"set terminal {terminal} size 1000,{500 * len(blocks)} noenhanced background rgb 'white'",
-                  f"set output '{name}.{ending}'",
-                  f"set label 1 '{caption}' at screen 0.5,0.02 center font ',9'",
-                  f"set multiplot layout {len(blocks)},1 margins 0.09,0.9,0.17,0.97 spacing 0.2"]
-        for axis, file, digits in blocks:
-            lines += [f"set ylabel '{axis}'", plot(file, digits), "unset label"]
-        lines += ["unset multiplot", "unset output"]
-    return lines
+def text(x, y, words, kind="", anchor="start"):
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" class="{kind}">{escape(words)}</text>'
+
+
+def measured(groups, values, place):
+    """Return operation -> bars that have a value: implementation, label, value."""
+    found = {operation: [(who, name, values[f"{place}/{key}"]) for who, name, key in bars
+                         if values.get(f"{place}/{key}") is not None] for operation, bars in groups.items()}
+    return {operation: bars for operation, bars in found.items() if bars}
+
+
+def chart(y, title, subtitle, groups, digits):
+    """Return the SVG elements of a chart that begins at y, and its end."""
+    most = max(value for bars in groups.values() for _, _, value in bars)
+    out = [text(12, y + 20, title, "title"), text(12, y + 38, subtitle, "small")]
+    y += 46
+    for operation, bars in groups.items():
+        out.append(text(12, y + 16, operation, "small"))
+        y += 22
+        for who, name, value in bars:
+            length = value / most * (WIDTH - LEFT - RIGHT)
+            out += [text(LEFT - 8, y + 14, name, anchor="end"),
+                    f'<rect class="{css(who)}" x="{LEFT}" y="{y + 2}" width="{length:.1f}" height="{BAR - 4}" rx="2"/>',
+                    text(LEFT + length + 6, y + 14, f"{value:,.{digits}f}")]
+            y += BAR
+        y += 6
+    return out, y + 10
+
+
+def picture(values, place, machine):
+    """Return the SVG of the values of a place, or None if there are none."""
+    units, out, y = UNITS.get(place, CLOCK), [], 0
+    for groups, title, hint, unit, digits in (
+            (LATENCY, "Latency of 8 bytes, from the call until it is complete", "lower is better", units[0], 1),
+            (SPEED, "Bandwidth of 1 MiB", "higher is better", units[1], 0)):
+        found = measured(groups, values, place)
+        if found:
+            drawn, y = chart(y, title, f"{hint}; {unit}", found, digits)
+            out += drawn
+    if not out:
+        return None
+    out.append(text(12, y + 10, machine, "small"))
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 20}" role="img">', style(), *out,
+                      "</svg>", ""])
 
 
 def draw(directory, values, place, machine):
-    """Files bench.PLACE.svg and .png of what was measured at a place; False if there is nothing to draw."""
-    name, blocks = f"bench.{place}", []
-    for kind, names, axis, digits in (("latency", LATENCY, "microseconds until complete, 8 bytes", 1),
-                                      ("speed", SPEED, "MB/s (10^6 bytes)", 0)):
-        lines = data(names, values, place)
-        if lines:
-            blocks.append((axis, f"{name}.{kind}.dat", digits))
-            with open(os.path.join(directory, f"{name}.{kind}.dat"), "w", encoding="utf-8") as f:
-                f.write("\n".join(lines) + "\n")
-    if not blocks:
+    """Write bench.PLACE.svg for the values of a place. False if there are none."""
+    drawn = picture(values, place, machine)
+    if drawn is None:
         return False
-    with open(os.path.join(directory, f"{name}.gp"), "w", encoding="utf-8") as f:
-        f.write("\n".join(script(name, machine.replace("'", " "), blocks)) + "\n")
-    subprocess.run(["gnuplot", f"{name}.gp"], cwd=directory, check=True)
+    with open(os.path.join(directory, f"bench.{place}.svg"), "w", encoding="utf-8") as f:
+        f.write(drawn)
     return True

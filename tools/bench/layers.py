@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What a function is for: the layer that a budget counts it under."""
+"""Layers: the purpose of a function, by which a budget counts instructions."""
 import bisect
 import glob
 import os
 import re
 import subprocess
 
-# The first that matches the name of a function of the kernel itself, without underscores before it.
+# For functions of the kernel itself, without leading underscores: the first match counts.
 KERNEL = [
     ("tag", r"siphash|hsiphash|crc32|crc_|aes|gcm|gf128|ghash|aead|crypto|chacha|poly|blake|scatterwalk"),
     ("copy, clear", r"memcpy|memmove|memset|copy_user|copy_page|rep_|copy_from|copy_to|copyin|copyout|clear_page|clear_user"
@@ -31,25 +31,25 @@ KERNEL = [
                    r"|list_|rb_|rhash|xas_|xa_|idr_|radix|rht|migrate_"),
 ]
 
-# What our own files are for; what is not named: "module, other".
+# For files of the module; others are "module, other".
 MODULE = [
-    ("tag", r"core/tag|aead"),
+    ("tag", r"core/tag|core/nh|net/payload|net/aead"),
     ("protocol", r"core/"),
-    ("device, rings, commands", r"(dev|attach|queue|pass|station|poller|context|event)\."),
-    ("regions, copies", r"(region|pages|strided|copies|watch)\."),
-    ("peers, datagrams", r"(peer|build|udp|socket|demux|bypass|train)\."),
+    ("device, rings, commands", r"(dev/dev|queue/attach|queue/queue|exec/round|exec/station|exec/poller|exec/event)\."),
+    ("regions, copies", r"(mem/region|mem/pages|exec/strided|exec/copies|mem/watch)\."),
+    ("peers, datagrams", r"net/(peer|build|udp|socket|demux|bypass|gso)\."),
 ]
 
 
 def nm(path, *more):
-    """(address, name) of the functions in a file, or of all lines with its members' names."""
+    """Return (address, name) of the functions in a file or library."""
     text = subprocess.run(["nm", *more, path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
     return re.findall(r"^(?:.*:)?([0-9a-f]+) [tTwWiI] (\S+)$", text, re.M)
 
 
 class Program:
-    """The functions of acp_perf: the library's and its own."""
-    BASE = 0x555555554000       # where a program is when addresses are not random
+    """The functions of acp_perf and of the library."""
+    BASE = 0x555555554000       # load address of a program without address space randomization
 
     def __init__(self, program, library):
         found = sorted((int(address, 16) + self.BASE, name) for address, name in nm(program))
@@ -90,7 +90,9 @@ class Kernel:
         return f"{name} [{module}]" if module else name
 
     def addresses_of(self, *names):
-        """Of all functions so called, also of their parts that compilers make (.constprop.0)."""
+        """Return all functions with these names, including parts that compilers create
+        (.constprop.0).
+        """
         return {a: n for a, n, _ in self.found if n in names or n.partition(".")[0] in names}
 
     def layer(self, name):

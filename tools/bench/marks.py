@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Parts of documents that scripts write."""
+"""Parts of documents that scripts generate."""
 import re
 
 
 def between(text, name, inner):
-    """A document with what is between two marks replaced."""
+    """Return a document with the text between two marks replaced."""
     begin, end = f"<!-- bench: {name} -->", f"<!-- bench: end {name} -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
     if not pattern.search(text):

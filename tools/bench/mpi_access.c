@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * What MPI's one-sided communication takes, to compare acp_perf's figures with.
+ * Cost of MPI one-sided communication, for comparison with acp_perf.
  *
  *	mpicc -O2 -o mpi_access mpi_access.c
  *	mpirun -np 2 ./mpi_access OPERATION:SIZE:ITERATIONS...
  *
- * Operations: put, get, add (8 bytes), row (of ROW puts, then one flush; the time of one put), bar
- * (MPI_Barrier; the size means nothing).
+ * Operations: put, get, add (8 bytes), row (ROW puts, then one flush; the time of one put), bar
+ * (MPI_Barrier; the size is ignored).
  *
- * Rank 0 accesses the memory of rank 1 and waits until that is complete there (MPI_Win_flush);
- * rank 1 is in a barrier meanwhile. Rank 0 prints "result OPERATION SIZE MICROSECONDS", the
- * median; or, if the data is not what it must be, that it is wrong.
+ * Rank 0 accesses the memory of rank 1 and waits for remote completion (MPI_Win_flush), while rank
+ * 1 is in a barrier. Rank 0 prints "result OPERATION SIZE MICROSECONDS", the median, or that the
+ * data is wrong.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -85,7 +85,10 @@ static bool all_are(const unsigned char *byte, unsigned int size, unsigned char 
 	return true;
 }
 
-/* Of the rank that has the destination: is it what the accesses make of 0 there and 0xa5 here? */
+/*
+ * Called by the rank with the destination: check the result of the accesses, with 0 there and 0xa5
+ * here before.
+ */
 static bool right(const struct access *a)
 {
 	uint64_t count;

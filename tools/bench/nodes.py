@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Where the ends of a measurement run: network namespaces of this machine, or machines that a remote shell reaches.
+"""Places for measurements: network namespaces of this machine, or machines that a remote shell
+reaches.
 
-A place has nodes; a node runs commands. A job is what acp_perf needs: ranks, dealt out to the nodes.
+A place has nodes; a node runs commands. A job, as acp_perf needs it, has ranks that are
+distributed over the nodes.
 """
 import os
 import re
@@ -13,15 +15,16 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 TRIES = 300             # until the other end of a measurement listens
-# A machine that counts instructions lets its clock jump whenever it waits, also for its files: there seconds are hardly
-# a measure of patience (100 that it sleeps through take one). Whoever runs the machine looks whether it gets on.
+# A machine that counts instructions advances its clock whenever it waits, also for its files.
+# There, timeouts in seconds are of little use (100 seconds of sleep may take one). Whoever runs the
+# machine checks its progress.
 FOREVER = 100000
-LONG = 3000             # for a command that may sleep for ever
+LONG = 3000             # for a command that may sleep forever
 PUSHED = "/tmp/acp-bench"
 
 
 class Unable(Exception):
-    """Something cannot be measured; the text says why, in a line."""
+    """Something cannot be measured; the text is the reason, in one line."""
 
 
 class Late(Unable):
@@ -29,16 +32,16 @@ class Late(Unable):
 
 
 def excuse(text):
-    """The last line of what a failed command printed, short enough for a table."""
+    """Return the last line of the output of a failed command, short enough for a table."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no output"]
     return lines[-1][:160]
 
 
 class Node:
-    """One end. prefix: what makes a command run there."""
+    """One node. prefix: command that runs another command there."""
 
     def __init__(self, name, address, card, prefix=(), least=0):
-        """least: seconds that any command may take, whatever its caller says."""
+        """least: minimum timeout in seconds of any command, whatever its caller specifies."""
         self.name, self.address, self.card, self.prefix, self.least = name, address, card, list(prefix), least
 
     def command(self, words, env=None):
@@ -46,13 +49,13 @@ class Node:
         return [*self.prefix, *(["env", *values] if values else []), *words]
 
     def start(self, words, env=None):
-        """A command that is to be ended by stop()."""
+        """Start a command that stop() ends."""
         return subprocess.Popen(self.command(words, env), cwd=TOP, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, errors="replace")
 
     @staticmethod
     def stop(running):
-        """End it, as far as it has not ended. Returns what it printed."""
+        """End a command if it is still running. Return its output."""
         if running.poll() is None:
             running.terminate()
         try:
@@ -62,7 +65,7 @@ class Node:
             return running.communicate()[0]
 
     def run(self, words, env=None, patience=120):
-        """What a command prints; Unable if it fails."""
+        """Return the output of a command; raise Unable if it fails."""
         patience = max(patience, self.least)
         try:
             done = subprocess.run(self.command(words, env), cwd=TOP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -83,12 +86,14 @@ class Node:
                 raise Unable(f"no program {program} on {self.name}") from e
 
     def program(self, path):
-        """Where a program of this checkout is found on the node."""
+        """Return the path on the node of a program of this source tree."""
         return os.path.join(TOP, path)
 
 
 class Remote(Node):
-    """A machine that is reached by a remote shell, as ssh: words of a command, then the host."""
+    """A machine that is reached by a remote shell like ssh: words of a command, followed by the
+    host.
+    """
 
     def __init__(self, name, address, card, shell):
         super().__init__(name, address, card)
@@ -101,7 +106,7 @@ class Remote(Node):
         return [*self.shell, f"PATH=$PATH:/usr/sbin:/sbin; export PATH; {line}"]
 
     def wait(self, patience=300):
-        """Until it can be reached."""
+        """Wait until it can be reached."""
         end = time.monotonic() + patience
         while True:
             try:
@@ -112,7 +117,7 @@ class Remote(Node):
                     raise
                 time.sleep(0.5)
 
-    # The remote command ends when its input does, so that nothing is left there.
+    # The remote command ends when its standard input is closed, so that none is left behind.
     GUARD = ('exec 3<&0; "$@" </dev/null 3<&- & p=$!; { cat <&3; kill $p; } >/dev/null 2>&1 & '
              'wait $p; s=$?; exec 3<&-; exit $s')
 
@@ -123,13 +128,13 @@ class Remote(Node):
     @staticmethod
     def stop(running):
         try:
-            return running.communicate(timeout=5)[0]       # this closes its input
+            return running.communicate(timeout=5)[0]       # this closes its standard input
         except subprocess.TimeoutExpired:
             running.kill()
             return running.communicate()[0]
 
     def program(self, path):
-        """The same path there if it is there, else a copy."""
+        """Return the same path if it exists there, otherwise that of a copy."""
         here = os.path.join(TOP, path)
         if here not in self.pushed:
             try:
@@ -158,15 +163,20 @@ class Remote(Node):
 
 
 def rank0(text):
-    """Lines of rank 0 among those of all, as scripts/cluster prints them."""
+    """Return the lines of rank 0 from the output of all ranks, as scripts/harness/cluster prints
+    it.
+    """
     return [line.removeprefix("[0] ") for line in text.splitlines() if not re.match(r"\[[1-9]\d*\] ", line)]
 
 
 class Namespaces:
-    """Two namespaces joined by veth, made here; jobs get fresh ones of their own by scripts/cluster."""
+    """Two namespaces connected by veth, which are created here; jobs get new ones from
+    scripts/harness/cluster. name: of the emulated processor, under which results are stored.
+    """
     kind = "icount"
 
-    def __init__(self):
+    def __init__(self, name="icount"):
+        self.name = name
         self.here = Node("here", "127.0.0.1", "lo", least=LONG)
         self.names = [f"bench-{os.getpid()}-{i}" for i in (1, 2)]
         self.nodes = [Node(name, f"10.9.0.{i}", "eth0", ["ip", "netns", "exec", name], LONG)
@@ -185,18 +195,18 @@ class Namespaces:
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
 
     def job(self, words, ranks=2, nodes=2, more=(), env=None, patience=300):
-        """Rank 0's lines of a job."""
-        command = ["scripts/cluster", "--namespaces", str(nodes), "--ranks", str(ranks), "--timeout", str(FOREVER), *more]
+        """Run a job and return the output of rank 0."""
+        command = ["scripts/harness/cluster", "--namespaces", str(nodes), "--ranks", str(ranks), "--timeout", str(FOREVER), *more]
         for name, value in (env or {}).items():
             command += ["--env", f"{name}={value}"]
         return rank0(self.here.run([*command, "--", self.here.program(words[0]), *words[1:]], patience=patience))
 
 
 class Machines:
-    """Two machines: this one, and another that a remote shell reaches; acp is loaded on both."""
+    """Two machines: this one, and another one reached by a remote shell; acp is loaded on both."""
 
     def __init__(self, addresses, card, shell, kind):
-        self.kind = kind
+        self.kind = self.name = kind
         self.here = Node("here", addresses[0], card)
         self.nodes = [self.here, Remote(addresses[1], addresses[1], card, shell)]
         self.nodes[1].wait()
@@ -211,7 +221,7 @@ class Machines:
         try:
             self.nodes[1].run(["rm", "-rf", f"{PUSHED}.{os.getpid()}"])
         except Unable:
-            pass                            # it has gone before us
+            pass                            # already removed
 
     def environment(self, rank, ranks, nodes, number, env):
         key = self.key_here if rank * len(nodes) // ranks == 0 else f"{PUSHED}.{os.getpid()}/key"
@@ -241,7 +251,7 @@ class Machines:
 
 
 def ask(node, words, env=None, patience=120):
-    """Run the asking end again and again until the serving one is there."""
+    """Run the client repeatedly until the server is ready."""
     end = time.monotonic() + max(patience, node.least)
     for _ in range(TRIES):
         try:
@@ -257,7 +267,9 @@ def ask(node, words, env=None, patience=120):
 
 
 def pair(place, serving, asking, env=None, patience=120):
-    """A measurement by a program with two ends: the second node serves. Returns what the asking one prints."""
+    """Measure with a client and a server, which runs on the second node. Return the output of the
+    client.
+    """
     server = place.nodes[1].start(serving, env)
     try:
         return ask(place.nodes[0], asking, env, patience)

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""What ACP takes: acp_perf in many ways. Each function measures a part of the comparison and gives its values:
-name -> (value, note). Times are microseconds, which are thousand instructions where time is counted in instructions;
-speeds are MB/s (10^6 bytes).
+"""Measurements of ACP by acp_perf. Each function measures a part of the comparison and returns its
+values: name -> (value, note). Times are microseconds, which are thousand instructions if time is
+counted in instructions; speeds are MB/s (10^6 bytes).
 """
 import csv
 
 from nodes import Unable
 
-PERF = "tools/acp_perf"
+PERF = "tools/perf/acp_perf"
 MIB = 1 << 20
 
 
 def read(lines):
-    """Rows of acp_perf --format csv, of as many runs as the lines are from; a wrong result is none."""
+    """Parse the output of acp_perf --format csv, of one or several runs. Rows with a wrong result
+    are omitted.
+    """
     rows, columns = [], None
     for line in lines:
         words = next(csv.reader([line]), [])
@@ -27,7 +29,7 @@ def read(lines):
 
 
 def pick(rows, mode, op, size=None, window=None):
-    """The row of a measurement; Unable with the reason if there is none."""
+    """Return the row of a measurement; raise Unable with the reason if there is none."""
     for row in rows:
         if (row["mode"], row["op"]) == (mode, op) and size in (None, int(row["size"])) and \
                 window in (None, int(row["window"])):
@@ -66,9 +68,10 @@ def rate(place, quick):
     return {f"rate.{op}": micro(pick(rows, "rate", op)) for op in ("put", "get", "add8")}
 
 
-def stream(place, op, more=()):
-    """MB/s of 1 MiB, the best of one and 16 outstanding."""
-    rows = perf(place, ["bandwidth", "--op", op, "--size", "1M", "--window", "1,16", "--iters", "10"], patience=600, more=more)
+def stream(place, op, more=(), env=None):
+    """Return MB/s of 1 MiB, the best of one and 16 outstanding."""
+    rows = perf(place, ["bandwidth", "--op", op, "--size", "1M", "--window", "1,16", "--iters", "10"], patience=600,
+                more=more, env=env)
     found = [pick(rows, "bandwidth", op, MIB, window) for window in (1, 16)]
     best = max(found, key=lambda row: float(row["mb_per_s"]))
     return float(best["mb_per_s"]), f"1 MiB, {best['window']} at once"
@@ -79,8 +82,19 @@ def bandwidth(place, quick):
     return {"bw.put": stream(place, "put"), "bw.get": stream(place, "get")}
 
 
+def integrity(place, quick):
+    """Puts of 1 MiB with each integrity of payloads."""
+    values = {}
+    for name in ("tag", "crc32c", "udp", "aead"):
+        try:
+            values[f"bw.put.{name}"] = stream(place, "put", env={"ACP_INTEGRITY": name})
+        except Unable as e:
+            values[f"bw.put.{name}"] = (None, str(e))
+    return values
+
+
 def loss(place, quick):
-    """1 MiB puts with 1 % of the packets lost, beside those with none lost."""
+    """Puts of 1 MiB with and without 1 % packet loss."""
     return {"loss.none": stream(place, "put"), "loss.1%": stream(place, "put", ["--netem", "loss 1%"])}
 
 
@@ -91,7 +105,9 @@ def local(place, quick):
 
 
 def node(place, quick):
-    """Another rank of the same node: 8 bytes in instructions, 1 MiB beside memcpy; into its heap, and registered memory."""
+    """Another rank of the same node. 8 bytes in instructions, 1 MiB compared with memcpy; into its
+    heap, and into registered memory.
+    """
     rows = perf(place, ["latency", "--op", "node,node8", "--size", "8,1M"], ranks=4, env={"ACP_HEAP_SIZE": "2M"})
     values = {"node.put": (1000 * float(pick(rows, "latency", "node", 8)["median_us"]), "into the heap"),
               "node.add8": (1000 * float(pick(rows, "latency", "node8")["median_us"]), "in the heap")}
@@ -107,14 +123,16 @@ def barrier(place, quick):
 
 
 def idle(place, quick):
-    """What four ranks that wait cost: percent of a processor, the ranks' and the module's threads together."""
+    """Cost of four idle ranks. CPU load in percent of the ranks and of the threads of the module
+    together.
+    """
     rows = perf(place, ["idle", "--seconds", "2" if quick else "10"], ranks=4)
     row = pick(rows, "idle", "sleep")
     return {"idle": (float(row["ratio"]), row["note"])}
 
 
 def registration(place, quick):
-    """Registering 1 GiB and a quarter of it, in pages of 4 KiB and of 2 MiB."""
+    """Register 1 GiB and a quarter of it, with pages of 4 KiB and of 2 MiB."""
     bytes_of = {"256M": 256 * MIB} if quick else {"256M": 256 * MIB, "1G": 1024 * MIB}
 
     def rows_with(setting):
@@ -123,18 +141,21 @@ def registration(place, quick):
 
     huge = small = rows_with("always")
     kind = "thp"
-    if not any(row["op"] == kind for row in huge):      # an acp_perf that registers what the system gives it
+    # an acp_perf that registers memory with the default page size only
+    if not any(row["op"] == kind for row in huge):
         small, kind = rows_with("never"), "register"
     return {f"register.{name}.{word}": micro(pick(rows, "register", op, size)) for word, size in bytes_of.items()
             for name, rows, op in (("4k", small, "register"), ("2m", huge, kind))}
 
 
-# Part -> what measures it, seconds it may take, where it can be measured (icount: namespaces; guests; nodes), values.
+# Part -> its function, timeout in seconds, places where it can be measured (icount: namespaces;
+# guests; nodes), its values.
 PARTS = {
     "latency": (latency, 300, "icount guests nodes", "udp put get add8 cas8"),
     "third": (third, 300, "icount", "third.udp copy3 add3"),
     "rate": (rate, 300, "icount guests nodes", "rate.put rate.get rate.add8"),
-    "bandwidth": (bandwidth, 900, "icount guests nodes", "bw.put bw.get"),
+    "bandwidth": (bandwidth, 900, "icount plain guests nodes", "bw.put bw.get"),
+    "integrity": (integrity, 900, "icount plain", "bw.put.tag bw.put.crc32c bw.put.udp bw.put.aead"),
     "local": (local, 120, "icount", "local"),
     "node": (node, 300, "icount guests nodes", "node.put node.add8 node.memcpy node.lent"),
     "barrier": (barrier, 300, "icount guests nodes", "barrier"),

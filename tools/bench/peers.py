@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What else there is: each function measures one peer between the two nodes of a place and gives its values,
-as those of ours.py do.
+"""Other implementations: each function measures one peer between the two nodes of a place and
+returns its values, like those of ours.py.
 """
 import ipaddress
 import json
@@ -14,22 +14,23 @@ from nodes import TOP, Late, Unable, ask, excuse, pair
 SOCKETS = "tools/bench/sockets"
 PORT = "7207"
 UCX_TRIES = 5
-UCX_PATIENCE = {"icount": 10}   # seconds of the machine's own clock: a test takes less than two; elsewhere 60
+# seconds of the clock of the machine: a test takes less than two; elsewhere 60
+UCX_PATIENCE = {"icount": 10}
 RXE_ENDS = {"rxe-a": "10.8.0.1", "rxe-b": "10.8.0.2"}
 
 
 def numbers(text, pattern):
-    """Numbers of the last line that matches."""
+    """Return the numbers in the last line that matches."""
     found = [line for line in text.splitlines() if re.match(pattern, line)]
     if not found:
         raise Unable(f"no result: {excuse(text)}")
     return [float(word) for word in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", found[-1])]
 
 
-# -- what the kernel answers --
+# -- kernel echoes --
 
 def icmp(place, quick):
-    """Echoes of the kernel, one after the other."""
+    """ICMP echoes, one at a time."""
     one, two = place.nodes
     one.need("ping")
     count = 200 if quick else 2000
@@ -41,13 +42,14 @@ def icmp(place, quick):
 
 
 def card_address(node):
-    """The address of a node's card on its Ethernet."""
+    """Return the Ethernet address of the network device of a node."""
     return node.run(["cat", f"/sys/class/net/{node.card}/address"]).strip()
 
 
 def reflect(place, quick):
-    """A kernel UDP echo: traffic control at the card of the second node sends each datagram back; nothing there has a
-    socket, looks up a route or is woken. The asking end is a UDP socket."""
+    """A kernel UDP echo. Traffic control at the device of the second node returns each datagram; no
+    socket, route lookup or wake-up is involved there. The client is a UDP socket.
+    """
     one, two = place.nodes
     two.need("tc")
     two.run(["modprobe", "-a", "sch_ingress", "cls_flower", "act_pedit", "act_mirred"])
@@ -76,7 +78,7 @@ def median(text):
 
 
 def ping_pong(place, kind, quick, *more):
-    """There and back between two processes."""
+    """Round trips between two processes."""
     two = place.nodes[1]
     return median(pair(place, [two.program(SOCKETS), "echo", kind, two.address, PORT, *more],
                        question(place, kind, 200 if quick else 1000, *more)))
@@ -88,21 +90,28 @@ def tcp(place, quick):
 
 
 def busy(place, quick):
-    """UDP ping-pong of two processes that look for datagrams all the time."""
+    """UDP ping-pong of two processes that poll."""
     return {"udp.busy": ping_pong(place, "udp", quick, "spin")}
 
 
 def gso(place, quick):
-    """A stream of UDP datagrams, which the kernel is given by 63,000 bytes and may join again (GSO, GRO)."""
+    """A stream of UDP datagrams with GSO. They are passed to the kernel in units of 63,000 bytes
+    and may be merged again (GRO); also with MSG_ZEROCOPY.
+    """
     one, two = place.nodes
     segment = int(one.run(["cat", f"/sys/class/net/{one.card}/mtu"])) - 28
-    text = pair(place, [two.program(SOCKETS), "take", two.address, PORT],
-                [one.program(SOCKETS), "give", one.address, two.address, PORT, "0.2" if quick else "1", str(segment)])
-    rate, lost = numbers(text, "MB/s ")
-    return {"udp.gso": (rate, f"{segment} bytes each; {lost:.1f} % lost")}
+    values = {}
+    for name, more in (("udp.gso", []), ("udp.zerocopy", ["zerocopy"])):
+        text = pair(place, [two.program(SOCKETS), "take", two.address, PORT],
+                    [one.program(SOCKETS), "give", one.address, two.address, PORT, "0.2" if quick else "1", str(segment),
+                     *more])
+        rate, lost, copied = numbers(text, "MB/s ")
+        note = f"{segment} bytes each; {lost:.1f} % lost"
+        values[name] = (rate, note + (f"; the kernel copied {copied:.0f} % of it nevertheless" if more else ""))
+    return values
 
 
-# With -J it takes a server that is not there yet for a result, and ends well.
+# With -J, iperf3 reports a server that is not ready as a result, with exit status 0.
 IPERF_ASKS = """text=$(iperf3 "$@")
 status=$?
 echo "$text"
@@ -111,12 +120,12 @@ exit $status"""
 
 
 def iperf(place, quick):
-    """Streams of a second."""
+    """Streams of one second."""
     one, two = place.nodes
     for node in place.nodes:
         node.need("iperf3")
     values = {}
-    for name, more in (("tcp", []), ("udp", ["-u", "-b", "0", "-l", "1472"])):
+    for name, more in (("tcp", []), ("tcp.zero", ["-Z"]), ("udp", ["-u", "-b", "0", "-l", "1472"])):
         asking = ["sh", "-c", IPERF_ASKS, "sh", "-J", "-t", "1", "-c", two.address, *more]
         text = pair(place, ["iperf3", "-s", "-1"], asking, patience=200)
         end = json.loads(text[text.index("{"):])
@@ -132,7 +141,9 @@ def iperf(place, quick):
 # -- soft-RoCE --
 
 def rxe_device(node, device, card, address):
-    """Make a soft-RoCE device on a card; returns the words that name it and its address for perftest."""
+    """Create a soft-RoCE device on a network device. Return the arguments of perftest for it and
+    its address.
+    """
     node.need("ib_write_bw", "ib_write_lat", "ib_read_lat", "ib_atomic_lat", "ib_send_lat", "rdma")
     node.run(["modprobe", "-a", "rdma_rxe", "ib_uverbs", "rdma_ucm"])
     node.run(["sh", "-c", f"rdma link show {device}/1 >/dev/null 2>&1 || rdma link add {device} type rxe netdev {card}"])
@@ -146,8 +157,10 @@ def rxe_device(node, device, card, address):
 
 
 def rxe_alone(node):
-    """Two ends in one namespace, since soft-RoCE knows no others, but joined by veth as those of all others. So that
-    packets from one to the other leave the machine by the card, addresses are its own only to what comes in there."""
+    """Create two ends in one namespace, because soft-RoCE supports no others, connected by veth
+    like those of all peers. So that packets between them leave through the device, the addresses
+    are local only for packets that arrive there.
+    """
     one, two = RXE_ENDS
     node.run(["ip", "link", "add", one, "type", "veth", "peer", "name", two])
     for card, other in ((one, two), (two, one)):
@@ -164,8 +177,9 @@ def rxe_alone(node):
 
 
 def rxe(place, quick):
-    """Soft-RoCE: accesses until their completions, one outstanding; a stream; ib_write_lat and ib_send_lat are half of
-    the way there and back of what both ends look for."""
+    """Soft-RoCE. Time until completion of accesses, one outstanding; a stream; ib_write_lat and
+    ib_send_lat print half of the round-trip time while both ends poll.
+    """
     ends = rxe_alone(place.here) if place.kind == "icount" else [
         (node, node.address, rxe_device(node, "rxe0", node.card, node.address)) for node in place.nodes]
     count = "100" if quick else "1000"
@@ -202,7 +216,9 @@ def rxe(place, quick):
 # -- UCX --
 
 def ucx_there(node):
-    """That it is installed; and in memory, so that the serving end starts as fast as those that ask for it."""
+    """Check that it is installed, and load it into the page cache, so that the server starts as
+    fast as the clients.
+    """
     node.need("ucx_perftest")
     node.run(["sh", "-c", "ucx_perftest -h >/dev/null 2>&1 || :"])
 
@@ -216,7 +232,7 @@ def ucx_once(ends, words, env, patience):
 
 
 def ucx_test(place, ends, test, size, count, env, wait):
-    """Now and then both ends sleep for ever, each waiting for the other: then they begin again."""
+    """Occasionally both ends sleep forever, each waiting for the other one: then repeat."""
     words = ["ucx_perftest", "-t", test, "-s", str(size), "-n", str(count), "-w", "50", *wait]
     for more in reversed(range(UCX_TRIES)):
         try:
@@ -229,7 +245,7 @@ def ucx_test(place, ends, test, size, count, env, wait):
 
 
 def ucx(place, quick):
-    """UCX over TCP. With one processor for both ends they sleep until something comes."""
+    """UCX over TCP. With one CPU for both ends, they sleep while they wait."""
     for node in place.nodes:
         ucx_there(node)
     wait = ["-I", "-E", "sleep"] if place.kind == "icount" else []
@@ -247,14 +263,15 @@ def ucx(place, quick):
 
 
 def ucx_shm(place, quick):
-    """UCX over shared memory on one node: instructions, where time is counted so."""
+    """UCX over shared memory on one node: instructions, if time is counted in them."""
     ucx_there(place.here)
     env = {"UCX_TLS": "posix,self"}
     values = {}
     for name, test in (("ucx.shm.put", "ucp_put_bw"), ("ucx.shm.add8", "ucp_fadd")):
         more = ["-O", "1"] if test == "ucp_put_bw" else []
         found = ucx_test(place, [place.here, place.here], test, 8, 100000, env, more)
-        # Both processes may have their turn on the one processor: the median of samples leaves that out.
+        # Both processes may be scheduled on the only CPU during a sample: the median excludes such
+        # samples.
         values[name] = (1000 * min(found[1] or found[2], found[2]), "median; ns")
     return values
 
@@ -272,7 +289,7 @@ def mpi_program(place):
 
 
 def mpi_values(name, text, accesses):
-    """Values of the lines that mpi_access prints."""
+    """Parse the output of mpi_access."""
     lines = re.findall(r"^result (\w+) (\d+) ([\d.]+)$", text, re.M)
     if len(lines) != len(accesses):
         raise Unable(f"mpi_access: {len(lines)} results for {len(accesses)} accesses: {excuse(text)}")
@@ -292,7 +309,7 @@ def mpi_settings(settings, env):
 
 
 def mpi_remote(place, name, settings, env, quick):
-    """Two ranks on two nodes: of namespaces, by a remote shell of ours."""
+    """Run two ranks on two nodes, in namespaces, by our remote shell."""
     if place.kind != "icount":
         raise Unable("measured between namespaces only")
     program = mpi_program(place)
@@ -309,14 +326,15 @@ def mpi_remote(place, name, settings, env, quick):
 
 
 def mpi(place, quick):
-    """Open MPI's one-sided communication over TCP, each access with a flush."""
+    """One-sided communication of Open MPI over TCP, with a flush after each access."""
     return mpi_remote(place, "mpi", {"pml": "ob1", "btl": "tcp,self", "osc": "^ucx", "btl_tcp_if_include": "eth0"}, {}, quick)
 
 
 def mpi_ucx(place, quick):
     """The same over UCX over TCP."""
     return mpi_remote(place, "mpi-ucx", {"pml": "ucx", "osc": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any",
-                                         # give way to the other rank, which has the same processor, at each look
+                                         # yield to the other rank, which runs on the same CPU, in
+                                         # each poll
                                          "opal_common_ucx_progress_iterations": "1"},
                       {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}, quick)
 
@@ -331,20 +349,20 @@ def mpi_shm(place, quick):
     return {name: (1000 * value, note) for name, (value, note) in mpi_values("mpi.shm", text, accesses).items()}
 
 
-# Part -> what measures it, seconds it may take, where it can be measured, its values.
+# Part -> its function, timeout in seconds, places where it can be measured, its values.
 PARTS = {
     "icmp": (icmp, 120, "icount guests nodes", "icmp"),
     "reflect": (reflect, 120, "icount", "kernel-echo"),
     "tcp": (tcp, 120, "icount guests nodes", "tcp"),
     "busy": (busy, 120, "guests nodes", "udp.busy"),
-    "gso": (gso, 200, "icount guests nodes", "udp.gso"),
-    "iperf": (iperf, 400, "icount guests nodes", "iperf.tcp iperf.udp"),
-    "rxe": (rxe, 900, "icount guests nodes",
+    "gso": (gso, 200, "icount plain guests nodes", "udp.gso udp.zerocopy"),
+    "iperf": (iperf, 400, "icount plain guests nodes", "iperf.tcp iperf.tcp.zero iperf.udp"),
+    "rxe": (rxe, 900, "icount plain guests nodes",
             "rxe.put rxe.put.half rxe.send rxe.send.half rxe.get rxe.add8 rxe.rate rxe.bw.put rxe.bw.get"),
-    "ucx": (ucx, 200, "icount guests nodes", "ucx.put ucx.get ucx.add8 ucx.bw.put"),
+    "ucx": (ucx, 200, "icount plain guests nodes", "ucx.put ucx.get ucx.add8 ucx.bw.put"),
     "ucx-shm": (ucx_shm, 200, "icount", "ucx.shm.put ucx.shm.add8"),
-    "mpi": (mpi, 500, "icount", "mpi.put mpi.get mpi.add8 mpi.barrier mpi.rate mpi.bw.put mpi.bw.get"),
-    "mpi-ucx": (mpi_ucx, 500, "icount", "mpi-ucx.put mpi-ucx.get mpi-ucx.add8 mpi-ucx.barrier mpi-ucx.rate "
+    "mpi": (mpi, 500, "icount plain", "mpi.put mpi.get mpi.add8 mpi.barrier mpi.rate mpi.bw.put mpi.bw.get"),
+    "mpi-ucx": (mpi_ucx, 500, "icount plain", "mpi-ucx.put mpi-ucx.get mpi-ucx.add8 mpi-ucx.barrier mpi-ucx.rate "
                                         "mpi-ucx.bw.put mpi-ucx.bw.get"),
     "mpi-shm": (mpi_shm, 300, "icount", "mpi.shm.put mpi.shm.get mpi.shm.add8"),
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * What sockets take without ACP, to compare acp_perf's figures with.
+ * Cost of sockets without ACP, for comparison with acp_perf.
  *
- *	sockets echo udp|tcp HERE PORT [spin]	answers what comes, until killed
- *	sockets ask udp|tcp HERE THERE PORT SIZE N [spin]	N questions, each after an answer
- *	sockets take HERE PORT			takes streams of datagrams, until killed
- *	sockets give HERE THERE PORT SECONDS SEGMENT		sends one, by UDP GSO
+ *	sockets echo udp|tcp HERE PORT [spin]	answers requests, until killed
+ *	sockets ask udp|tcp HERE THERE PORT SIZE N [spin]	N requests, each after an answer
+ *	sockets take HERE PORT			receives streams of datagrams, until killed
+ *	sockets give HERE THERE PORT SECONDS SEGMENT [zerocopy]	sends one, by UDP GSO
  *
- * "spin" looks for what comes again and again instead of sleeping. The port is that of both ends,
- * so that an answer may be made by exchanging addresses alone. ask prints "median MICROSECONDS",
- * give "MB/s OF_PAYLOAD_THAT_ARRIVED LOST_PERCENT". Addresses are numbers, IPv4 or IPv6.
+ * "spin" polls instead of sleeping. Both ends use the same port, so that an answer may be made by
+ * exchanging addresses only. "ask" prints "median MICROSECONDS"; "give" prints "MB/s
+ * OF_RECEIVED_PAYLOAD LOST_PERCENT COPIED_PERCENT": the last number is the part of data sent by
+ * MSG_ZEROCOPY ("zerocopy") that the kernel copied nevertheless. Addresses are numeric, IPv4 or
+ * IPv6.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,6 +19,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,16 +29,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/errqueue.h>	/* needs struct timespec */
+
 #define WARM_UP		16
-#define LOOKS		1024	/* of who spins, between two looks at the clock */
-#define TRIES		20	/* questions without an answer until one gives up */
+#define LOOKS		1024	/* polls between two reads of the clock */
+#define TRIES		20	/* requests without an answer until giving up */
 #define MOST		65536
-#define TRAIN		63000	/* bytes that are given to the kernel at once */
+#define BATCH		63000	/* bytes of a GSO batch */
 #define BUFFER		(8 << 20)
-#define MOST_SEGMENTS	64	/* of a train, says the kernel */
-#define END		UINT64_C(0x656e64)	/* in the last datagrams of a stream */
+#define MOST_SEGMENTS	64	/* limit of the kernel */
+#define END		UINT64_C(0x656e64)	/* number in the last datagrams of a stream */
 #define ENDS		20
-#define QUIET		200000	/* microseconds from the last byte of a stream to its end */
+#define FLYING		16	/* limit of pending sends by MSG_ZEROCOPY */
+#define QUIET		200000	/* microseconds without data that end a stream */
 
 static char packet[MOST];
 
@@ -71,7 +77,7 @@ static void set(int fd, int level, int name, int value)
 		die("setsockopt");
 }
 
-/* A socket on my own address; if it is the asking end of TCP, on any port. */
+/* Open a socket on the own address; a TCP client uses any port. */
 static int open_socket(int type, const char *here, const char *port)
 {
 	struct addrinfo *a = address(here, port, type);
@@ -95,7 +101,10 @@ static void connect_to(int fd, const char *there, const char *port, int type)
 	freeaddrinfo(a);
 }
 
-/* What is there, or -1: nothing more. Blocks or spins, as the flags say; spins for a second. */
+/*
+ * Receive. Returns -1 if nothing arrives. Blocks or polls depending on the flags; polls for one
+ * second.
+ */
 static ssize_t receive(int fd, size_t at, size_t size, int flags)
 {
 	uint64_t looks = 0, end = 0;
@@ -110,7 +119,7 @@ static ssize_t receive(int fd, size_t at, size_t size, int flags)
 		if (looks == LOOKS)
 			end = now() + 1000000000;
 		else if (now() > end)
-			return n;	/* it was lost, or nobody is there */
+			return n;	/* lost, or the other end is gone */
 	}
 }
 
@@ -149,8 +158,8 @@ static void echo_udp(int fd, int flags)
 }
 
 /*
- * One question and its answer, which may come in pieces; false if there is none. A late answer to
- * a former question is no answer.
+ * Send a request and receive its answer, which may arrive in pieces. False if there is none. A late
+ * answer to a previous request is ignored.
  */
 static bool ask_once(int fd, size_t size, int flags, uint64_t number)
 {
@@ -208,7 +217,7 @@ static int ask(int fd, size_t size, size_t n, int flags)
 	return EXIT_SUCCESS;
 }
 
-/* A stream's datagrams begin with a number that is 0, its last ones with END. */
+/* Datagrams of a stream begin with the number 0, the last ones with END. */
 static void take(int fd)
 {
 	struct sockaddr_storage from;
@@ -233,7 +242,47 @@ static void take(int fd)
 	die("recvfrom");
 }
 
-static int report(int fd, uint64_t sent)
+/* Sends by MSG_ZEROCOPY: their number, those that completed, and those of them that were copied. */
+struct zerocopy {
+	uint64_t sent, done, copied;
+};
+
+/* Read one completion message of the kernel for a range of sends. False if there is none. */
+static bool take_completion(int fd, struct zerocopy *z)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(struct sock_extended_err) +
+				      sizeof(struct sockaddr_in6))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr m = { .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct sock_extended_err e;
+	uint64_t range;
+
+	if (recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0 || CMSG_FIRSTHDR(&m) == NULL)
+		return false;
+	memcpy(&e, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(e));
+	if (e.ee_origin != SO_EE_ORIGIN_ZEROCOPY)
+		return true;
+	range = (uint64_t)(e.ee_data - e.ee_info) + 1;
+	z->done += range;
+	if (e.ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
+		z->copied += range;
+	return true;
+}
+
+/* Wait until at most @most sends are pending. */
+static void settle(int fd, struct zerocopy *z, uint64_t most)
+{
+	struct pollfd p = { .fd = fd };
+
+	while (z->sent - z->done > most) {
+		if (!take_completion(fd, z) && poll(&p, 1, 1000) <= 0)
+			die("no completion of MSG_ZEROCOPY");
+	}
+}
+
+static int report(int fd, uint64_t sent, const struct zerocopy *z)
 {
 	const uint64_t end = END;
 	uint64_t result[2];
@@ -246,31 +295,42 @@ static int report(int fd, uint64_t sent)
 		send(fd, &end, sizeof(end), 0);
 		if (recv(fd, result, sizeof(result), 0) != sizeof(result) || result[1] == 0)
 			continue;
-		printf("MB/s %.1f %.2f\n", 1e3 * (double)result[0] / (double)result[1],
-		       100.0 * (double)(sent - result[0]) / (double)sent);
+		printf("MB/s %.1f %.2f %.0f\n", 1e3 * (double)result[0] / (double)result[1],
+		       100.0 * (double)(sent - result[0]) / (double)sent,
+		       z->done != 0 ? 100.0 * (double)z->copied / (double)z->done : 0.0);
 		return EXIT_SUCCESS;
 	}
 	fprintf(stderr, "sockets: nobody took the stream\n");
 	return EXIT_FAILURE;
 }
 
-static int give(int fd, double seconds, size_t segment)
+static int give(int fd, double seconds, size_t segment, int flags)
 {
 	uint64_t end = now() + (uint64_t)(seconds * 1e9), sent = 0;
-	size_t train = segment != 0 ? TRAIN / segment * segment : 0;
+	struct zerocopy z = { 0 };
+	size_t batch = segment != 0 ? BATCH / segment * segment : 0;
 
-	if (train == 0 || train / segment > MOST_SEGMENTS) {
+	if (batch == 0 || batch / segment > MOST_SEGMENTS) {
 		fprintf(stderr, "sockets: segments of %zu bytes\n", segment);
 		return 2;
 	}
 	set(fd, IPPROTO_UDP, UDP_SEGMENT, (int)segment);
+	if (flags & MSG_ZEROCOPY)
+		set(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
 	while (now() < end) {
-		if (send(fd, packet, train, 0) == (ssize_t)train)
-			sent += train;
+		if (send(fd, packet, batch, flags) == (ssize_t)batch) {
+			sent += batch;
+			z.sent += (flags & MSG_ZEROCOPY) != 0;
+			settle(fd, &z, FLYING);
+			continue;
+		}
+		if (errno == ENOBUFS && z.sent != z.done)
+			settle(fd, &z, z.sent - z.done - 1);
 		else if (errno != ECONNREFUSED && errno != ENOBUFS)
 			die("send");
 	}
-	return report(fd, sent);
+	settle(fd, &z, 0);
+	return report(fd, sent, &z);
 }
 
 static int usage(void)
@@ -278,7 +338,7 @@ static int usage(void)
 	fprintf(stderr, "usage: sockets echo udp|tcp HERE PORT [spin]\n"
 		"       sockets ask udp|tcp HERE THERE PORT SIZE N [spin]\n"
 		"       sockets take HERE PORT\n"
-		"       sockets give HERE THERE PORT SECONDS SEGMENT\n");
+		"       sockets give HERE THERE PORT SECONDS SEGMENT [zerocopy]\n");
 	return 2;
 }
 
@@ -293,7 +353,7 @@ static int run_ask(char **argv, int flags)
 	connect_to(fd, argv[4], argv[5], type);
 	if (type == SOCK_STREAM)
 		set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	else	/* an answer that does not come ends the wait */
+	else	/* a missing answer ends the wait */
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 2, 0 },
 			   sizeof(struct timeval));
 	return ask(fd, size, n, flags);
@@ -302,9 +362,10 @@ static int run_ask(char **argv, int flags)
 int main(int argc, char **argv)
 {
 	bool spin = argc > 1 && strcmp(argv[argc - 1], "spin") == 0;
+	bool zerocopy = argc > 1 && strcmp(argv[argc - 1], "zerocopy") == 0;
 	int flags = spin ? MSG_DONTWAIT : 0, fd;
 
-	argc -= spin;
+	argc -= spin + zerocopy;
 	if (argc == 5 && strcmp(argv[1], "echo") == 0) {
 		bool tcp = strcmp(argv[2], "tcp") == 0;
 
@@ -320,7 +381,8 @@ int main(int argc, char **argv)
 	} else if (argc == 7 && strcmp(argv[1], "give") == 0) {
 		fd = open_socket(SOCK_DGRAM, argv[2], "0");
 		connect_to(fd, argv[3], argv[4], SOCK_DGRAM);
-		return give(fd, strtod(argv[5], NULL), strtoul(argv[6], NULL, 10));
+		return give(fd, strtod(argv[5], NULL), strtoul(argv[6], NULL, 10),
+			    zerocopy ? MSG_ZEROCOPY : 0);
 	}
 	return usage();
 }

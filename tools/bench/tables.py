@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tables of DESIGN.md out of what acp_perf says: each function takes its lines of CSV and gives rows of texts, heading
-first. Times are thousand instructions, unless said.
+"""Tables of docs/figures.md from the output of acp_perf: each function takes its lines of CSV and
+returns rows of texts, heading first. Times are thousand instructions, unless stated otherwise.
 """
 import bars
 import ours
@@ -23,12 +23,12 @@ def ratio(rows, mode, op, size=None):
 
 
 def each(rows, mode, op, window):
-    """Thousand instructions of one of many."""
+    """Return the thousand instructions of one of many operations."""
     return 1e6 / float(ours.pick(rows, mode, op, None, window)["ops_per_s"])
 
 
 def integrity(lines):
-    """Of three runs, each behind a line that names it."""
+    """Three runs, each after a line that names it."""
     names = [line.partition("=")[2] for line in lines if line.startswith("# ACP_INTEGRITY=")]
     runs = "\n".join(lines).split("# ACP_INTEGRITY=")[1:]
     found = [ours.read(run.splitlines()) for run in runs]
@@ -55,7 +55,7 @@ def heaps(lines):
 def channels(lines):
     rows, sizes = ours.read(lines), (8, 1024, 65536, 1 << 20)
     return [["channel to the other node", *(SIZES[size] for size in sizes)],
-            ["half of the way there and back, thousand instructions", *(bars.number(median(rows, "channel", "ping", n)) for n in sizes)],
+            ["half of the round trip, thousand instructions", *(bars.number(median(rows, "channel", "ping", n)) for n in sizes)],
             ["beside a put of the same size", *(f"{ratio(rows, 'channel', 'ping', n):.2f}" for n in sizes)],
             ["stream of messages, speed beside that of as many puts", *(f"{ratio(rows, 'channel', 'stream', n):.2f}" for n in sizes)]]
 
@@ -68,17 +68,17 @@ def maps(lines):
 
 
 def delay(lines):
-    """With 5 ms each way; milliseconds."""
+    """With a delay of 5 ms in each direction; milliseconds."""
     rows = ours.read(lines)
     put = median(rows, "latency", "put")
     told = {"put, to remote completion": put, "`acp_malloc` in the other node's heap": median(rows, "heap", "alloc far"),
             "`acp_free` there": median(rows, "heap", "free far"),
-            "8 bytes by a channel, half of the way there and back": median(rows, "channel", "ping")}
+            "8 bytes by a channel, half of the round trip": median(rows, "channel", "ping")}
     return [["milliseconds, medians", "", "of a put"],
             *([what, f"{us / 1000:.2f}", f"{us / put:.2f}"] for what, us in told.items()),
             ["stream of 8 bytes, 8 messages at a time, beside as many puts", "", f"{ratio(rows, 'channel', 'stream'):.2f}"]]
 
 
-# Name of a table, and the file that it is made of.
+# Name of a table -> its function, and the file with its data.
 TABLES = {"integrity": (integrity, "integrity"), "shapes": (shapes, "shapes"), "heaps": (heaps, "middle"),
           "channels": (channels, "middle"), "maps": (maps, "middle"), "delay": (delay, "delay")}

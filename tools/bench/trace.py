@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The instructions that a machine executes, one after the other: through the debugger's door of QEMU.
+"""Traces of the instructions that a machine executes, by the debugger interface of QEMU.
 
-While a machine is stepped it takes no interrupts, and its clock stands still for timers: what is seen is the code
-between two points alone. Softirqs run, where code lets them.
+While a machine is stepped, it takes no interrupts, and its timers do not advance: the trace
+shows only the code between two points. Softirqs run where code enables them.
 """
 import socket
 import struct
@@ -14,7 +14,7 @@ LAYOUT = struct.Struct("<17Q")
 
 
 class Stub:
-    """QEMU's end of the debugger's protocol. The machine stands still from connecting on."""
+    """Client of the debugger protocol of QEMU. The machine is stopped from the connection on."""
 
     def __init__(self, path, patience=60):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -41,7 +41,7 @@ class Stub:
         self.socket.sendall(b"$%s#%02x" % (body, sum(body) & 255))
 
     def answer(self, patience=None):
-        """The next packet's content."""
+        """Return the contents of the next packet."""
         self.socket.settimeout(patience)
         while True:
             begin = self.buffer.find(b"$")
@@ -59,7 +59,7 @@ class Stub:
         return LAYOUT.unpack(bytes.fromhex(self.ask("g")[:2 * LAYOUT.size].decode()))
 
     def read(self, address, size):
-        """Memory, or nothing if there is none."""
+        """Return memory, or nothing if there is none."""
         found = self.ask(f"m{address:x},{size:x}")
         return b"" if found.startswith(b"E") else bytes.fromhex(found.decode())
 
@@ -71,7 +71,7 @@ class Stub:
         self.ask("s")
 
     def run_to(self, address, patience):
-        """Let the machine run until it comes to an address, which it is not at."""
+        """Continue until the machine reaches an address, which it is not at."""
         self.ask(f"Z0,{address:x},1")
         try:
             self.ask("c", patience)
@@ -79,7 +79,7 @@ class Stub:
             self.ask(f"z0,{address:x},1")
 
     def leave(self):
-        """Let it run on without us."""
+        """Let the machine continue without debugger."""
         try:
             self.send("D")
             self.answer(5)
@@ -89,33 +89,38 @@ class Stub:
 
 
 class Follower:
-    """Follows the instructions of an operation: which function each belongs to, for which node it is done, and what is
-    copied.
+    """Traces the instructions of an operation: the function and the node they belong to, and what
+    is copied.
 
-    resolve: the name of the function that an address is in.
-    receive: addresses where a packet comes in, with a pointer to it (or to a list of packets, if the value is true) in
-    rdi. Until such a function returns, what is done is done for the node whose card the packet came to; all else is done
-    for the process that is stepped, on node 0.
-    send: addresses where a packet is handed to a card, which is in rsi: a card that a node sends by is its own. Cards that
-    nobody has sent by yet are those of further nodes, as packets come to them, of which there are as many as nodes says; if
-    all are known, they are node 0's.
-    before: functions that come before it in a softirq; they are counted with the packet that comes next.
-    copiers: functions that copy by loops: where they begin -> index of the register that has the length."""
-    DEV = 16            # offset of the card in a packet: behind two pointers
-    REP = {b"\xf3\xa4": 1, b"\xf3\x48\xa5": 8, b"\xf3\xa5": 4}      # bytes that a round of rep movs copies
-    ROUNDS = 64         # of which more are not stepped
+    resolve: returns the name of the function at an address. receive: addresses where a packet
+    arrives, with a pointer to it (or to a list of packets, if the value is true) in rdi. Until
+    such a function returns, instructions count for the node whose device received the packet;
+    all others count for the process that is stepped, on node 0. send: addresses where a packet
+    is passed to a device, which is in rsi. A device that a node sends through is its own.
+    Devices through which nobody has sent belong to further nodes, in the order in which they
+    receive packets, up to the given number of nodes; if all are known, they belong to node 0.
+    before: functions that precede it in a softirq; they are counted with the next packet.
+    copiers: functions that copy by loops: start address -> index of the register with the
+    length.
+    """
+    DEV = 16            # offset of the device in a packet: after two pointers
+    # bytes that an iteration of rep movs copies
+    REP = {b"\xf3\xa4": 1, b"\xf3\x48\xa5": 8, b"\xf3\xa5": 4}
+    ROUNDS = 64         # limit of iterations to step
 
     def __init__(self, stub, resolve, receive, send=(), nodes=2, before=(), copiers=None):
         self.stub, self.resolve, self.receive, self.send, self.nodes = stub, resolve, receive, set(send), nodes
         self.before, self.copiers = set(before), copiers or {}
         self.node_of = {}           # card -> node
         self.known = 1              # nodes
-        self.side = 0               # the node that what is executed is done for
-        self.inner = []             # [stack pointer, side before]
+        self.side = 0               # node that the executed instructions count for
+        self.inner = []             # [stack pointer, previous side]
         self.pending = {}           # function -> instructions that belong to the next packet
         self.count = {}             # (side, function) -> instructions
-        self.copied = {}            # (side, function) -> [copies, their bytes, those of payload, their bytes]
-        self.rep = {}               # address -> (bytes of a round, length of the instruction), or None
+        # (side, function) -> [copies, their bytes, copies of payload, their bytes]
+        self.copied = {}
+        # address -> (bytes per iteration, length of the instruction), or None
+        self.rep = {}
         self.steps = 0
 
     def _node(self, packet, is_list):
@@ -139,7 +144,7 @@ class Follower:
         self._settle(self.side)
 
     def _leave(self, stack):
-        """A packet is done with when the frame that took it has gone from the stack it was on."""
+        """The packet has been processed when the stack frame that received it is gone."""
         while self.inner and 0 < stack - self.inner[-1][0] < 1 << 14:
             self.side = self.inner.pop()[1]
 
@@ -150,7 +155,7 @@ class Follower:
             cell[i] += n
 
     def _rep(self, rip):
-        """Whether an instruction is a rep movs."""
+        """Check whether an instruction is a rep movs."""
         if rip not in self.rep:
             code = self.stub.read(rip, 3)
             found = [(self.REP[code[:n]], n) for n in (3, 2) if code[:n] in self.REP]
@@ -158,7 +163,9 @@ class Follower:
         return self.rep[rip]
 
     def instruction(self, registers, piece):
-        """Note what is executed next, and execute it. piece: bytes from which on a copy is one of payload."""
+        """Record the next instruction, and execute it. piece: minimum size in bytes of a copy that
+        counts as payload.
+        """
         rip, n = registers[16], 1
         self._leave(registers[7])
         if rip in self.send:
@@ -184,7 +191,9 @@ class Follower:
             self._add(self.side, name, n)
 
     def follow(self, until, times, piece, most):
-        """Step until an address, which the machine is at, has been reached so many times again. Returns how often."""
+        """Step until the machine has returned to its current address that many times. Return how
+        often it did.
+        """
         hits = 0
         self.last = 0
         while self.steps < most:

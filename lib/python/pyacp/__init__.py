@@ -3,7 +3,7 @@
 
     import pyacp as acp
 
-    with acp.job():                                 # as many processes as the job has ranks run this
+    with acp.job():                                 # each process of the job runs this
         board = acp.starter().cast("Q")             # 8-byte numbers that all ranks can reach
         right = acp.starter_ga((acp.rank() + 1) % acp.procs())
         board[0] = acp.rank()
@@ -11,15 +11,18 @@
         acp.sync()
         print("my left neighbour is", board[1])
 
-Names are those of C without acp_ or acpx_; the manual pages (acp_init(3), acp_register_memory(3), acp_copy(3)) say
-more about each. What returns an error in C raises here: Error (an OSError) for a call, AccessError for an access that
-failed. Global addresses, handles and keys are int. Sizes and offsets are bytes.
+Names are those of C without acp_ or acpx_; the manual pages (acp_init(3), acp_register_memory(3),
+acp_copy(3)) describe each. Where C returns an error, this module raises an exception: Error (an
+OSError) for a call, AccessError for a failed access. Global addresses, handles and keys are int.
+Sizes and offsets are bytes.
 
-Threads: all functions may be called by any thread, but finalize and reset by one while no other uses the module. The
-interpreter's lock is released in every call of the library, so other threads run while one waits. They share one queue
-of accesses; a Context is one for a thread. What waits for other ranks (init, finalize, reset, sync, complete,
-wait_until) is not ended by signals: KeyboardInterrupt comes when it returns.
-A process made by os.fork() or multiprocessing's fork is no rank.
+Threads: any thread may call any function, except that finalize and reset require that no other
+thread uses the module. Each call of the library releases the interpreter's lock, so other threads
+run while one waits. Threads share one queue of accesses; a Context is a queue for one thread.
+Signals do not interrupt functions that wait for other ranks (init, finalize, reset, sync, complete,
+wait_until): KeyboardInterrupt is raised when they return.
+
+A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
 from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy,
                      copy_signal, copy_strided, copyv, inquire, or4, or8, status, strerror, swap4, swap8, xor4, xor8)
@@ -29,6 +32,8 @@ from .memory import (ATOMIC, READ, READ_ONLY, WRITE, Registration, colors, heap_
                      query_rank, register, starter, starter_ga, starter_size, view)
 from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, test_some, wait_until, wait_until_all,
                    wait_until_any, wait_until_some)
+
+__version__ = "3.0.0"
 
 __all__ = [
     "ALL", "ATOMIC", "AccessError", "CONT", "Context", "EQ", "Error", "GE", "GT", "LE", "LT", "NE", "NULL", "READ",

@@ -1,133 +1,172 @@
 # SPDX-License-Identifier: MIT
 """Global memory access: copies, atomics, completion. See acp_copy(3).
 
-An access is issued and returns a handle, an int; it is complete some time later. Until then its source must not be
-changed and its destination not be read. Issuing waits only while 48 accesses are outstanding, for the oldest one.
-The argument order says when the access may start: NULL at once (the default), a handle after that access and all before
-it, ALL after all before it, CONT after the one before it in the same direction, without waiting for an answer.
-If an access fails, those that wait for it fail, too; that is said by complete().
+Issuing an access returns a handle, an int; the access is complete some time later. Until then, do
+not change its source or read its destination. Issuing does not wait unless 48 accesses are
+outstanding; it then waits for the oldest one. The argument order selects when the access may start:
+NULL at once (the default), a handle after that access and all before it, ALL after all previous
+accesses, CONT after the previous one in the same direction, without waiting for an answer. If an
+access fails, all that wait for it also fail; complete() reports this.
 
-dst and src are global addresses (int) of any ranks. Atomics change the word of 4 or 8 bytes at src and store its former
-value at dst; both must be aligned. Threads: all functions may be called by any of them.
+dst and src are global addresses (int) of any ranks. Atomics change the word of 4 or 8 bytes at
+src and store its former value at dst; both must be aligned. Any thread may call any function.
 """
+from __future__ import annotations
+
 import collections
 import ctypes
 import errno
 import os
 import threading
+from typing import Callable, Iterable, List, Optional, Tuple
 
-from .binding import Error, Iov, lib, number, signed
+from .binding import Error, Iov, lib, no_rank, number, rank_or_raise, signed
 
-NULL = 0                    # as an order: at once
-ALL = -1                    # all accesses before
-CONT = -2                   # in the same direction, without overtaking
+NULL = 0                    # order: at once
+ALL = -1                    # order: after all previous accesses
+CONT = -2                   # order: after the previous access in the same direction
 PENDING, UNKNOWN = 101, 100  # ACPX_EPENDING, ACPX_EUNKNOWN
-MOST = 48                   # issued and not looked at: less than the least ACP_QUEUE_DEPTH, that statuses are kept for
+MOST = 48                   # accesses with unread status: less than the smallest ACP_QUEUE_DEPTH
+
+
+ARGUMENTS = {
+    "copy": ("dst", "src", "size"), "copy_strided": ("dst", "src", "block", "count", "dst_stride", "src_stride"),
+    "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
+    "cas8": ("dst", "src", "oldval", "newval"),
+}
+GLOBAL_ADDRESSES = ("dst", "src", "flag")
+
+
+def _argument(name: str, value: int) -> str:
+    if name not in GLOBAL_ADDRESSES:
+        return f"{name}={value}"
+    rank = lib.acp_query_rank(value)
+    return f"{name}={value:#x} of {f'rank {rank}' if rank >= 0 else 'no rank'}"
+
+
+def _describe(function: str, arguments: tuple) -> str:
+    """Return the operation and the addresses of an access."""
+    operation = function.split("_", 1)[1]
+    if operation == "copyv":
+        return f"copyv of {arguments[1]} pieces"
+    names = ARGUMENTS.get(operation, ("dst", "src", "value"))
+    return f"{operation}({', '.join(_argument(*pair) for pair in zip(names, arguments))})"
 
 
 class AccessError(Exception):
-    """Accesses failed: status and text of the first one, its handle; failures: all (handle, status) that are known."""
+    """Accesses failed.
 
-    def __init__(self, failures):
+    status and the text are those of the first one, handle is its handle, operation its operation
+    and addresses. failures has all (handle, status) that are known."""
+
+    def __init__(self, failures: List[Tuple[int, int]], operation: str = "access") -> None:
         self.failures = failures
         self.handle, self.status = failures[0]
+        self.operation = operation
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-        super().__init__(f"access {self.handle}: {strerror(self.status)}{more}")
+        super().__init__(f"access {self.handle}, {operation}: {strerror(self.status)}{more}")
+
+
+def access_error(failures: list) -> AccessError:
+    """Return the exception for failures with their operations."""
+    return AccessError([(handle, status) for handle, status, _ in failures], failures[0][2])
 
 
 class Outstanding:
-    """Of a queue: handles whose status was not asked for yet, oldest first; and what failed among those that were."""
+    """The accesses of a queue whose status has not been read yet, oldest first, and the known
+    failures."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.handles = collections.deque()
         self.failures = []
-        self.job = jobs         # which it is of
+        self.job = jobs         # job that the queue belongs to
         self.ended = False
 
     @property
-    def over(self):
-        """Is the queue gone?"""
+    def over(self) -> bool:
+        """Has the queue been destroyed?"""
         return self.ended or self.job != jobs
 
-    def clear(self):
+    def clear(self) -> None:
         with self.lock:
             self.handles.clear()
             self.failures.clear()
 
-    def issue(self, function, *arguments, alone=False):
-        """Call a function that returns a handle, and remember it. alone: it takes the place of very many."""
+    def issue(self, function, *arguments, alone: bool = False) -> int:
+        """Call a function that returns a handle, and record it. alone: it takes the place of very
+        many accesses."""
         with self.lock:
-            while self.handles and (alone or (self.handles[-1] - self.handles[0]) // 2 >= MOST - 1):
+            while self.handles and (alone or (self.handles[-1][0] - self.handles[0][0]) // 2 >= MOST - 1):
                 self.look(wait=True)
             handle = function(*arguments)
             if handle == NULL:
-                raise Error("the process is not a rank (any more)")
-            if not handle & 1:              # else the caller has done it already
-                self.handles.append(handle)
+                raise no_rank() if lib.acp_rank() < 0 else Error("the job was aborted, or what the access waits for failed")
+            if not handle & 1:              # otherwise it is already complete
+                self.handles.append((handle, function.__name__, arguments))
                 queues[handle >> QUEUE_SHIFT] = self
             return handle
 
-    def look(self, wait=False, upto=None):
-        """With the lock: ask for the status of those that are complete. wait: of one at least."""
+    def look(self, wait: bool = False, upto: Optional[int] = None) -> None:
+        """With the lock held: read the status of complete accesses. wait: wait for at least one."""
         if wait:
-            lib.acp_complete(self.handles[0])
-        while self.handles and (upto is None or self.handles[0] <= upto):
-            status = lib.acpx_status(self.handles[0])
+            lib.acp_complete(self.handles[0][0])
+        while self.handles and (upto is None or self.handles[0][0] <= upto):
+            status = lib.acpx_status(self.handles[0][0])
             if status == PENDING:
                 break
-            handle = self.handles.popleft()
+            handle, function, arguments = self.handles.popleft()
             if status:
-                self.failures.append((handle, status))
+                self.failures.append((handle, status, _describe(function, arguments)))
 
-    def finish(self):
-        """Wait for all: what failed and was not told."""
+    def finish(self) -> list:
+        """Wait for all accesses; return the failures that have not been reported."""
         with self.lock:
             while self.handles:
                 self.look(wait=True)
             return list(self.failures)
 
-    def end(self):
-        """The queue is gone: whoever uses it is back at that of the process."""
+    def end(self) -> None:
+        """The queue was destroyed: threads that use it return to the queue of the process."""
         self.ended = True
         for name in [n for n, o in list(queues.items()) if o is self]:
             del queues[name]
 
-    def settle(self, handle):
-        """After waiting for a handle: raise if it or one before it has failed."""
+    def settle(self, handle: int) -> None:
+        """After waiting for a handle: raise an exception if it or an earlier access has failed."""
         with self.lock:
             self.look(upto=None if handle == ALL else handle)
             mine = [f for f in self.failures if handle == ALL or f[0] <= handle]
             self.failures = [f for f in self.failures if f not in mine]
         if mine:
-            raise AccessError(mine)
+            raise access_error(mine)
 
 
-jobs = 0                            # that were begun or left
-outstanding = Outstanding()         # of the process's queue, which is number 0
-queues = {0: outstanding}           # those that have issued anything, by the number that is in their handles
+jobs = 0                            # number of times that a job was joined or left
+outstanding = Outstanding()         # of the queue of the process, number 0
+queues = {0: outstanding}           # queues that have issued accesses, by the number in their handles
 QUEUE_SHIFT = 49
 _thread = threading.local()
 
 
-def _here():
-    """Of the queue that this thread uses."""
+def _here() -> Outstanding:
+    """Return the accesses of the queue that this thread uses."""
     own = getattr(_thread, "own", None)
     return own if own and not own.over else outstanding
 
 
-def _of(handle):
-    """Of the queue that a handle is of, or None: it is gone, or has issued nothing."""
+def _of(handle: int) -> Optional[Outstanding]:
+    """Return the accesses of a handle's queue; None if it was destroyed or has issued nothing."""
     return _here() if handle in (ALL, CONT) else queues.get(handle >> QUEUE_SHIFT)
 
 
-def finish_all():
-    """Wait for the accesses of all queues: what failed and was not told."""
+def finish_all() -> list:
+    """Wait for the accesses of all queues; return the failures that have not been reported."""
     return [f for queue in list(queues.values()) for f in queue.finish()]
 
 
-def forget_all():
-    """The job was left, or begins: all contexts are gone, whether they had issued anything or not."""
+def forget_all() -> None:
+    """A job was left or joined: all contexts are gone, even if they have not issued anything."""
     global jobs
     jobs += 1
     for number_ in list(queues):
@@ -137,39 +176,43 @@ def forget_all():
 
 
 class Context:
-    """A queue of accesses for one thread at a time, so that threads do not take turns to issue and to complete.
+    """A queue of accesses for one thread at a time, so that threads do not contend for one queue.
 
-    What the bound thread issues goes by it: ALL, CONT, and complete() without a handle are of the context then. Handles
-    are good in any thread. depth: how many accesses may be outstanding, a power of two, 64 to 65536; 0:
-    ACP_QUEUE_DEPTH. In a with statement it is bound to this thread at the begin, and destroyed at the end; one that is not
-    destroyed ends with the job. See
-    acpx_context_create(3); functions raise Error: ENOSPC (256 contexts), EDQUOT (a limit of the administrator), EBUSY
-    (another thread is bound to it), EINVAL (no such depth; it is gone)."""
+    All accesses of the bound thread use it, and ALL, CONT, and complete() without a handle refer to
+    it. Handles are valid in any thread. depth: the most accesses that may be outstanding, a power
+    of two, 64 to 65536; 0: ACP_QUEUE_DEPTH. A with statement binds the context to this thread at
+    its start and destroys it at its end. A context that is not destroyed ends with the job.
 
-    def __init__(self, depth=0):
+    See acpx_context_create(3). Functions raise Error: ENOSPC (256 contexts), EDQUOT (a limit set
+    by the administrator), EBUSY (another thread is bound to it), EINVAL (invalid depth; it was
+    destroyed)."""
+
+    def __init__(self, depth: int = 0) -> None:
+        rank_or_raise()
         self._context = ctypes.c_void_p()
         self._check("Context", lib.acpx_context_create(number(depth, 32, "depth"), ctypes.byref(self._context)))
         self._outstanding = Outstanding()
 
     @staticmethod
-    def _check(what, result):
+    def _check(what: str, result: int) -> None:
         if result < 0:
             raise Error(-result, f"{what}: {os.strerror(-result)}")
 
-    def bind(self):
-        """Bind this thread to it, in place of the one it was bound to. It is free again when the thread ends."""
+    def bind(self) -> None:
+        """Bind this thread to the context instead of the present one, until the thread ends."""
         self._check("bind", lib.acpx_context_bind(self._context) if not self._outstanding.over else -errno.EINVAL)
         _thread.own = self._outstanding
 
     @staticmethod
-    def unbind():
-        """This thread goes back to the queue of the process."""
+    def unbind() -> None:
+        """Return this thread to the queue of the process."""
         Context._check("unbind", lib.acpx_context_bind(None))
         _thread.own = None
 
-    def destroy(self):
-        """Wait for its accesses, and end it. Raises AccessError, at its end, if some have failed that no complete() told
-        of. A second time does nothing."""
+    def destroy(self) -> None:
+        """Wait for the accesses of the context and destroy it; a second call does nothing.
+
+        Raises AccessError, after that, if accesses failed that no complete() has reported."""
         if self._outstanding.over:
             return
         lost = self._outstanding.finish()
@@ -177,13 +220,13 @@ class Context:
         self._context = ctypes.c_void_p()
         self._outstanding.end()
         if lost:
-            raise AccessError(lost)
+            raise access_error(lost)
 
-    def __enter__(self):
+    def __enter__(self) -> Context:
         self.bind()
         return self
 
-    def __exit__(self, kind, *exception):
+    def __exit__(self, kind: object, *exception: object) -> None:
         try:
             self.destroy()
         except AccessError:
@@ -191,87 +234,99 @@ class Context:
                 raise
 
 
-def _order(order):
-    return order if order in (ALL, CONT) else number(order, 63, "order")
+def _order(order: int, what: str = "order") -> int:
+    return order if isinstance(order, int) and order in (ALL, CONT) else number(order, 63, what)
 
 
-def copy(dst, src, size, order=NULL):
+def copy(dst: int, src: int, size: int, order: int = NULL) -> int:
     """Copy size bytes (0 to 2^62) from src to dst. Returns a handle."""
     return _here().issue(lib.acp_copy, number(dst, 64, "dst"), number(src, 64, "src"), number(size, 63, "size"),
                              _order(order))
 
 
-def copy_strided(dst, src, block, count, dst_stride, src_stride, order=NULL):
-    """Copy count blocks of block bytes: the i-th from src + i * src_stride to dst + i * dst_stride. Returns a handle."""
+def copy_strided(dst: int, src: int, block: int, count: int, dst_stride: int, src_stride: int,
+                 order: int = NULL) -> int:
+    """Copy count blocks of block bytes, the i-th from src + i * src_stride to dst + i *
+    dst_stride. Returns a handle."""
     return _here().issue(lib.acpx_copy_strided, number(dst, 64, "dst"), number(src, 64, "src"),
                              number(block, 63, "block"), number(count, 63, "count"),
                              signed(dst_stride, "dst_stride", 64), signed(src_stride, "src_stride", 64), _order(order))
 
 
-def copyv(pieces, order=NULL):
-    """Copy pieces, each of them (dst, src, size), at most 1024, as one access. Returns a handle. Waits for all before."""
+def copyv(pieces: Iterable[Tuple[int, int, int]], order: int = NULL) -> int:
+    """Copy at most 1024 pieces (dst, src, size) as one access. Waits for all accesses before it.
+    Returns a handle."""
     vector = [(number(dst, 64, "dst"), number(src, 64, "src"), number(size, 63, "size")) for dst, src, size in pieces]
     return _here().issue(lib.acpx_copyv, (Iov * len(vector))(*vector), len(vector), _order(order), alone=True)
 
 
-def copy_signal(dst, src, size, flag, operand, add=False, order=NULL):
-    """Copy size bytes from src to dst; when they are there, set the 8 bytes at flag to operand, or add it to them."""
+def copy_signal(dst: int, src: int, size: int, flag: int, operand: int, add: bool = False, order: int = NULL) -> int:
+    """Copy size bytes from src to dst, then set the 8 bytes at flag to operand, or add operand
+    to them. Returns a handle."""
     return _here().issue(lib.acpx_copy_signal, number(dst, 64, "dst"), number(src, 64, "src"),
                              number(size, 63, "size"), number(flag, 64, "flag"), number(operand, 64, "operand"),
                              int(bool(add)), _order(order))
 
 
-def _atomic(name, bits, what):
+def _atomic(name: str, bits: int, what: str) -> Callable[..., int]:
     function = getattr(lib, f"acp_{name}")
 
-    def atomic(dst, src, value, order=NULL):
+    def atomic(dst: int, src: int, value: int, order: int = NULL) -> int:
         return _here().issue(function, number(dst, 64, "dst"), number(src, 64, "src"),
                                  number(value, bits, "value"), _order(order))
     atomic.__name__ = atomic.__qualname__ = name
-    atomic.__doc__ = f"{what} of the {bits // 8} bytes at src, former value to dst. Returns a handle."
-    return atomic
-
-
-def _compare(name, bits):
-    function = getattr(lib, f"acp_{name}")
-
-    def atomic(dst, src, oldval, newval, order=NULL):
-        return _here().issue(function, number(dst, 64, "dst"), number(src, 64, "src"),
-                                 number(oldval, bits, "oldval"), number(newval, bits, "newval"), _order(order))
-    atomic.__name__ = atomic.__qualname__ = name
-    atomic.__doc__ = (f"Set the {bits // 8} bytes at src to newval if they are oldval; former value to dst. "
+    atomic.__doc__ = (f"Atomic {what} on the {bits // 8} bytes at src; stores the former value at dst. "
                       "Returns a handle.")
     return atomic
 
 
+def _compare(name: str, bits: int) -> Callable[..., int]:
+    function = getattr(lib, f"acp_{name}")
+
+    def atomic(dst: int, src: int, oldval: int, newval: int, order: int = NULL) -> int:
+        return _here().issue(function, number(dst, 64, "dst"), number(src, 64, "src"),
+                                 number(oldval, bits, "oldval"), number(newval, bits, "newval"), _order(order))
+    atomic.__name__ = atomic.__qualname__ = name
+    atomic.__doc__ = (f"Set the {bits // 8} bytes at src to newval if they are oldval; "
+                      "store the former value at dst. Returns a handle.")
+    return atomic
+
+
 cas4, cas8 = _compare("cas4", 32), _compare("cas8", 64)
-swap4, swap8 = _atomic("swap4", 32, "Replacement"), _atomic("swap8", 64, "Replacement")
-add4, add8 = _atomic("add4", 32, "Addition modulo 2^32"), _atomic("add8", 64, "Addition modulo 2^64")
-xor4, xor8 = _atomic("xor4", 32, "Exclusive or"), _atomic("xor8", 64, "Exclusive or")
-or4, or8 = _atomic("or4", 32, "Or"), _atomic("or8", 64, "Or")
-and4, and8 = _atomic("and4", 32, "And"), _atomic("and8", 64, "And")
+swap4, swap8 = _atomic("swap4", 32, "exchange"), _atomic("swap8", 64, "exchange")
+add4, add8 = _atomic("add4", 32, "addition modulo 2^32"), _atomic("add8", 64, "addition modulo 2^64")
+xor4, xor8 = _atomic("xor4", 32, "exclusive or"), _atomic("xor8", 64, "exclusive or")
+or4, or8 = _atomic("or4", 32, "or"), _atomic("or8", 64, "or")
+and4, and8 = _atomic("and4", 32, "and"), _atomic("and8", 64, "and")
 
 
-def complete(handle=ALL):
-    """Wait until that access and all before it are complete. Raises AccessError if any of them failed that no call has
-    raised it for. A node that does not answer is waited for ACP_TIMEOUT milliseconds."""
-    handle = handle if handle in (ALL, CONT) else number(handle, 63, "handle")
+def complete(handle: int = ALL) -> None:
+    """Wait until an access and all accesses before it are complete.
+
+    Raises AccessError for failures that no call has reported yet. Accesses to a node
+    that does not answer fail after ACP_TIMEOUT milliseconds."""
+    rank_or_raise()
+    handle = _order(handle, "handle")
     lib.acp_complete(handle)
     queue = _of(handle)
     if queue:
         queue.settle(ALL if handle == CONT else handle)
 
 
-def inquire(handle=ALL):
-    """Whether that access and all before it are complete; does not wait, and does not raise what failed."""
-    return lib.acp_inquire(handle if handle in (ALL, CONT) else number(handle, 63, "handle")) == 0
+def inquire(handle: int = ALL) -> bool:
+    """Return whether an access and all accesses before it are complete. Does not wait and does
+    not raise exceptions for failed accesses."""
+    rank_or_raise()
+    return lib.acp_inquire(_order(handle, "handle")) == 0
 
 
-def status(handle):
-    """How an access ended: 0, or a number that strerror() explains; 101: not complete yet."""
+def status(handle: int) -> int:
+    """Return the status of an access: 0, or a number that strerror() explains; 101: not complete
+    yet."""
+    rank_or_raise()
     return lib.acpx_status(number(handle, 63, "handle"))
 
 
-def strerror(number_):
-    """What a status means, in English."""
-    return lib.acpx_strerror(number_).decode()
+def strerror(number_: int) -> str:
+    """Return the meaning of a status, in English."""
+    return lib.acpx_strerror(signed(number_, "status")).decode()

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""libacp as ctypes sees it. Each call releases the interpreter's lock."""
+"""The functions of libacp for ctypes. Each call releases the interpreter's lock."""
+from __future__ import annotations
+
 import ctypes
+import operator
 import os
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 
@@ -8,7 +11,8 @@ LIBRARY = "libacp.so.1"
 
 
 class Error(OSError):
-    """A call of the library failed. errno says why, where the manual page names errors; else it is None."""
+    """A call of the library failed. errno has the reason if the manual page names errors, else
+    None."""
 
 
 GA = KEY = c_uint64
@@ -74,7 +78,7 @@ for _name in ("swap", "add", "xor", "or", "and"):
     PROTOTYPES[f"acp_{_name}8"] = (HANDLE, [GA, GA, c_uint64, HANDLE])
 
 
-def load():
+def load() -> ctypes.CDLL:
     library = ctypes.CDLL(LIBRARY, use_errno=True)
     for name, (result, arguments) in PROTOTYPES.items():
         function = getattr(library, name)
@@ -85,30 +89,66 @@ def load():
 lib = load()
 
 
-def failed(what):
-    """The exception for a call that failed just now, with its errno if it has set one."""
+class Session:
+    """Whether this process has been a rank, and its process id at that time."""
+    begun = False
+    pid = 0
+
+    @classmethod
+    def begin(cls) -> None:
+        cls.begun, cls.pid = True, os.getpid()
+
+
+def no_rank() -> Error:
+    """Return the exception for a process that is not a rank."""
+    if not Session.begun:
+        return Error("not a rank yet: call init()")
+    if Session.pid != os.getpid():
+        return Error("not a rank: this process is a child of one, made by fork")
+    return Error("not a rank any more: the job was left")
+
+
+def rank_or_raise() -> int:
+    """Return the rank of this process, or raise an exception if it has none."""
+    rank = lib.acp_rank()
+    if rank < 0:
+        raise no_rank()
+    return rank
+
+
+def failed(what: str) -> Error:
+    """Return the exception for a call that has just failed, with its errno if it has set one."""
     number = ctypes.get_errno()
     return Error(number, f"{what}: {os.strerror(number)}") if number else Error(f"{what} failed")
 
 
-def check(what, result):
-    """Pass on the result of a call that is negative if it failed."""
+def check(what: str, result: int) -> int:
+    """Return the result of a call, or raise an exception if it is negative."""
     if result < 0:
         raise failed(what)
     return result
 
 
-def number(value, bits, what):
-    """An int that a C type of so many bits can hold; ctypes would cut off the rest."""
-    value = value.__index__()
+def integer(value, what: str) -> int:
+    """Return the value as an int; any type that can be used as an index is accepted."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
+
+
+def number(value, bits: int, what: str) -> int:
+    """Return the value as an int that a C type of so many bits can hold; ctypes would truncate
+    it."""
+    value = integer(value, what)
     if not 0 <= value < 1 << bits:
         raise ValueError(f"{what} must be from 0 to {(1 << bits) - 1}, not {value}")
     return value
 
 
-def signed(value, what, bits=32):
-    """A number for a C int, or another signed type."""
-    value = value.__index__()
+def signed(value, what: str, bits: int = 32) -> int:
+    """Return the value as an int that fits into a C int, or into another signed type."""
+    value = integer(value, what)
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise ValueError(f"{what} {value} is out of range" if bits != 32 else f"{what} {value} is no rank or color")
     return value

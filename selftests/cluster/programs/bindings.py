@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the Python package does as a rank of a job of four on two nodes; see selftests/cluster/python."""
+"""The Python package in a rank of a job of four on two nodes; see selftests/cluster/python."""
 import array
 import errno
 import gc
@@ -12,7 +12,7 @@ import pyacp as acp
 
 
 def raised(exception, function, *arguments):
-    """The exception that a call must raise."""
+    """Return the exception that a call must raise."""
     try:
         function(*arguments)
     except exception as e:
@@ -95,7 +95,7 @@ def columns_vectors_and_flags(me, right):
         assert board[24] == 1, board[24]
         assert (mine[:, 3] == left).all() and (mine[:, 5] == left).all() and mine[0, 7] == left[0]
         assert not mine[:, [0, 1, 2, 4, 6]].any() and not mine[1:, 7].any()
-        acp.sync()          # what fails below may write
+        acp.sync()          # the failing calls below may write
         handle = acp.copyv([(theirs, source.ga, 8), (theirs + 10 ** 6, source.ga, 8), (theirs, source.ga, 8)])
         raised(acp.AccessError, acp.complete, handle)
         raised(ValueError, acp.copy_strided, theirs, source.ga, 8, 2, 2 ** 63, 8)
@@ -144,7 +144,7 @@ def threads_have_contexts(me, right):
     kept.bind()
     handle = acp.copy(here, there, 8)
     acp.Context.unbind()
-    acp.complete(handle)            # of a context that nobody has
+    acp.complete(handle)            # of a context that does not exist
     kept.bind()                     # until the job is left
 
 
@@ -161,7 +161,7 @@ def who_waits_is_woken(me, right):
     assert acp.wait_until_any(flags) == 1 and acp.wait_until_some(flags) == [1] and acp.test_some(flags) == [1]
     assert acp.wait_until(here + 8 * 209, acp.LT | acp.SIGNED, 0, timeout=float("inf")) and acp.test(here + 8 * 209, acp.EQ, -1)
     assert acp.test(here + 8 * 209 + 4, acp.EQ, 2 ** 32 - 1, size=4) and not acp.test_all(flags)
-    acp.sync()          # the left one has not set the others until all have looked
+    acp.sync()          # the job that was left did not set the others until all have checked
     for i in (208, 210):
         acp.copy_signal(there + 8 * 212, here + 8 * 212, 8, there + 8 * i, 1, add=True)
     acp.complete()
@@ -189,7 +189,7 @@ def memory_stays_while_registered(me, right):
         assert acp.view(numbers.ga, 40).cast("i")[9] == 9
         kept = numbers.buffer
     kept.append(10)
-    numbers.unregister()            # a second time: nothing
+    numbers.unregister()            # a second time: no effect
 
 
 def failures_are_exceptions(me, right):
@@ -198,8 +198,15 @@ def failures_are_exceptions(me, right):
     beyond = acp.copy(here + 520, there + acp.starter_size() + 2 ** 20, 8)
     error = raised(acp.AccessError, acp.complete, beyond)
     assert error.handle == beyond and error.status == 4 and acp.status(beyond) == 4, error
-    assert "access" in str(error) and acp.strerror(4) in str(error)
-    acp.complete()                  # told once
+    assert str(error) == (f"access {beyond}, copy(dst={here + 520:#x} of rank {me}, "
+                          f"src={there + acp.starter_size() + 2 ** 20:#x} of rank {right}, size=8): "
+                          f"reaches beyond the registered memory"), str(error)
+    atomic = acp.add8(here + 520, there + acp.starter_size() + 2 ** 20, 5)
+    assert raised(acp.AccessError, acp.complete, atomic).operation == (
+        f"add8(dst={here + 520:#x} of rank {me}, src={there + acp.starter_size() + 2 ** 20:#x} of rank {right}, value=5)")
+    assert str(raised(TypeError, acp.copy, here, "there", 8)) == "src must be an int, not str"
+    assert str(raised(TypeError, acp.add8, here, there, 1.5)) == "value must be an int, not float"
+    acp.complete()                  # reported once
     for _ in range(200):            # more than are kept at a time
         acp.copy(here + 520, there + acp.starter_size() + 2 ** 20, 8)
     error = raised(acp.AccessError, acp.complete)
@@ -220,7 +227,8 @@ def others_run_while_one_waits(me, right):
     thread = threading.Thread(target=tick)
     acp.sync()
     if me == 0:
-        for _ in range(30):         # the others are in the barrier; a pause of the machine is one of these
+        # the others are in the barrier; a pause of the machine may take one of these
+        for _ in range(30):
             time.sleep(0.1)
     else:
         thread.start()
@@ -234,7 +242,7 @@ def others_run_while_one_waits(me, right):
 def ranks_change_places(me, right):
     acp.register(bytearray(100))
     with acp.Context():
-        raised(acp.Error, acp.reset, 0)         # no permutation: all stays
+        raised(acp.Error, acp.reset, 0)         # no permutation: nothing changes
         assert acp.copy(acp.starter_ga(right), acp.starter_ga(me), 8) >> 49 > 0, "bound to none"
     silent = acp.Context()
     silent.bind()
@@ -245,7 +253,7 @@ def ranks_change_places(me, right):
 
 
 def what_issued_nothing_is_gone(silent, here, there):
-    new = acp.Context()                         # perhaps where that one was
+    new = acp.Context()                         # perhaps at the same address
     silent.destroy()
     raised(acp.Error, silent.bind)
     beyond = acp.copy(there + 2 ** 30, here, 8)
@@ -273,8 +281,8 @@ def main():
         view = numpy.frombuffer(acp.starter(), dtype=numpy.uint8)
         view[0] = 1
     assert not view.any(), "a view of what is gone shows something"
-    raised(acp.Error, acp.rank)
-    raised(acp.Error, acp.register, bytearray(10))
+    for function, arguments in ((acp.rank, ()), (acp.register, (bytearray(10),)), (acp.copy, (1, 2, 3))):
+        assert str(raised(acp.Error, function, *arguments)) == "not a rank any more: the job was left"
     assert sys.argv[1:] == ["kept"], sys.argv
     print("left", flush=True)
 

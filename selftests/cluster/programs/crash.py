@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One rank has an exception that nobody catches; the others, which wait for it, end, too."""
+"""One rank has an uncaught exception; the others, which wait for it, must end, too."""
 import os
 
 import pyacp as acp

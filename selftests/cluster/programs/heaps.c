@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * A rank that takes and gives back blocks of all heaps at random, as all others do.
+ * A rank that allocates and frees blocks of all heaps at random, like all others.
  *
- *	heaps STEPS [VICTIM]
+ *		heaps STEPS [VICTIM]
  *
- * VICTIM goes on until it is killed; the others until it has been gone for STEPS.
+ * VICTIM continues until it is killed; the others until STEPS after its end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define FAIL		fail
 #include "../../unit/heap_play.h"
 
-#define LOOK	100u		/* steps between two looks at a whole heap */
+#define LOOK	100u		/* steps between two checks of a whole heap */
 
 static void begin(struct heap_play *p)
 {
@@ -42,7 +42,7 @@ static void play(struct heap_play *p, unsigned int steps)
 	}
 	heap_play_free_all(p);
 	CHECK_EQ(p->uncertain, 0);
-	meet();
+	rendezvous();
 }
 
 static void play_until_killed(struct heap_play *p)
@@ -56,7 +56,7 @@ static void play_until_killed(struct heap_play *p)
 	}
 }
 
-/* Blocks of the victim's heap are lost, and nothing else is. */
+/* Blocks of the victim's heap are lost, and nothing else. */
 static void play_beside(struct heap_play *p, int victim, unsigned int steps)
 {
 	uint64_t count = 0;
@@ -72,8 +72,8 @@ static void play_beside(struct heap_play *p, int victim, unsigned int steps)
 			CHECK_EQ(acpx_heap_check(r), 0);
 }
 
-/* There is no barrier without the victim: each says to all that it is through. */
-static void meet_survivors(const uint64_t *through, int victim)
+/* No barrier is possible without the victim: each rank tells all others that it has finished. */
+static void wait_for_survivors(const uint64_t *through, int victim)
 {
 	int r;
 
@@ -92,14 +92,14 @@ int main(int argc, char **argv)
 	struct heap_play p;
 
 	begin(&p);
-	meet();
+	rendezvous();
 	if (me == victim)
 		play_until_killed(&p);
 	if (victim < 0) {
 		play(&p, steps);
 	} else {
 		play_beside(&p, victim, steps);
-		meet_survivors(board, victim);
+		wait_for_survivors(board, victim);
 	}
 	heap_play_close(&p);
 	say("all well");

@@ -14,7 +14,7 @@
 
 #include "member.h"
 
-/* Every rank adds to every other's board. */
+/* Each rank adds to the board of every rank. */
 static void talk(const char *when)
 {
 	uint64_t *board = acp_query_address(acp_query_starter_ga(acp_rank()));
@@ -23,13 +23,13 @@ static void talk(const char *when)
 
 	me = acp_rank();
 	procs = acp_procs();
-	meet();
+	rendezvous();
 	for (other = 0; other < procs; other++)
 		must(acp_add8(board_at(me, 8), board_at(other, 0), 1, ACP_HANDLE_NULL), "add");
-	meet();
+	rendezvous();
 	gethostname(host, sizeof(host) - 1);
 	say("%s: %d of %d on %s met %d", when, me, procs, host, (int)board[0]);
-	meet();
+	rendezvous();
 }
 
 static void begin(int *argc, char ***argv)

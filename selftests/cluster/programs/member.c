@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A rank of a cluster test: see member.h. */
+/* A rank of a cluster test (see member.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ void must(acp_handle_t handle, const char *what)
 		fail("%s: %s", what, acpx_strerror(status));
 }
 
-void meet(void)
+void rendezvous(void)
 {
 	if (acp_sync() != 0)
 		fail("acp_sync failed");

@@ -24,18 +24,18 @@
 struct board {
 	acp_ga_t memory;		/* owner: three times SIZE, see enum place */
 	uint64_t word, former;		/* of accesses that may fail */
-	uint64_t count, sum;		/* by the left neighbour among the odd; by the even */
-	uint64_t rounds;		/* owner: what the odd ranks have done */
+	uint64_t count, sum;		/* by the left odd neighbour; by even ranks */
+	uint64_t rounds;		/* owner: rounds of the odd ranks */
 	uint64_t stop, farewell;	/* by the even survivors; by all survivors */
-	uint64_t scrap;			/* former values that nobody wants */
+	uint64_t scrap;			/* unused former values */
 	uint64_t mark, back;		/* source and destination of small copies */
 	uint64_t inbox[RANKS_MAX];
 };
 
-/* Parts of a rank's memory: constant; written by others; fetched by the owner. */
+/* Areas of a rank's memory: constant; written by others; fetched by the owner. */
 enum place { SOURCE, TARGET, FETCHED, PLACES };
 
-/* What involves the dying: the access's source, destination, or both ends of others' data. */
+/* The role of the dying rank: source, destination, or both ends of a copy of others' data. */
 enum deed { PUT, GET, BRING, SEND, ADD, FETCH_TO, DEEDS };
 
 static const char *const deed_names[DEEDS] = {
@@ -55,7 +55,7 @@ static bool is_dying(int rank)
 	return rank >= dying && rank < dying + dying_count;
 }
 
-/* The next survivor of my kind, round the job. */
+/* The next survivor with the same parity, cyclically. */
 static int partner(void)
 {
 	int r = me;
@@ -100,7 +100,7 @@ static acp_handle_t begin(enum deed deed, int it, int other)
 	}
 }
 
-/* All of them together; how many failed, all of them with a reason that makes sense. */
+/* Do all of them at once. Return the number of failures, each of which must have a valid status. */
 static int deeds(int it, int other, int status[DEEDS])
 {
 	acp_handle_t handle[DEEDS];
@@ -154,7 +154,7 @@ static void small_round(int there, acp_ga_t counter)
 	must(acp_add8(AT(me, scrap), counter, 1, ACP_HANDLE_NULL), "count");
 }
 
-/* An odd rank: until all even ones have said so. */
+/* An odd rank: continues until all even ranks have told it to stop. */
 static void be_bystander(void)
 {
 	uint64_t enough = (uint64_t)survivors(2);
@@ -172,7 +172,7 @@ static void be_bystander(void)
 	say("%d rounds, all went well", (int)board->rounds);
 }
 
-/* What the odd rank of this node has done; this node's starter memory is ours to read. */
+/* Rounds of the odd rank of this node, whose starter memory can be read directly. */
 static uint64_t neighbour_rounds(void)
 {
 	const struct board *b = acp_query_address(AT(me ^ 1, memory));
@@ -201,7 +201,7 @@ static void witness(void)
 	say("meanwhile %d rounds of the neighbour", (int)(neighbour_rounds() - rounds));
 }
 
-/* Accesses to it do not hang now either. */
+/* Later accesses to the dead rank must not hang, either. */
 static void insist(void)
 {
 	uint64_t begun = now_ms();
@@ -227,7 +227,7 @@ static void be_witness(void)
 			must(acp_add8(AT(me, scrap), AT(r, stop), 1, ACP_HANDLE_NULL), "stop");
 }
 
-/* No barrier does any more, so the survivors count themselves. */
+/* Barriers no longer work, so the survivors count themselves. */
 static void part(void)
 {
 	int r;
@@ -255,12 +255,12 @@ int main(int argc, char **argv)
 	dying_count = atoi(argv[2]);
 	once = argc > 3;
 	member_memory(PLACES * SIZE, 0, &board->memory);
-	meet();
+	rendezvous();
 	for (r = 0; r < procs; r++) {
 		must(acp_copy(AT(me, back), AT(r, memory), 8, ACP_HANDLE_NULL), "address");
 		memory[r] = board->back;
 	}
-	meet();
+	rendezvous();
 	if (is_dying(me))
 		be_mortal();
 	if (me % 2)

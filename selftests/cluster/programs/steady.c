@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * steady - every rank writes to, reads from and counts on all others, on all colors, until told
- * to stop; then all compare what was done to them with what the others say they did
+ * steady - every rank writes to, reads from and counts on all others, on all colors, until told to
+ * stop; then all compare what others did to them with what the others report
  *
- *	steady STOP	until a file of that name exists
+ *		steady STOP	until a file of that name exists
  *
- * Whatever the network does meanwhile: no access fails, every byte read is the one written, and
- * each atomic took effect exactly once.
+ * Whatever happens in the network: no access fails, every byte read is the one written, and each
+ * atomic takes effect exactly once.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #define BLOCK		6000	/* several frames */
 #define RANKS_MAX	16
 
-/* What one rank did to another, or was done to it by all: adds of 8 and 4 bytes, XORs. */
+/* Effects of one rank on another, or of all ranks on one: adds of 8 and 4 bytes, XORs. */
 struct tally {
 	uint64_t added, bits;
 	uint64_t added4;	/* the atomic of 4 bytes works on its first half */
@@ -33,38 +33,38 @@ struct board {
 };
 
 /* A pair of blocks of this rank, registered for a color. */
-struct desk {
+struct area {
 	char *out, *back;
 	acp_ga_t out_ga, back_ga;
 };
 
 static struct board *board;
-static struct desk desks[COLORS_MAX];
+static struct area areas[COLORS_MAX];
 static acp_ga_t inbox[RANKS_MAX][COLORS_MAX];
 static struct tally tallies[RANKS_MAX];
 static uint64_t seed;
 
 #define AT(rank, member)	board_at(rank, offsetof(struct board, member))
 
-static void open_desks(void)
+static void open_areas(void)
 {
 	int c;
 
 	for (c = 0; c < acp_colors(); c++) {
-		desks[c].out = member_memory(2 * BLOCK, c, &desks[c].out_ga);
-		desks[c].back = desks[c].out + BLOCK;
-		desks[c].back_ga = desks[c].out_ga + BLOCK;
+		areas[c].out = member_memory(2 * BLOCK, c, &areas[c].out_ga);
+		areas[c].back = areas[c].out + BLOCK;
+		areas[c].back_ga = areas[c].out_ga + BLOCK;
 		member_memory((size_t)procs * BLOCK, c, &board->inbox[c]);
 	}
 }
 
 static void learn_inboxes(void)
 {
-	acp_ga_t *back = (acp_ga_t *)desks[0].back;
+	acp_ga_t *back = (acp_ga_t *)areas[0].back;
 	int r;
 
 	for (r = 0; r < procs; r++) {
-		must(acp_copy(desks[0].back_ga, AT(r, inbox), sizeof(inbox[r]), ACP_HANDLE_NULL),
+		must(acp_copy(areas[0].back_ga, AT(r, inbox), sizeof(inbox[r]), ACP_HANDLE_NULL),
 		     "address");
 		memcpy(inbox[r], back, sizeof(inbox[r]));
 	}
@@ -75,19 +75,19 @@ static acp_ga_t my_block(int rank, int color)
 	return inbox[rank][color] + (acp_ga_t)me * BLOCK;
 }
 
-/* Put a block there, move it on to a third rank by a copy of others' memory, and fetch it back. */
+/* Put a block there, copy it to a third rank as a third party, and fetch it back. */
 static void carry(int there, int third, int color)
 {
-	struct desk *d = &desks[color];
+	struct area *area = &areas[color];
 	size_t size = 1 + next_random(&seed) % BLOCK;
 	acp_handle_t h;
 
-	fill(d->out, size, &seed);
-	h = acp_copy(my_block(there, color), d->out_ga, size, ACP_HANDLE_NULL);
+	fill(area->out, size, &seed);
+	h = acp_copy(my_block(there, color), area->out_ga, size, ACP_HANDLE_NULL);
 	h = acp_copy(my_block(third, color), my_block(there, color), size, h);
-	memset(d->back, 0, size);
-	must(acp_copy(d->back_ga, my_block(third, color), size, h), "blocks");
-	if (memcmp(d->back, d->out, size))
+	memset(area->back, 0, size);
+	must(acp_copy(area->back_ga, my_block(third, color), size, h), "blocks");
+	if (memcmp(area->back, area->out, size))
 		fail("a block that went to %d and %d came back wrong", there, third);
 }
 
@@ -104,7 +104,7 @@ static void count(int there)
 	tallies[there].bits ^= bits;
 }
 
-/* Rank 0 looks for the file and tells all. */
+/* Rank 0 waits for the file and tells all ranks. */
 static void look_for_end(const char *name)
 {
 	static uint64_t looked;
@@ -150,10 +150,10 @@ static void compare(void)
 	const struct board *b = board;
 	int r;
 
-	meet();
+	rendezvous();
 	for (r = 0; r < procs; r++)
 		tell(r);
-	meet();
+	rendezvous();
 	if (b->done.added != b->told.added || b->done.added4 != b->told.added4 ||
 	    b->done.bits != b->told.bits)
 		fail("atomics were lost or repeated");
@@ -167,10 +167,10 @@ int main(int argc, char **argv)
 		fail("usage: steady STOP");
 	seed = 0x9e3779b97f4a7c15ULL + (uint64_t)me;
 	board->one = 1;
-	open_desks();
-	meet();
+	open_areas();
+	rendezvous();
 	learn_inboxes();
-	meet();
+	rendezvous();
 	work(argv[1]);
 	compare();
 	if (acp_finalize() != 0)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * tables - all ranks use a set, a multiset and a map at once, with keys of their own
+ * tables - all ranks use a set, a multiset and a map at once, with separate keys
  *
- *	tables STEPS [DYING]	calls of each rank; a rank that is going to die
+ *		tables STEPS [DYING]	calls of each rank; a rank that will be killed
  *
- * The dying rank goes on until something ends it; the others do their steps once more when they
- * know that it is dead.  No part of the tables is on it.  In the end the tables hold what the
- * survivors know, and at most what the dead one knew, and their memory comes back.
+ * The dying rank continues until it is killed; the others repeat their steps when they know that it
+ * is dead. No part of the tables is on it. At the end the tables contain what the survivors know,
+ * and at most what the dead rank knew, and their memory is freed.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -21,14 +21,14 @@
 #define RANKS_MAX	16
 
 struct board {
-	acp_set_t set;			/* rank 0's say where they are */
+	acp_set_t set;			/* set by rank 0 */
 	acp_multiset_t multiset;
 	acp_map_t map;
 	uint64_t key, value, back;	/* of a call */
 	uint64_t scrap;
-	uint64_t keys[3];		/* that a rank has in the tables, in the end */
-	uint64_t through;		/* rank 0: who has come to the end */
-	uint64_t over;			/* rank 0 has looked at everything */
+	uint64_t keys[3];		/* number of keys of a rank in the tables at the end */
+	uint64_t through;		/* rank 0: ranks that have finished */
+	uint64_t over;			/* rank 0 has checked everything */
 };
 
 #define AT(rank, member)	board_at(rank, offsetof(struct board, member))
@@ -37,7 +37,7 @@ static struct board *board;
 static acp_set_t set;
 static acp_multiset_t multiset;
 static acp_map_t map;
-static uint64_t counts[3][KEYS], values[KEYS];	/* what is in the tables */
+static uint64_t counts[3][KEYS], values[KEYS];	/* contents of the tables */
 static uint64_t seed;
 static int dying = -1;
 
@@ -47,7 +47,7 @@ static acp_element_t key(unsigned int number)
 	return (acp_element_t){ AT(me, key), sizeof(board->key) };
 }
 
-/* A call has come back: it must not have failed. */
+/* Check the result of a call: it must not have failed. */
 static void check(bool right, const char *what)
 {
 	if (errno)
@@ -134,17 +134,17 @@ static void open_tables(void)
 {
 	if (me == 0)
 		create();
-	meet();
+	rendezvous();
 	if (me)
 		must(acp_copy(AT(me, set), AT(0, set), offsetof(struct board, key),
 			      ACP_HANDLE_NULL), "tables");
 	set = board->set;
 	multiset = board->multiset;
 	map = board->map;
-	meet();
+	rendezvous();
 }
 
-/* Not by a barrier: somebody may be missing. */
+/* Not a barrier: a rank may be missing. */
 static void come_through(void)
 {
 	unsigned int t, k;
@@ -161,7 +161,7 @@ static size_t size_of(unsigned int t)
 						     acp_size_map(map);
 }
 
-/* Rank 0, when all who live have come through. */
+/* Rank 0, when all survivors have finished. */
 static void judge(void)
 {
 	uint64_t keys[3] = { 0 }, size, blocks = 0;
@@ -182,7 +182,7 @@ static void judge(void)
 		size = size_of(t);
 		check(size >= keys[t] && size <= keys[t] + (dying < 0 ? 0 : KEYS), "size");
 	}
-	/* What the dead had begun is ended by who changes something there: all of it here. */
+	/* The next change completes what the dead rank had begun; here, it changes everything. */
 	acp_clear_set(set);
 	acp_clear_multiset(multiset);
 	acp_clear_map(map);

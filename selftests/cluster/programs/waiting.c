@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * waiting - some ranks are going to die while the others wait for them in a barrier
+ * waiting - some ranks are killed while the others wait for them in a barrier
  *
- *	waiting FIRST COUNT	ranks FIRST to FIRST + COUNT - 1 do not come to it
+ *		waiting FIRST COUNT	ranks FIRST to FIRST + COUNT - 1 do not enter it
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int main(int argc, char **argv)
 	member_begin(&argc, &argv, 0);
 	if (argc != 3)
 		fail("usage: waiting FIRST COUNT");
-	meet();
+	rendezvous();
 	say("working");
 	while (me >= atoi(argv[1]) && me < atoi(argv[1]) + atoi(argv[2]))
 		pause();

@@ -1,0 +1,1137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The station: see station.h. */
+#include <linux/slab.h>
+#include "barrier.h"
+#include "copies.h"
+#include "ping.h"
+#include "poller.h"
+#include "../queue/queue.h"
+#include "../mem/region.h"
+#include "station.h"
+#include "strided.h"
+#include "../drop.h"
+
+#define STOCK_MAX	64		/* items per CPU */
+
+static struct kmem_cache *items;
+
+/* ---- items ---- */
+
+/* Items without an owner: a chain by link.next. */
+static void chain_add(struct list_head **first, struct acp_item *item)
+{
+	item->link.next = *first;
+	*first = &item->link;
+}
+
+static struct acp_item *chain_take(struct list_head **first)
+{
+	struct acp_item *item = list_entry(*first, struct acp_item, link);
+
+	*first = item->link.next;
+	return item;
+}
+
+/* A stock of unused items per CPU: the slab allocator costs more than the items are used for. */
+struct stock {
+	struct list_head *first;
+	u32 count;
+};
+
+static DEFINE_PER_CPU(struct stock, stock);
+
+/*
+ * Refill this CPU's stock to "count" items.  They stay reserved while bottom halves are disabled.
+ */
+static bool stock_up(u32 count)
+{
+	struct stock *s = this_cpu_ptr(&stock);
+
+	while (s->count < count) {
+		struct acp_item *item = kmem_cache_alloc(items, GFP_ATOMIC | __GFP_NOWARN);
+
+		if (!item)
+			return false;
+		chain_add(&s->first, item);
+		s->count++;
+	}
+	return true;
+}
+
+/*
+ * Take an item from the stock, cleared except for its message and link.  BH off, as for all of
+ * these.
+ */
+static struct acp_item *item_new(void)
+{
+	struct stock *s = this_cpu_ptr(&stock);
+	struct acp_item *item = chain_take(&s->first);
+	const size_t from = offsetofend(struct acp_item, out.m);
+
+	s->count--;
+	memset((void *)item + from, 0, sizeof(*item) - from);
+	return item;
+}
+
+static void item_free(struct acp_item *item)
+{
+	struct stock *s = this_cpu_ptr(&stock);
+
+	if (s->count == STOCK_MAX) {
+		kmem_cache_free(items, item);
+		return;
+	}
+	chain_add(&s->first, item);
+	s->count++;
+}
+
+/* Give the collected items to the peer, and send them. */
+static void batch_flush(struct acp_batch *batch)
+{
+	if (batch->count)
+		acp_peer_flush_burst(batch->peer, &batch->items, batch->epoch);
+	else
+		acp_peer_flush(batch->peer);
+	batch->count = 0;
+}
+
+/* Collect an item for the peer of the batch.  Returns the incarnation of its flow. */
+static u32 batch_add(struct acp_batch *batch, struct acp_item *item)
+{
+	if (!batch->count++) {
+		INIT_LIST_HEAD(&batch->items);
+		batch->epoch = acp_peer_epoch(batch->peer);
+	}
+	acp_items_add(&batch->items, item);
+	return batch->epoch;
+}
+
+/* A fenced item goes out in the incarnation of the run before it, or not at all. */
+static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
+		      struct acp_run *run)
+{
+	u32 epoch;
+
+	if (batch->peer && batch->peer != peer)
+		batch_flush(batch);
+	batch->peer = peer;
+	if (cmd->step.plan == ACP_PLAN_SEND && !cmd->item.out.fence) {
+		epoch = batch_add(batch, &cmd->item);
+	} else {
+		if (batch->count)
+			acp_peer_send_burst(peer, &batch->items, batch->epoch);
+		batch->count = 0;
+		epoch = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->epoch : 0);
+	}
+	acp_run_sent(run, cmd->item.out.m.ticket, epoch);
+	return epoch;
+}
+
+void acp_batch_flush(struct acp_batch *batch)
+{
+	if (batch->source)
+		acp_region_put(batch->source);
+	batch->source = NULL;
+	if (batch->peer)
+		batch_flush(batch);
+	batch->peer = NULL;
+}
+
+/*
+ * The region of 8 bytes at ga, kept in *kept (NULL: none yet) for the next word, because
+ * consecutive words are mostly in one region.  Returns NULL with *status set, as acp_region_get().
+ */
+static __always_inline struct acp_region *region_of_word(struct acp_job *job, u64 ga, u32 rank,
+							 u32 need, struct acp_region **kept,
+							 u8 *status)
+{
+	u64 offset = acp_ga_offset(&job->ga, ga);
+
+	if (*kept && ga - offset == (*kept)->key) {
+		*status = acp_region_check(*kept, offset, sizeof(u64),
+					   acp_ga_rank(&job->ga, ga) == rank, need);
+		return *status ? NULL : *kept;
+	}
+	if (*kept)
+		acp_region_put(*kept);
+	*status = ACP_ST_OK;
+	*kept = acp_region_cached(job, ga, sizeof(u64), rank, need) ?:
+		acp_region_get_bh(job, ga, sizeof(u64), rank, need, status);
+	return *kept;
+}
+
+/* ---- commands with both ends here ---- */
+
+static u8 local_atomic(struct acp_job *job, const struct acp_msg *m, struct acp_region *dst,
+		       u64 *old)
+{
+	int width = acp_op_width(m->op);
+	struct acp_region *src;
+	u8 status;
+
+	src = acp_region_get_bh(job, m->src, width, m->origin, ACP_ACCESS_ATOMIC, &status);
+	if (!src)
+		return status;
+	*old = acp_region_atomic(src, acp_ga_offset(&job->ga, m->src), m->op, m->a, m->b);
+	acp_region_put(src);
+	if (dst)
+		acp_region_write(dst, acp_ga_offset(&job->ga, m->dst), old, width);
+	return ACP_ST_OK;
+}
+
+/* All bytes of a copy are in memory: change its flag. */
+static noinline u8 change_flag(struct acp_job *job, const struct acp_msg *m)
+{
+	struct acp_region *r;
+	u8 status;
+
+	if (!acp_ga_valid(&job->ga, m->c))
+		return ACP_ST_GA;
+	if (m->c & 7)
+		return ACP_ST_ALIGN;
+	r = acp_region_get_bh(job, m->c, 8, m->origin, ACP_ACCESS_ATOMIC, &status);
+	if (!r)
+		return status;
+	acp_region_atomic(r, acp_ga_offset(&job->ga, m->c), acp_op_of_flag(m->op), m->b, 0);
+	acp_region_put(r);
+	return ACP_ST_OK;
+}
+
+/* ... if it has one */
+static inline u8 raise_flag(struct acp_job *job, const struct acp_msg *m)
+{
+	return unlikely(acp_op_signals(m->op)) ? change_flag(job, m) : ACP_ST_OK;
+}
+
+static u8 local_now(struct acp_job *job, const struct acp_msg *m)
+{
+	struct acp_region *dst;
+	u64 old;
+	u8 status;
+
+	if (!acp_op_width(m->op))
+		return acp_copies_now(job, m, 0, m->size) ?: raise_flag(job, m);
+	dst = acp_region_get_bh(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
+				&status);
+	if (!dst)
+		return status;
+	status = local_atomic(job, m, dst, &old);
+	acp_region_put(dst);
+	return status;
+}
+
+static bool local_is_long(const struct acp_msg *m)
+{
+	return acp_cmd_long(m);
+}
+
+/* ---- starting commands of this node's ranks ---- */
+
+static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	const struct acp_msg *m = &cmd->item.out.m;
+	u8 status;
+
+	acp_stat_inc(queue->job->node, local);
+	if (local_is_long(m)) {
+		if (acp_copies_start(queue->job, m, queue, NULL, NULL))
+			return;
+		status = ACP_ST_NOMEM;
+	} else {
+		status = local_now(queue->job, m);
+	}
+	acp_queue_complete(queue, m->ticket, status);
+}
+
+/* DATA of a command that copies 8 bytes. */
+static __always_inline u8 make_word(struct acp_job *job, struct acp_out *out,
+				    struct acp_batch *batch)
+{
+	struct acp_msg *m = &out->m;
+	struct acp_region *r;
+	u8 status;
+
+	r = region_of_word(job, m->src, m->origin, ACP_ACCESS_READ, &batch->source, &status);
+	if (!r)
+		return status;
+	acp_out_word(out, sizeof(m->a), acp_region_read_word(r, acp_ga_offset(&job->ga, m->src)));
+	acp_out_data(out);
+	return ACP_ST_OK;
+}
+
+/* DATA of any other command. */
+static noinline u8 make_other(struct acp_job *job, struct acp_out *out)
+{
+	struct acp_msg *m = &out->m;
+	struct acp_region *r;
+	u64 old = 0;
+	u8 status;
+
+	if (!acp_op_width(m->op)) {
+		if (unlikely(m->op == ACP_OP_STRIDED))
+			r = acp_strided_src(job, m, &status);
+		else
+			r = acp_region_get_bh(job, m->src, m->size, m->origin, ACP_ACCESS_READ,
+					      &status);
+		if (!r)
+			return status;
+		if (m->size <= sizeof(m->a) && m->op != ACP_OP_STRIDED) {
+			acp_region_read(r, acp_ga_offset(&job->ga, m->src), &m->a, m->size);
+			out->inline_data = true;
+		}
+		acp_region_put(r);
+	} else {
+		status = local_atomic(job, m, NULL, &old);
+		if (status)
+			return status;
+		acp_out_word(out, acp_op_width(m->op), old);
+	}
+	acp_out_data(out);
+	return ACP_ST_OK;
+}
+
+/* Turn a command whose source is here into the DATA that goes to its destination. */
+static __always_inline u8 make_data(struct acp_job *job, struct acp_out *out,
+				    struct acp_batch *batch)
+{
+	if (out->m.op == ACP_OP_COPY && out->m.size == sizeof(out->m.a))
+		return make_word(job, out, batch);
+	return make_other(job, out);
+}
+
+static u8 no_peer(struct acp_job *job)
+{
+	return READ_ONCE(job->dead) ? ACP_ST_ABORT : ACP_ST_NOMEM;
+}
+
+bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
+{
+	const struct acp_step *s = &cmd->step;
+	struct acp_peer *peer = acp_peer_find(job, s->node, s->color), *third;
+
+	if (peer && !acp_delegates(acp_peer_awaited(peer)))
+		return false;
+	if (!s->third)
+		return true;
+	third = acp_peer_get(job, s->dst_node, s->dst_color);
+	if (third)
+		return acp_peer_ready(third, &cmd->epoch[ACP_EXPECT_RESULT - 1], status);
+	*status = no_peer(job);
+	return true;
+}
+
+/*
+ * Record that an answer is expected in this incarnation of the peer's flow: as long as the
+ * incarnation lasts, the answer will come, or has come already.
+ */
+static u8 expect_in(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_peer *peer, u32 epoch,
+		    u8 who)
+{
+	bool started;
+
+	spin_lock(&queue->lock);
+	/* Not if the command has ended meanwhile. */
+	started = cmd->state == ACP_CMD_STARTED;
+	if (started) {
+		cmd->epoch[who - 1] = epoch;
+		cmd->expected |= who;
+	}
+	spin_unlock(&queue->lock);
+	if (!started) {
+		acp_peer_unexpect(peer, epoch);
+		return ACP_ST_PEER;
+	}
+	/*
+	 * Pairs with smp_mb() in acp_station_lost(): it finds the command, or we see the new
+	 * incarnation.
+	 */
+	smp_mb();
+	return acp_peer_epoch(peer) == epoch ? ACP_ST_OK : ACP_ST_PEER;
+}
+
+/* If the result goes to a third node, that node answers, too. */
+static u8 expect_result(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	u32 epoch = cmd->epoch[ACP_EXPECT_RESULT - 1];
+	const struct acp_step *s = &cmd->step;
+	struct acp_peer *third;
+	u8 status;
+
+	if (!s->third)
+		return ACP_ST_OK;
+	third = acp_peer_find(queue->job, s->dst_node, s->dst_color);
+	if (!third)
+		return ACP_ST_ABORT;
+	status = expect_in(queue, cmd, third, acp_peer_expect(third), ACP_EXPECT_RESULT);
+	return cmd->epoch[ACP_EXPECT_RESULT - 1] == epoch ? status : ACP_ST_PEER;
+}
+
+static u8 prepare_remote(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_peer *peer,
+			 struct acp_batch *batch)
+{
+	if (!peer)
+		return no_peer(queue->job);
+	if (cmd->step.plan == ACP_PLAN_SEND)
+		return make_data(queue->job, &cmd->item.out, batch);
+	cmd->item.out.m.type = ACP_MSG_CMD;
+	return expect_result(queue, cmd);
+}
+
+bool acp_station_due(const struct acp_item *item)
+{
+	u64 first, last;
+
+	return !acp_msg_waits(&item->out.m, &first, &last) || !item->queue ||
+	       !acp_queue_failed(item->queue, first, last);
+}
+
+void acp_station_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_batch *batch)
+{
+	struct acp_peer *peer;
+	u32 epoch;
+	u8 status;
+
+	if (cmd->step.plan == ACP_PLAN_LOCAL) {
+		start_local(queue, cmd);
+		return;
+	}
+	peer = batch->peer;
+	if (!peer || peer->node != cmd->step.node || peer->color != cmd->step.color)
+		peer = acp_peer_get(queue->job, cmd->step.node, cmd->step.color);
+	status = prepare_remote(queue, cmd, peer, batch);
+	if (status) {
+		acp_queue_complete(queue, cmd->item.out.m.ticket, status);
+		return;
+	}
+	cmd->item.queue = queue;
+	acp_queue_get(queue);
+	cmd->busy = true;
+	epoch = batch_send(batch, peer, cmd, &queue->run);
+	if (cmd->step.plan == ACP_PLAN_SEND)
+		return;
+	status = expect_in(queue, cmd, peer, epoch, ACP_EXPECT_SOURCE);
+	/* The command may have ended already. */
+	if (status)
+		acp_queue_complete(queue, cmd->item.out.m.ticket, status);
+}
+
+/* ---- arriving messages ---- */
+
+static void arrival_put(struct acp_arrival *a)
+{
+	if (!refcount_dec_and_test(&a->refs))
+		return;
+	acp_peer_applied(a->peer, a->seq, a->epoch);
+	kfree(a);
+}
+
+/* A command of a rank of this node has ended somewhere.  BH is off, so no queue goes away (RCU). */
+static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
+{
+	struct acp_queue *queue = acp_job_queue(job, rank, ticket);
+
+	if (!queue || !acp_queue_complete(queue, ticket, status))
+		acp_stat_inc(job->node, stray_done);
+}
+
+/* A frame that is being applied. */
+struct frame {
+	struct acp_peer *peer;
+	struct acp_job *job;
+	const struct acp_frame_cb *cb;
+	u32 epoch;
+	struct acp_arrival *arrival;	/* allocated when first needed */
+	u32 spare;			/* items reserved for its messages */
+	u32 count;			/* messages */
+	u32 gap;			/* bytes between a DATA message and its payload */
+	u32 end_node;			/* node of the last ending message's origin */
+	bool lone_put;
+	bool pending;
+	bool refused;			/* there was no memory to report a failure */
+	u32 first_size;
+	struct acp_batch batch;		/* for other peers */
+	struct acp_msg first;		/* the first message, mostly the only one */
+};
+
+/*
+ * Send soon what was queued.  The peer that the frame came from sends anyway; one other peer is
+ * flushed at the end of the frame, further ones by their tasklets.
+ */
+static void send_soon(struct frame *f, struct acp_peer *peer)
+{
+	if (f && peer == f->peer)
+		return;
+	if (f && !f->batch.peer)
+		f->batch.peer = peer;
+	else if (!f || f->batch.peer != peer)
+		acp_peer_kick(peer);
+}
+
+/* Report to the origin, through "peer", how its command ended. */
+static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item,
+		   const struct acp_msg *m, u8 status)
+{
+	acp_out_done(&item->out, m, status);
+	acp_peer_send(peer, item, 0);
+	send_soon(f, peer);
+}
+
+void acp_station_copied(struct acp_job *job, const struct acp_msg *m, u8 status,
+			struct acp_item *done, struct acp_peer *peer)
+{
+	if (!status)
+		status = raise_flag(job, m);
+	if (done)
+		answer(NULL, peer, done, m, status);
+	else
+		complete_own(job, m->origin, m->ticket, status);
+	acp_station_idle(job);
+}
+
+static bool need_arrival(struct frame *f)
+{
+	if (f->arrival)
+		return true;
+	f->arrival = kzalloc(sizeof(*f->arrival), GFP_ATOMIC | __GFP_NOWARN);
+	if (!f->arrival)
+		return false;
+	f->arrival->peer = f->peer;
+	f->arrival->seq = f->cb->seq;
+	f->arrival->epoch = f->epoch;
+	refcount_set(&f->arrival->refs, 1);
+	return true;
+}
+
+/* Reserve all that applying may need, so that it cannot stop halfway. */
+static bool reserve(struct frame *f, int needs)
+{
+	/*
+	 * A lone message that fails has no effect: without memory, the frame is refused and sent
+	 * again.
+	 */
+	if (needs && f->count > 1 && !need_arrival(f))
+		return false;
+	if (!stock_up(needs))
+		return false;
+	f->spare = needs;
+	return true;
+}
+
+static struct acp_item *take_spare(struct frame *f)
+{
+	f->spare--;
+	return item_new();
+}
+
+/* The frame stays unacknowledged until this item was delivered or has failed. */
+static void hold_arrival(struct frame *f, struct acp_item *item)
+{
+	f->pending = true;
+	refcount_inc(&f->arrival->refs);
+	item->arrival = f->arrival;
+}
+
+/*
+ * A command of the peer that sent this frame failed.  The peer must know that before it sees the
+ * acknowledgement, and the commands that it fenced behind this one must fail, too.
+ */
+static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
+{
+	struct acp_item *item;
+
+	if (!need_arrival(f) || (!f->spare && !reserve(f, 1))) {
+		/* The frame will be sent again; failures of earlier pieces must not be lost. */
+		if (m->type == ACP_MSG_DATA)
+			acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
+		f->refused = true;
+		return;
+	}
+	item = take_spare(f);
+	acp_peer_fail(f->peer, m->origin, m->ticket, status, acp_fails_until(f->cb->seq));
+	hold_arrival(f, item);
+	answer(f, f->peer, item, m, status);
+}
+
+/* Did a command fail that this message depends on? */
+static bool depends_failed(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_queue *queue;
+	u64 first, last;
+	bool failed;
+
+	if (!acp_msg_waits(m, &first, &last))
+		return false;
+	if (acp_job_node_of(f->job, m->origin) != f->job->me)
+		return acp_peer_depends(f->peer, m);
+	rcu_read_lock();
+	queue = acp_job_queue(f->job, m->origin, m->ticket);
+	/* Bound the loop: no more commands can be in flight. */
+	if (m->depends > ACP_INFLIGHT)
+		first = m->ticket - ACP_INFLIGHT;
+	failed = queue && acp_queue_failed(queue, first, last);
+	rcu_read_unlock();
+	return failed;
+}
+
+/* A piece of a strided copy.  It is written only if the whole copy may be. */
+static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m,
+				 struct sk_buff *skb, u32 at)
+{
+	struct acp_region *r;
+	u8 status;
+
+	r = acp_strided_dst(job, m, &status);
+	if (!r)
+		return status;
+	status = acp_strided_write_skb(r, &job->ga, m, skb, at);
+	acp_region_put(r);
+	return status;
+}
+
+/* Write a payload that may be in many fragments. */
+static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
+		      const struct acp_frame_cb *cb, u32 at, u32 length)
+{
+	struct acp_bytes from = cb->at;
+	u32 word;
+
+	from.at += at;
+	if (length != sizeof(word))
+		return acp_region_write_skb(r, offset, skb, from, length) ? ACP_ST_RANGE :
+									    ACP_ST_OK;
+	/* They are in the skb, but perhaps in memory of a device. */
+	if (acp_bytes_copy(skb, &from, &word, sizeof(word)))
+		return ACP_ST_RANGE;
+	acp_region_write(r, offset, &word, sizeof(word));
+	return ACP_ST_OK;
+}
+
+static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+{
+	const struct acp_frame_cb *cb = f->cb;
+	struct acp_job *job = f->job;
+	struct acp_region *r;
+	u64 word;
+	u8 status;
+
+	if (m->flags & ACP_MSG_FAIL)
+		return m->status;
+	if (depends_failed(f, m))
+		return ACP_ST_ORDER;
+	if (!acp_ga_valid(&job->ga, m->dst))
+		return ACP_ST_GA;
+	if (unlikely(m->op == ACP_OP_STRIDED))
+		return apply_strided(job, m, skb, cb->at.at + at);
+	if (unlikely(!m->length))
+		return ACP_ST_OK;
+	r = acp_region_get_bh(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
+	if (!r)
+		return status;
+	if (m->length == sizeof(word) && at + sizeof(word) <= cb->tagged) {
+		memcpy(&word, cb->body + at, sizeof(word));
+		acp_region_write_word(r, acp_ga_offset(&job->ga, m->dst), word);
+	} else {
+		status = apply_bytes(r, acp_ga_offset(&job->ga, m->dst), skb, cb, at, m->length);
+	}
+	acp_region_put(r);
+	return status;
+}
+
+/* All data of a command has arrived, or will not arrive: end the command. */
+static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8 status)
+{
+	struct acp_job *job = f->job;
+	struct acp_peer *to;
+
+	if (unlikely(m->op) && !status)
+		status = raise_flag(job, m);
+	switch (acp_end_tell(job->me, f->peer->node, origin, status)) {
+	case ACP_TELL_US:
+		complete_own(job, m->origin, m->ticket, status);
+		break;
+	case ACP_TELL_FAILED:
+		answer_failure(f, m, status);
+		break;
+	case ACP_TELL_ORIGIN:
+		to = acp_peer_find(job, origin, f->peer->color);
+		if (to)
+			answer(f, to, take_spare(f), m, status);
+		break;
+	case ACP_TELL_NOBODY:
+		break;
+	}
+}
+
+static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+{
+	u8 status = apply_data(f, m, skb, at), earlier;
+
+	if (m->flags & ACP_MSG_LAST) {
+		earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
+		end_command(f, m, f->count == 1 ? f->end_node :
+			    acp_job_node_of(f->job, m->origin), earlier ?: status);
+		return !f->refused;
+	}
+	if (status)
+		return acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
+	return true;
+}
+
+/* Words of many commands.  They have no earlier pieces and depend on nothing. */
+static void take_words(struct frame *f, struct acp_msg *m, const struct acp_msg_word *w)
+{
+	u32 count = acp_msg_count(m), origin = acp_job_node_of(f->job, m->origin);
+	const struct acp_ga_layout *l = &f->job->ga;
+	struct acp_region *kept = NULL, *r;
+	u64 word;
+	u8 status;
+
+	for (; count--; w++, m->ticket++) {
+		m->dst = be64_to_cpu(w->dst);
+		status = ACP_ST_GA;
+		r = NULL;
+		if (acp_ga_valid(l, m->dst))
+			r = region_of_word(f->job, m->dst, m->origin, ACP_ACCESS_WRITE, &kept,
+					   &status);
+		if (r) {
+			memcpy(&word, w->data, sizeof(word));
+			acp_region_write_word(r, acp_ga_offset(l, m->dst), word);
+		}
+		end_command(f, m, origin, status);
+	}
+	if (kept)
+		acp_region_put(kept);
+}
+
+static u8 check_cmd(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_job *job = f->job;
+	u8 status = m->flags & ACP_MSG_FAIL ? m->status :
+					      acp_cmd_check(&job->ga, job->colors, m);
+
+	if (!status && acp_job_ga_node(job, m->src) != job->me)
+		status = ACP_ST_RANK;
+	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+		status = acp_job_check_flag(job, m);
+	if (!status && depends_failed(f, m))
+		status = ACP_ST_ORDER;
+	return status;
+}
+
+/* A delegated command whose result stays on this node. */
+static void take_local(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_item *item;
+	u8 status = ACP_ST_OK;
+
+	if (!local_is_long(m))
+		status = local_now(f->job, m);
+	if (status) {
+		answer_failure(f, m, status);
+		return;
+	}
+	item = take_spare(f);
+	item->requester = f->peer;
+	atomic_inc(&f->peer->delegated);
+	if (!local_is_long(m))
+		answer(f, f->peer, item, m, ACP_ST_OK);
+	else if (!acp_copies_start(f->job, m, NULL, item, f->peer))
+		answer(f, f->peer, item, m, ACP_ST_NOMEM);
+}
+
+static void take_cmd(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_job *job = f->job;
+	u8 status = check_cmd(f, m);
+	struct acp_peer *to;
+	struct acp_item *item;
+	u32 dst;
+
+	acp_stat_inc(job->node, delegated);
+	if (status) {
+		answer_failure(f, m, status);
+		return;
+	}
+	dst = acp_job_ga_node(job, m->dst);
+	if (dst == job->me) {
+		take_local(f, m);
+		return;
+	}
+	to = acp_peer_get(job, dst, acp_ga_color(&job->ga, m->dst));
+	if (!to) {
+		answer_failure(f, m, ACP_ST_NOMEM);
+		return;
+	}
+	item = take_spare(f);
+	acp_out_forward(&item->out, m);
+	status = make_data(job, &item->out, &f->batch);
+	if (status) {
+		item_free(item);
+		f->spare++;
+		answer_failure(f, m, status);
+		return;
+	}
+	item->requester = f->peer;
+	atomic_inc(&f->peer->delegated);
+	acp_peer_send(to, item, 0);
+	send_soon(f, to);
+}
+
+/* A probe.  The answer counts as a command in flight for the peer. */
+static void take_ping(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_item *item;
+
+	if (m->flags & ACP_MSG_ANSWER) {
+		acp_ping_answered(f->peer, m);
+		return;
+	}
+	item = take_spare(f);
+	item->out.m = *m;
+	item->out.m.flags = ACP_MSG_ANSWER;
+	item->out.m.origin = f->job->me;
+	item->requester = f->peer;
+	atomic_inc(&f->peer->delegated);
+	acp_peer_send(f->peer, item, 0);
+	send_soon(f, f->peer);
+}
+
+static bool message_ok(struct frame *f, const struct acp_msg *m)
+{
+	struct acp_job *job = f->job;
+
+	if (m->type == ACP_MSG_BARRIER || m->type == ACP_MSG_PING)
+		return m->origin == f->peer->node;
+	if (m->origin >= job->ga.nprocs)
+		return false;
+	if (m->type == ACP_MSG_CMD)
+		return acp_job_node_of(job, m->origin) == f->peer->node;
+	if (m->type == ACP_MSG_DONE)
+		return acp_job_node_of(job, m->origin) == job->me;
+	return true;
+}
+
+/* Does the message cause one to be sent that counts as in flight for the peer? */
+static bool is_work(const struct acp_msg *m)
+{
+	return m->type == ACP_MSG_CMD ||
+	       (m->type == ACP_MSG_PING && !(m->flags & ACP_MSG_ANSWER));
+}
+
+/* Number of items needed at most to report the ends of this message's commands to their origin. */
+static int end_needs(struct frame *f, const struct acp_msg *m)
+{
+	u32 node;
+
+	if (m->type == ACP_MSG_DATA && !(m->flags & ACP_MSG_LAST))
+		return 0;
+	node = acp_job_node_of(f->job, m->origin);
+	f->end_node = node;
+	if (node == f->job->me)
+		return 0;
+	f->lone_put = node == f->peer->node;
+	if (!f->lone_put)
+		f->refused |= !acp_peer_get(f->job, node, f->peer->color);
+	return acp_msg_count(m);
+}
+
+/*
+ * Check that all messages are well formed.  Returns the number of items they may need, or -1;
+ * *cmds: how many are commands.
+ */
+static int validate(struct frame *f, u32 length, u32 tagged, u32 *cmds)
+{
+	struct acp_msg *m = &f->first, other acp_uncleared;
+	u32 at, n;
+	int needs = 0;
+
+	for (at = 0; at < length; at += n, m = &other) {
+		if (tagged <= at)
+			return -1;
+		n = acp_msg_decode(m, f->cb->body + at, length - at, tagged - at);
+		if (!n || !message_ok(f, m))
+			return -1;
+		f->count += acp_msg_count(m);
+		if (f->count > ACP_FRAME_MSGS)
+			return -1;
+		/* The payload begins where the tagged bytes end. */
+		if (tagged < length && acp_msg_head(m) != tagged)
+			return -1;
+		if (!at)
+			f->first_size = n;
+		if (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS) {
+			needs += end_needs(f, m);
+		} else if (is_work(m)) {
+			++*cmds;
+			needs++;
+		}
+	}
+	/* It needs an answer only if it fails, and then has no effect. */
+	f->lone_put &= f->count == 1;
+	return f->lone_put ? 0 : needs;
+}
+
+static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
+{
+	struct acp_msg *m = &f->first, other acp_uncleared;
+	u32 at, n = f->first_size;
+
+	for (at = 0; at < length; at += n) {
+		if (at) {
+			m = &other;
+			n = acp_msg_decode(m, f->cb->body + at, length - at, tagged - at);
+		}
+		switch (m->type) {
+		case ACP_MSG_DATA:
+			if (!take_data(f, m, skb, at + acp_msg_head(m) + f->gap))
+				return false;
+			break;
+		case ACP_MSG_CMD:
+			take_cmd(f, m);
+			if (f->refused)
+				return false;
+			break;
+		case ACP_MSG_DONE:
+			complete_own(f->job, m->origin, m->ticket, m->status);
+			break;
+		case ACP_MSG_BARRIER:
+			acp_barrier_arrived(f->job, m);
+			break;
+		case ACP_MSG_PING:
+			take_ping(f, m);
+			break;
+		case ACP_MSG_WORDS:
+			take_words(f, m, (const void *)f->cb->body + at + acp_msg_head(m));
+			break;
+		}
+	}
+	return true;
+}
+
+/*
+ * A lone DATA message that succeeds, of a command of the sending node, or of one of ours that asked
+ * for the data.  Returns false, with nothing done, for anything else.
+ */
+static bool take_lone(struct acp_peer *peer, const struct acp_frame_cb *cb)
+{
+	const struct acp_msg_lone *lone = (const void *)cb->body;
+	struct acp_job *job = peer->job;
+	u32 origin, node;
+	struct acp_region *r;
+	u64 dst, ticket, word;
+
+	if (cb->length != sizeof(*lone) || cb->tagged != sizeof(*lone) ||
+	    lone->h.word != ACP_MSG_LONE || lone->h.length != cpu_to_be32(sizeof(lone->data)) ||
+	    READ_ONCE(peer->failures.known))
+		return false;
+	origin = be32_to_cpu(lone->h.origin);
+	dst = be64_to_cpu(lone->dst);
+	if (origin >= job->ga.nprocs)
+		return false;
+	node = acp_job_node_of(job, origin);
+	if (node != peer->node && node != job->me)
+		return false;
+	r = acp_region_cached(job, dst, sizeof(word), origin, ACP_ACCESS_WRITE);
+	if (!r)
+		return false;
+	ticket = be64_to_cpu(lone->h.ticket);
+	memcpy(&word, lone->data, sizeof(word));
+	acp_region_write_word(r, acp_ga_offset(&job->ga, dst), word);
+	acp_region_put(r);
+	if (node == job->me)
+		complete_own(job, origin, ticket, ACP_ST_OK);
+	return true;
+}
+
+/* Charge for so many more commands of the peer, unless enough is charged already. */
+static bool pay_delegated(struct acp_peer *peer, u32 cmds)
+{
+	u32 count = atomic_read(&peer->delegated) + cmds;
+
+	static_assert(sizeof(struct acp_item) + sizeof(struct acp_arrival) + 256 <=
+		      ACP_DELEGATED_BYTES);
+	return !cmds || count <= READ_ONCE(peer->delegated_paid) ||
+	       acp_peer_pay_delegated(peer, count);
+}
+
+/* Any other frame, or one that fails. */
+static noinline enum acp_arrived take_any(struct acp_peer *peer, u32 epoch, struct sk_buff *skb,
+					  const struct acp_frame_cb *cb)
+{
+	u32 length = cb->length, tagged = cb->tagged;
+	enum acp_arrived verdict = ACP_APPLIED;
+	struct frame f acp_uncleared;
+	u32 cmds = 0;
+	int needs;
+
+	/* The rest, which is mostly the first message, is filled later. */
+	memset(&f, 0, offsetof(struct frame, batch));
+	acp_batch_init(&f.batch);
+	f.peer = peer;
+	f.job = peer->job;
+	f.cb = cb;
+	f.epoch = epoch;
+	/* The payload of a lone message begins behind the tagged bytes and possibly a checksum. */
+	if (tagged < length) {
+		f.gap = (tagged - sizeof(struct acp_msg_data)) % sizeof(struct acp_msg_more);
+		tagged -= f.gap;
+		length -= f.gap;
+	}
+	needs = validate(&f, length, tagged, &cmds);
+	if (needs < 0)
+		return ACP_MALFORMED;
+	if (!acp_delegated_fit(atomic_read(&peer->delegated), cmds)) {
+		acp_drop(f.job->node, skb, NULL, ACP_STAT_drop_busy);
+		return ACP_REFUSED;
+	}
+	/* Only the single message of a frame is refused by apply(), without effect. */
+	if (f.refused || !pay_delegated(peer, cmds) || !reserve(&f, needs) ||
+	    !apply(&f, skb, length, tagged)) {
+		acp_drop(f.job->node, skb, NULL, ACP_STAT_drop_nomem);
+		verdict = ACP_REFUSED;
+	} else if (f.pending) {
+		verdict = ACP_PENDING;
+		arrival_put(f.arrival);
+		f.arrival = NULL;
+	}
+	kfree(f.arrival);
+	acp_batch_flush(&f.batch);
+	return verdict;
+}
+
+enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk_buff *skb,
+				     const struct acp_frame_cb *cb)
+{
+	return take_lone(peer, cb) ? ACP_APPLIED : take_any(peer, epoch, skb, cb);
+}
+
+bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const struct sk_buff *skb,
+			const struct acp_pieces *pieces)
+{
+	struct acp_job *job = peer->job;
+	struct acp_region *r;
+	u8 status;
+	int err;
+
+	if (m->origin >= job->ga.nprocs || !acp_ga_valid(&job->ga, m->dst))
+		return false;
+	r = acp_region_get(job, m->dst, (u64)pieces->count * pieces->length, m->origin,
+			   ACP_ACCESS_WRITE, &status);
+	if (!r)
+		return false;
+	err = acp_region_write_pieces(r, acp_ga_offset(&job->ga, m->dst), skb, *pieces);
+	acp_region_put(r);
+	return !err;
+}
+
+/* ---- items that were sent ---- */
+
+/* An item of a command of ours. */
+static void own_done(struct acp_item *item)
+{
+	struct acp_cmd *cmd = container_of(item, struct acp_cmd, item);
+	struct acp_queue *queue = item->queue;
+	u8 status;
+
+	if (acp_out_ends(&item->out, item->status, &status))
+		acp_queue_complete(queue, item->out.m.ticket, status);
+	item->queue = NULL;
+	acp_queue_item_back(queue, cmd);
+}
+
+/* If the result of a delegated command could not be delivered, report that to the origin. */
+static bool report(struct acp_item *item)
+{
+	struct acp_peer *requester = item->requester;
+	struct acp_msg m = item->out.m;
+
+	if (!requester)
+		return false;
+	atomic_dec(&requester->delegated);
+	item->requester = NULL;
+	if (!acp_out_lost(&item->out, item->status) || READ_ONCE(requester->job->dead))
+		return false;
+	answer(NULL, requester, item, &m, item->status);
+	return true;
+}
+
+static __always_inline void item_done(struct acp_item *item)
+{
+	struct acp_arrival *arrival = item->arrival;
+
+	item->arrival = NULL;
+	if (arrival)
+		arrival_put(arrival);
+	if (item->queue)
+		own_done(item);
+	else if (item->out.m.type == ACP_MSG_BARRIER)
+		kfree(item);
+	else if (item->out.m.type == ACP_MSG_PING && !(item->out.m.flags & ACP_MSG_ANSWER))
+		acp_ping_sent(item);
+	else if (!report(item))
+		item_free(item);
+}
+
+void acp_station_done(struct acp_item *item)
+{
+	item_done(item);
+}
+
+void acp_station_delivered(struct list_head *items)
+{
+	struct list_head *link = items->next;
+
+	while (link != items) {
+		struct acp_item *item = list_entry(link, struct acp_item, link);
+
+		if (acp_item_is_put(item)) {
+			link = acp_queue_delivered(item->queue, link, items);
+			continue;
+		}
+		link = link->next;
+		item->frames = 0;
+		item->status = ACP_ST_OK;
+		item_done(item);
+	}
+}
+
+void acp_station_lost(struct acp_peer *peer, u8 status)
+{
+	u32 epoch = acp_peer_epoch(peer);
+	struct acp_job *job = peer->job;
+	struct acp_queue *queue;
+
+	smp_mb();	/* pairs with smp_mb() in expect_in() */
+	rcu_read_lock();
+	list_for_each_entry_rcu(queue, &job->queue_list, job_link)
+		acp_queue_lost(queue, peer->node, peer->color, epoch, status);
+	rcu_read_unlock();
+	acp_barrier_break(job);
+}
+
+int acp_station_init(void)
+{
+	int err;
+
+	items = KMEM_CACHE(acp_item, SLAB_ACCOUNT);
+	if (!items)
+		return -ENOMEM;
+	err = acp_copies_init();
+	if (err)
+		kmem_cache_destroy(items);
+	return err;
+}
+
+void acp_station_exit(void)
+{
+	int cpu;
+
+	acp_copies_exit();
+	for_each_possible_cpu(cpu) {
+		struct stock *s = per_cpu_ptr(&stock, cpu);
+
+		for (; s->count; s->count--)
+			kmem_cache_free(items, chain_take(&s->first));
+	}
+	kmem_cache_destroy(items);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sleeping until words of a rank's memory are written; the protocol is described
+ * in acp_abi.h (struct acp_watch).
+ *
+ * Each write to a region ends with acp_watch_written(), which is a full barrier
+ * and a load if no thread sleeps.  Otherwise threads that wait for one of the
+ * written cache lines are woken and check their words again.
+ */
+#ifndef ACP_WATCH_H
+#define ACP_WATCH_H
+
+#include "acp_abi.h"
+#include "region.h"
+
+/* Wake the owner's waiters if they wait for [offset, offset + size), which was just written. */
+void acp_watch_look(struct acp_region *r, u64 offset, u64 size);
+
+/* [offset, offset + size) was written.  The caller has a reference in r->users.  Any context. */
+static inline void acp_watch_written(struct acp_region *r, u64 offset, u64 size)
+{
+	smp_mb();	/* pairs with the waiter's fence between setting armed and its check */
+	if (unlikely(READ_ONCE(r->owner->watch->armed)))
+		acp_watch_look(r, offset, size);
+}
+
+/**
+ * acp_watch_scattered() - blocks anywhere in a region were written: wake waiters
+ * @r: the region; the caller has a reference in r->users
+ *
+ * Context: any.
+ */
+static inline void acp_watch_scattered(struct acp_region *r)
+{
+	acp_watch_written(r, 0, ACP_WATCH_LINES * 64);
+}
+
+/**
+ * acp_watch_wake() - wake all waiters of a rank, unless its memory is gone
+ * @rank: the rank; the caller keeps it from being freed, by a reference or RCU
+ *
+ * Context: any.
+ */
+void acp_watch_wake(struct acp_rank *rank);
+
+/**
+ * acp_watch_wake_all() - wake all waiters of a job's ranks on this node
+ * @job: the job
+ *
+ * Context: any.
+ */
+void acp_watch_wake_all(struct acp_job *job);
+
+/**
+ * acp_watch_wait() - sleep until the rank's count of wake-ups differs from @wakes
+ * @rank: the rank; its file is open
+ * @wakes: the count before the caller set "armed"
+ * @timeout_ns: ns; 0: do not sleep; KTIME_MAX or more: no time-out
+ *
+ * Context: process, sleeps.
+ * Return: 0; -ETIMEDOUT; -EINTR after a signal; -ECANCELED if the job was aborted.
+ */
+int acp_watch_wait(struct acp_rank *rank, u64 wakes, u64 timeout_ns);
+
+#endif /* ACP_WATCH_H */

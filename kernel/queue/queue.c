@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The queues of a rank: see queue.h. */
+#include <linux/delay.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "../job/job.h"
+#include "../job/node.h"
+#include "queue.h"
+#include "../mem/region.h"
+#include "../trace.h"
+#include "../mem/watch.h"
+
+/* ---- creation ---- */
+
+#define CMD_BYTES	PAGE_ALIGN(ACP_INFLIGHT * sizeof(struct acp_cmd))
+
+static size_t sq_bytes(u32 depth)
+{
+	return PAGE_ALIGN(sizeof(struct acp_sq) + depth * sizeof(struct acp_sqe));
+}
+
+static size_t cq_bytes(u32 depth)
+{
+	return PAGE_ALIGN(sizeof(struct acp_cq) + depth);
+}
+
+static u32 rings_kib(u32 depth)
+{
+	return (sq_bytes(depth) + cq_bytes(depth) + CMD_BYTES) >> 10;
+}
+
+int acp_queue_price(const struct acp_node *node, u32 depth, unsigned long *kib)
+{
+	if (depth < ACP_DEPTH_MIN || depth > ACP_DEPTH_MAX || !is_power_of_2(depth))
+		return -EINVAL;
+	if (depth > acp_limit(node, ACP_LIMIT_DEPTH))
+		return acp_over(ACP_LIMIT_DEPTH);
+	*kib += rings_kib(depth);
+	return 0;
+}
+
+int acp_queue_create(struct acp_queue *queue, u32 depth, u32 number)
+{
+	u64 first = ((u64)number << ACP_TICKET_BITS) + 1;
+
+	queue->depth = depth;
+	queue->sq_bytes = sq_bytes(depth);
+	queue->cq_bytes = cq_bytes(depth);
+	queue->ring_kib = rings_kib(depth);
+	queue->sq = acp_region_pages(queue->sq_bytes);
+	queue->cq = acp_region_pages(queue->cq_bytes);
+	queue->cmds = acp_region_pages(CMD_BYTES);
+	if (!queue->sq || !queue->cq || !queue->cmds)
+		return -ENOMEM;
+	queue->entries = (struct acp_sqe *)(queue->sq + 1);
+	queue->sq->tail = first;
+	queue->cq->completed = first;
+	queue->cq->flags = ACP_CQ_NEED_WAKEUP;
+	queue->first = first;
+	queue->taken = first;
+	queue->completed = first;
+	queue->run.first = first + 1;
+	queue->run.last = first;
+	queue->armed = ~0ULL;
+	return 0;
+}
+
+/* ---- freeing ---- */
+
+static void free_rcu(struct rcu_head *rcu)
+{
+	struct acp_queue *queue = container_of(rcu, struct acp_queue, rcu);
+	struct acp_rank *rank = queue->rank;
+
+	/* RCU readers that found it may have begun moderation. */
+	hrtimer_cancel(&queue->moderation.timer);
+	vfree(queue->sq);
+	vfree(queue->cq);
+	vfree(queue->cmds);
+	if (acp_queue_is_own(queue)) {
+		acp_rank_free(rank);
+	} else {
+		kfree(queue);
+		acp_rank_put(rank);
+	}
+}
+
+void acp_queue_free(struct kref *ref)
+{
+	struct acp_queue *queue = container_of(ref, struct acp_queue, refs);
+	struct acp_rank *rank = queue->rank;
+
+	/* Not when the rings are freed: a user that runs again at once should not wait for that. */
+	acp_user_uncharge(rank->user, ACP_LIMIT_USER_MEMORY, queue->ring_kib);
+	if (acp_queue_is_own(queue))
+		acp_rank_end(rank);
+	call_rcu(&queue->rcu, free_rcu);
+}
+
+/* ---- completion ---- */
+
+/*
+ * In a chain of commands (ACP_SQE_MORE) the last one reports the first failure.  A command inherits
+ * a failure as soon as the previous one is published.
+ */
+static noinline void carry_status(struct acp_queue *queue, struct acp_cmd *cmd, u64 t)
+{
+	if (queue->doomed == t && (!cmd->status || cmd->status == ACP_ST_ORDER)) {
+		WRITE_ONCE(cmd->status, queue->doom);
+		if (queue->last_failed < t)
+			WRITE_ONCE(queue->last_failed, t);
+	}
+	queue->doom = cmd->status;
+}
+
+/* Publish commands that have ended, in order.  Under queue->lock. */
+static __always_inline void publish(struct acp_queue *queue)
+{
+	u64 t = queue->completed + 1;
+	struct acp_cmd *cmd = acp_queue_cmd(queue, t);
+
+	lockdep_assert_held(&queue->lock);
+	for (; cmd->state == ACP_CMD_ENDED && cmd->item.out.m.ticket == t;
+	     cmd = acp_queue_cmd(queue, ++t)) {
+		bool carries = cmd->more || queue->doomed;
+
+		if (unlikely(carries))
+			carry_status(queue, cmd, t);
+		WRITE_ONCE(queue->cq->status[t & (queue->depth - 1)], cmd->status);
+		if (cmd->status) {
+			queue->failed++;
+			acp_stat_inc(queue->job->node, commands_failed);
+		}
+		trace_acp_complete(queue, t, cmd->status);
+		/* The status first: pairs with has_failed(). */
+		smp_store_release(&queue->completed, t);
+		if (unlikely(carries)) {
+			u64 next = cmd->more && cmd->status ? t + 1 : 0;
+
+			/* A command that was doomed is on record now: pairs with order_failed(). */
+			smp_store_release(&queue->doomed, next);
+		}
+		/* Read the command before its slot is reused: pairs with slot_free(). */
+		smp_store_release(&cmd->state, ACP_CMD_FREE);
+	}
+	WRITE_ONCE(queue->cq->failed, queue->failed);
+	/* (C): effects and status first; pairs with the user's (D) */
+	smp_store_release(&queue->cq->completed, t - 1);
+}
+
+static void unexpect(struct acp_queue *queue, const struct acp_step *s, const u32 *epoch,
+		     u8 expected)
+{
+	struct acp_peer *peer;
+
+	if (expected & ACP_EXPECT_SOURCE) {
+		peer = acp_peer_find(queue->job, s->node, s->color);
+		if (peer)
+			acp_peer_unexpect(peer, epoch[ACP_EXPECT_SOURCE - 1]);
+	}
+	if (expected & ACP_EXPECT_RESULT) {
+		peer = acp_peer_find(queue->job, s->dst_node, s->dst_color);
+		if (peer)
+			acp_peer_unexpect(peer, epoch[ACP_EXPECT_RESULT - 1]);
+	}
+}
+
+static bool is_started(const struct acp_cmd *cmd)
+{
+	/* Then the slot is filled: pairs with the releases in try_start() and acp_queue_end(). */
+	return smp_load_acquire(&cmd->state) == ACP_CMD_STARTED;
+}
+
+bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status)
+{
+	struct acp_cmd *cmd = acp_queue_cmd(queue, ticket);
+	struct acp_step step acp_uncleared;
+	u32 epoch[2] acp_uncleared;
+	u8 expected;
+
+	spin_lock(&queue->lock);
+	if (!is_started(cmd) || READ_ONCE(cmd->item.out.m.ticket) != ticket) {
+		spin_unlock(&queue->lock);
+		return false;
+	}
+	expected = cmd->expected;
+	if (expected) {
+		step = cmd->step;
+		memcpy(epoch, cmd->epoch, sizeof(epoch));
+		cmd->expected = 0;
+	}
+	cmd->status = status;
+	if (status && queue->last_failed < ticket)
+		WRITE_ONCE(queue->last_failed, ticket);
+	/* The status first: pairs with has_failed(). */
+	smp_store_release(&cmd->state, ACP_CMD_ENDED);
+	publish(queue);
+	spin_unlock(&queue->lock);
+	if (expected)
+		unexpect(queue, &step, epoch, expected);
+	if (wq_has_sleeper(&queue->wait))
+		wake_up_all(&queue->wait);
+	/* A watcher that waits for an answer may wait in vain. */
+	if (unlikely(status))
+		acp_watch_wake(queue->rank);
+	return true;
+}
+
+void acp_queue_item_back(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	/* The transport has finished with the item: pairs with slot_free(). */
+	smp_store_release(&cmd->busy, false);
+	acp_queue_put(queue);
+}
+
+void acp_queue_end(struct acp_queue *queue, struct acp_cmd *cmd, u8 status)
+{
+	/* Fill the command before it can be completed by others: pairs with is_started(). */
+	smp_store_release(&cmd->state, ACP_CMD_STARTED);
+	acp_queue_complete(queue, cmd->item.out.m.ticket, status);
+}
+
+struct list_head *acp_queue_delivered(struct acp_queue *queue, struct list_head *link,
+				      const struct list_head *end)
+{
+	u32 n;
+
+	spin_lock(&queue->lock);
+	for (n = 0; link != end; n++) {
+		struct acp_item *item = list_entry(link, struct acp_item, link);
+		struct acp_cmd *cmd = container_of(item, struct acp_cmd, item);
+
+		if (item->queue != queue || !acp_item_is_put(item))
+			break;
+		link = link->next;
+		item->queue = NULL;
+		if (is_started(cmd)) {
+			cmd->status = ACP_ST_OK;
+			/* The status first: pairs with has_failed(). */
+			smp_store_release(&cmd->state, ACP_CMD_ENDED);
+		}
+		/*
+		 * Last access to the slot, if the command has ended before: pairs with slot_free().
+		 */
+		smp_store_release(&cmd->busy, false);
+	}
+	publish(queue);
+	spin_unlock(&queue->lock);
+	if (wq_has_sleeper(&queue->wait))
+		wake_up_all(&queue->wait);
+	acp_queue_put_some(queue, n);
+	return link;
+}
+
+void acp_queue_lost(struct acp_queue *queue, u32 node, u32 color, u32 epoch, u8 status)
+{
+	u32 i;
+
+	for (i = 0; i < ACP_INFLIGHT; i++) {
+		struct acp_cmd *cmd = &queue->cmds[i];
+		u8 hit = 0;
+		u64 ticket;
+
+		spin_lock(&queue->lock);
+		ticket = 0;
+		if (is_started(cmd) && cmd->expected) {
+			ticket = cmd->item.out.m.ticket;
+			hit = acp_expect_lost(&cmd->step, cmd->expected, cmd->epoch, node, color,
+					      epoch);
+			cmd->expected &= ~hit;
+		}
+		spin_unlock(&queue->lock);
+		if (hit)
+			acp_queue_complete(queue, ticket, status);
+	}
+}
+
+void acp_queue_abort(struct acp_queue *queue)
+{
+	WRITE_ONCE(queue->cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
+	wake_up_all(&queue->wait);
+}
+
+void acp_queue_abort_all(struct acp_rank *rank)
+{
+	struct acp_queue *further;
+	unsigned long i;
+
+	xa_for_each(&rank->queues, i, further)
+		acp_queue_abort(further);
+	acp_queue_abort(&rank->own);
+	acp_watch_wake(rank);
+}
+
+static bool is_over(const struct acp_queue *queue)
+{
+	return READ_ONCE(queue->job->aborted) || READ_ONCE(queue->closed);
+}
+
+bool acp_queue_need_wakeup(struct acp_queue *queue, bool set)
+{
+	u32 flags = is_over(queue) ? ACP_CQ_ABORTED : 0;
+
+	if (set || flags)
+		flags |= ACP_CQ_NEED_WAKEUP;
+	WRITE_ONCE(queue->cq->flags, flags);
+	smp_mb();	/* pairs with the user's fence between tail and flags */
+	/* It may have ended since the check above. */
+	if (is_over(queue))
+		WRITE_ONCE(queue->cq->flags, ACP_CQ_ABORTED | ACP_CQ_NEED_WAKEUP);
+	return !set || READ_ONCE(queue->starved) || !acp_queue_available(queue);
+}
+
+/* ---- failures ---- */
+
+/* Has a command that ended, published or not, failed? */
+static bool has_failed(struct acp_queue *queue, u64 ticket)
+{
+	struct acp_cmd *cmd = acp_queue_cmd(queue, ticket);
+
+	/* Pairs with acp_queue_complete(). */
+	if (smp_load_acquire(&cmd->state) == ACP_CMD_ENDED &&
+	    READ_ONCE(cmd->item.out.m.ticket) == ticket)
+		return READ_ONCE(cmd->status);
+	/* Pairs with publish(): a command that has left its slot is on record here. */
+	return smp_load_acquire(&queue->completed) >= ticket &&
+	       READ_ONCE(queue->cq->status[ticket & (queue->depth - 1)]);
+}
+
+bool acp_queue_failed(struct acp_queue *queue, u64 from, u64 to)
+{
+	/* Before last_failed: pairs with publish(). */
+	u64 completed = smp_load_acquire(&queue->completed), kept = queue->depth - 1;
+
+	if (completed > kept)
+		from = max(from, completed - kept + 1);
+	to = min(to, READ_ONCE(queue->taken));
+	if (READ_ONCE(queue->last_failed) < from)
+		return false;
+	for (; from <= to; from++)
+		if (has_failed(queue, from))
+			return true;
+	return false;
+}
+
+/* ---- closing ---- */
+
+/* Commands that wait are not started any more; started ones end now, and late answers are stray. */
+void acp_queue_cut(struct acp_queue *queue)
+{
+	u64 t;
+
+	/*
+	 * The drainer stops soon, as the queue is closed; later callers find drain taken, and
+	 * return.
+	 */
+	while (atomic_cmpxchg(&queue->drain, 0, 1))
+		usleep_range(10, 100);
+	local_bh_disable();
+	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++) {
+		struct acp_cmd *cmd = acp_queue_cmd(queue, t);
+
+		if (cmd->state == ACP_CMD_WAITING)
+			acp_queue_end(queue, cmd, ACP_ST_ABORT);
+		else
+			acp_queue_complete(queue, t, ACP_ST_ABORT);
+	}
+	WRITE_ONCE(queue->waiting, 0);
+	acp_queue_abort(queue);
+	local_bh_enable();
+}

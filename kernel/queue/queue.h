@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The queues of a rank: their rings, their commands in flight, and their completions, which are
+ * published in order.  exec/drain.c takes entries and decides when each may start.  The memory
+ * barriers of the rings are here, in queue.c and in drain.c; acp_abi.h documents their protocol.
+ *
+ * Lifetime: a queue, a rank's own (rank.h) or an additional one (attach.h), has a reference for
+ *	its open file, until it is closed
+ *	each item of its commands that a transport still has
+ *	each long copy that one of its commands began (copies.c)
+ *	the rank's worker, while it drains the queue, if that is an additional one
+ * and a rank's own queue also has those that rank.h lists.  When the last reference is dropped, the
+ * rings are uncharged from the user; a grace period later they and the structure are freed.  An
+ * additional queue holds its rank until then, so the rank exists whenever a command completes.
+ */
+#ifndef ACP_QUEUE_H
+#define ACP_QUEUE_H
+
+#include <linux/hrtimer.h>
+#include <linux/kref.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include "budget.h"
+#include "../net/transport.h"
+
+#define ACP_INFLIGHT	256	/* commands taken and not complete; 2^n */
+
+struct acp_node;
+struct acp_rank;
+
+enum acp_cmd_state {
+	ACP_CMD_FREE,
+	ACP_CMD_WAITING,	/* for its order */
+	ACP_CMD_STARTED,
+	ACP_CMD_ENDED,		/* ended, waits for earlier ones to be published */
+};
+
+/* A command in flight: its own copy of the entry, and the item it sends. */
+struct acp_cmd {
+	struct acp_item item;	/* item.out.m: the command itself */
+	u64 order, seen;
+	struct acp_step step;
+	u32 epoch[2];		/* of flows that answers are expected on: [ACP_EXPECT_ - 1] */
+	u8 state;		/* enum acp_cmd_state; under the queue lock once STARTED */
+	u8 status;
+	bool busy;		/* the transport still has the item; cleared with a release */
+	bool more;		/* if it fails, the next one fails: ACP_SQE_MORE */
+	u8 expected;		/* ACP_EXPECT_: answers that are due; under the queue lock */
+};
+
+/* Doorbell moderation, see poller.c: while the timer runs, the ring is polled without doorbells. */
+struct acp_moderation {
+	struct hrtimer timer;
+	u32 bells, wanted;	/* doorbells so far; doorbells after which it may begin */
+	u64 first_bell;		/* ns, time of the first of these */
+	u64 most;		/* most commands taken in one drain since the timer was started */
+	u8 vain;		/* consecutive runs of the timer that found little */
+	bool was_worth;		/* one found several commands, or more than its budget */
+};
+
+/*
+ * Grouped by cache lines, as they are without debugging options: fields that are mostly read,
+ * fields that the drainer writes, fields that completion writes, and the rest.
+ */
+struct acp_queue {
+	struct acp_rank *rank;
+	struct acp_job *job;	/* the rank's */
+	u32 origin;		/* the rank's number, for messages */
+	u32 depth;
+	/* the ring is written by the user: no value can be trusted */
+	struct acp_sq *sq;
+	struct acp_sqe *entries;
+	struct acp_cq *cq;	/* written by the kernel, read-only for the user */
+	struct acp_cmd *cmds;	/* [ACP_INFLIGHT], see acp_queue_cmd() */
+	bool closed;		/* the rank has left, or the additional queue was closed */
+	bool counted;		/* added to rank->gone; under the node's poll_lock */
+	u32 ring_kib;		/* charged to the user */
+
+	/* draining, by one caller at a time; see drain.h */
+	atomic_t drain;
+	u32 waiting;		/* commands WAITING; drainer only */
+	u64 first;		/* the ticket before that of the first command */
+	u64 taken;		/* last ticket taken; drainer only */
+	struct acp_run run;	/* drainer only */
+	bool starved;		/* entries are left because no command is free */
+	bool behind;		/* a poll round left entries, and no drain has finished since */
+	bool marked;		/* in the rank's table, see marks.h; under the table's lock */
+	u32 rounds;		/* poll rounds since it was busy; a hint */
+
+	spinlock_t lock;	/* bh; guards the states of commands and publishing */
+	struct kref refs;
+	u64 completed;		/* last ticket published; cq->completed follows */
+	u64 failed;
+	u64 last_failed;	/* highest ticket that failed */
+	u64 doomed;		/* ticket that inherits the failure of the previous one; 0: none */
+	u8 doom;		/* status of the previous one */
+	struct list_head copies;	/* waiting long copies, see copies.c; under lock */
+
+	atomic_t helpers;	/* system calls that will do these copies */
+	wait_queue_head_t wait;
+	u64 armed;		/* ticket poll() waits for; ~0: none */
+	u64 polled;		/* tickets taken plus completed, when the poller last scanned */
+	struct acp_moderation moderation;
+	size_t sq_bytes, cq_bytes;
+	struct list_head poll_link;	/* in the node's list, RCU */
+	struct list_head job_link;	/* in the job's list of queues, RCU */
+	struct rcu_head rcu;
+};
+
+void acp_queue_free(struct kref *ref);
+
+/**
+ * acp_queue_get() - take another reference to a queue
+ * @queue: the queue, of which the caller has a reference
+ *
+ * Context: any.
+ */
+static inline void acp_queue_get(struct acp_queue *queue)
+{
+	kref_get(&queue->refs);
+}
+
+/**
+ * acp_queue_get_if_there() - take a reference unless the last one was dropped
+ * @queue: the queue; RCU or something else keeps the structure
+ *
+ * Context: any.
+ * Return: true if the caller has got a reference.
+ */
+static inline bool acp_queue_get_if_there(struct acp_queue *queue)
+{
+	return kref_get_unless_zero(&queue->refs);
+}
+
+/**
+ * acp_queue_put() - drop a reference
+ * @queue: the queue; see the top of this file for what the last reference does
+ *
+ * Context: process context or softirq.
+ */
+static inline void acp_queue_put(struct acp_queue *queue)
+{
+	kref_put(&queue->refs, acp_queue_free);
+}
+
+/* Drop n references of the caller's. */
+static inline void acp_queue_put_some(struct acp_queue *queue, u32 n)
+{
+	if (refcount_sub_and_test(n, &queue->refs.refcount))
+		acp_queue_free(&queue->refs);
+}
+
+/**
+ * acp_queue_cmd() - the slot of a ticket
+ * @queue: the queue
+ * @ticket: any number
+ *
+ * Context: any.
+ * Return: the slot, which may hold another command or none.
+ */
+static inline struct acp_cmd *acp_queue_cmd(struct acp_queue *queue, u64 ticket)
+{
+	return &queue->cmds[ticket & (ACP_INFLIGHT - 1)];
+}
+
+/**
+ * acp_queue_number() - number of a queue within its rank
+ * @queue: the queue
+ *
+ * Context: any.
+ * Return: 0 for the rank's own queue, otherwise 1 to ACP_QUEUE_LAST.
+ */
+static inline u32 acp_queue_number(const struct acp_queue *queue)
+{
+	return queue->first >> ACP_TICKET_BITS;
+}
+
+/**
+ * acp_queue_completed() - last ticket that is complete, as the user sees it
+ * @queue: the queue
+ *
+ * While commands are being published, queue->completed is ahead of it, and must not be reported to
+ * the user.
+ *
+ * Context: any.
+ * Return: the ticket.
+ */
+static inline u64 acp_queue_completed(const struct acp_queue *queue)
+{
+	return READ_ONCE(queue->cq->completed);
+}
+
+/**
+ * acp_queue_price() - check the depth of a queue, and compute the memory of its rings
+ * @node: the node, which has a limit of depths
+ * @depth: entries of the ring
+ * @kib: the KiB are added to it
+ *
+ * Context: any.
+ * Return: 0; -EINVAL if the depth is not valid; acp_over() if it is above the limit.
+ */
+int acp_queue_price(const struct acp_node *node, u32 depth, unsigned long *kib);
+
+/**
+ * acp_queue_create() - allocate the rings of a queue
+ * @queue: the queue
+ * @depth: entries of the ring, as checked by acp_queue_price()
+ * @number: of the queue within its rank; 0: the rank's own
+ *
+ * The caller has charged the memory to the user.  It is in queue->ring_kib afterwards, even on
+ * failure: dropping the last reference uncharges it, and frees what was allocated.
+ *
+ * Context: process context, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int acp_queue_create(struct acp_queue *queue, u32 depth, u32 number);
+
+/**
+ * acp_queue_available() - entries in the ring that were not taken yet
+ * @queue: the queue
+ *
+ * Context: any.
+ * Return: their number; 0 if the user's tail is not valid.
+ */
+static inline u64 acp_queue_available(const struct acp_queue *queue)
+{
+	u64 n;
+
+	/* (B): read the tail before the entry; pairs with the user's (A) */
+	n = smp_load_acquire(&queue->sq->tail) - READ_ONCE(queue->taken);
+	return n <= queue->depth ? n : 0;
+}
+
+/**
+ * acp_queue_ready() - is it worth draining a queue?
+ * @queue: the queue
+ *
+ * Context: any.
+ * Return: true if there are entries to take, or commands that wait to start; false if the queue is
+ * closed.
+ */
+static inline bool acp_queue_ready(const struct acp_queue *queue)
+{
+	if (READ_ONCE(queue->closed))
+		return false;
+	return READ_ONCE(queue->waiting) || READ_ONCE(queue->starved) || acp_queue_available(queue);
+}
+
+/**
+ * acp_queue_complete() - end a command that was started
+ * @queue: the queue
+ * @ticket: ticket of the command; may be any number that a message contains
+ * @status: ACP_ST_
+ *
+ * Publishes it if all earlier commands have ended.  The caller calls acp_station_idle() later.
+ *
+ * Context: bottom halves off, no lock held.
+ * Return: false if there is no such command, or it has ended before.
+ */
+bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status);
+
+/**
+ * acp_queue_delivered() - end puts of a queue that were delivered
+ * @queue: the queue
+ * @link: link of the first item, which is a put of this queue
+ * @end: head of the list
+ *
+ * Does for all consecutive puts of the queue what acp_queue_complete() and acp_queue_item_back() do
+ * for each, under one lock and with one wake-up.
+ *
+ * Context: bottom halves off, no lock held.
+ * Return: link of the first item that is not a put of this queue, or @end.
+ */
+struct list_head *acp_queue_delivered(struct acp_queue *queue, struct list_head *link,
+				      const struct list_head *end);
+
+/**
+ * acp_queue_end() - end a command that was not started
+ * @queue: the queue
+ * @cmd: the command, filled in
+ * @status: ACP_ST_
+ *
+ * Called by the queue's drainer, or when nothing drains it any more.
+ *
+ * Context: bottom halves off, no lock held.
+ */
+void acp_queue_end(struct acp_queue *queue, struct acp_cmd *cmd, u8 status);
+
+/**
+ * acp_queue_item_back() - the transport has finished with the item of a command
+ * @queue: the queue; the reference of the item is dropped
+ * @cmd: the command
+ *
+ * Context: process context or softirq.
+ */
+void acp_queue_item_back(struct acp_queue *queue, struct acp_cmd *cmd);
+
+/**
+ * acp_queue_failed() - has any command of a range failed?
+ * @queue: the queue
+ * @from: first ticket
+ * @to: last ticket, included; tickets that were not taken yet are ignored
+ *
+ * Checks commands that have ended, and of those that are published only the last ones, whose status
+ * the ring still has.
+ *
+ * Context: any.
+ * Return: true if one is known to have failed.
+ */
+bool acp_queue_failed(struct acp_queue *queue, u64 from, u64 to);
+
+/**
+ * acp_queue_lost() - end the commands that expect an answer from an earlier incarnation of a flow
+ * @queue: the queue
+ * @node: node of the peer
+ * @color: color of the peer
+ * @epoch: incarnation that the flow has now
+ * @status: ACP_ST_ that the commands end with
+ *
+ * Context: bottom halves off, no lock held.
+ */
+void acp_queue_lost(struct acp_queue *queue, u32 node, u32 color, u32 epoch, u8 status);
+
+/* Set ACP_CQ_ABORTED in the ring, and wake all waiters of the queue. */
+void acp_queue_abort(struct acp_queue *queue);
+
+/**
+ * acp_queue_abort_all() - do this for all queues of a rank, and wake its watchers
+ * @rank: the rank
+ *
+ * Context: process context or softirq; RCU or the caller keeps the queues.
+ */
+void acp_queue_abort_all(struct acp_rank *rank);
+
+/*
+ * End all commands of a queue that is marked as closed.  Nothing drains it afterwards.  Sleeps;
+ * called once.
+ */
+void acp_queue_cut(struct acp_queue *queue);
+
+/**
+ * acp_queue_need_wakeup() - set or clear the flag that asks the user for doorbells
+ * @queue: the queue
+ * @set: true: ask for doorbells; false: the ring is polled
+ *
+ * If the queue is closed or the job was aborted, the flag is set in any case.
+ *
+ * Context: any.
+ * Return: true if the caller may stop polling: @set is false, or no entry is left that could be
+ * taken.
+ */
+bool acp_queue_need_wakeup(struct acp_queue *queue, bool set);
+
+#endif /* ACP_QUEUE_H */

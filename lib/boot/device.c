@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+/* Opening the device, and explaining failures. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/libacp.h"
+
+#define NAME_BYTES	64
+#define GROUP		"acp"		/* set by the udev rule */
+
+/* Write the name of the effective user, or its number. */
+static void user_name(char name[NAME_BYTES])
+{
+	const struct passwd *user = getpwuid(geteuid());
+
+	if (user)
+		snprintf(name, NAME_BYTES, "%s", user->pw_name);
+	else
+		snprintf(name, NAME_BYTES, "%u", (unsigned int)geteuid());
+}
+
+/* Write the name of the group that may use the device. False if only root may. */
+static bool group_name(char name[NAME_BYTES], gid_t *id)
+{
+	const struct group *group;
+	struct stat st;
+
+	snprintf(name, NAME_BYTES, GROUP);
+	*id = (gid_t)-1;
+	if (stat(ACP_DEVICE, &st) < 0)
+		return true;
+	*id = st.st_gid;
+	group = getgrgid(st.st_gid);
+	if (group)
+		snprintf(name, NAME_BYTES, "%s", group->gr_name);
+	return st.st_gid != 0 && (st.st_mode & 060) == 060;
+}
+
+static bool is_member(gid_t id, const char *user)
+{
+	const struct group *group = getgrgid(id);
+	char *const *member = group ? group->gr_mem : NULL;
+
+	while (member && *member && strcmp(*member, user) != 0)
+		member++;
+	return member && *member;
+}
+
+static void explain_permission(void)
+{
+	char user[NAME_BYTES], group[NAME_BYTES];
+	gid_t id;
+
+	user_name(user);
+	if (!group_name(group, &id))
+		libacp_error("no permission to use %s, which is for root only: install the udev rule 90-acp.rules and run 'udevadm trigger %s'",
+			     ACP_DEVICE, ACP_DEVICE);
+	else if (is_member(id, user))
+		libacp_error("no permission to use " ACP_DEVICE ": this session began before user %s became a member of group %s: log in again",
+			     user, group);
+	else
+		libacp_error("no permission to use " ACP_DEVICE ": run 'usermod -a -G %s %s' as root and log in again",
+			     group, user);
+}
+
+static void explain_absence(void)
+{
+	if (access("/sys/module/acp", F_OK) == 0)
+		libacp_error("there is no %s, but the module is loaded: in a container, pass the device to it (--device %s)",
+			     ACP_DEVICE, ACP_DEVICE);
+	else
+		libacp_error("there is no " ACP_DEVICE ": run 'modprobe acp' as root");
+}
+
+int libacp_device_open(void)
+{
+	int fd = open(ACP_DEVICE, O_RDWR | O_CLOEXEC);
+	int error = errno;
+
+	if (fd >= 0)
+		return fd;
+	if (error == EACCES || error == EPERM)
+		explain_permission();
+	else if (error == ENOENT || error == ENXIO || error == ENODEV)
+		explain_absence();
+	else
+		libacp_error("cannot open " ACP_DEVICE ": %s", strerror(error));
+	errno = error;
+	return -1;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+/* Barriers of all ranks. Threads of a process take turns. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+
+#include "core/libacp.h"
+
+static pthread_mutex_t barrier = PTHREAD_MUTEX_INITIALIZER;
+
+int libacp_barrier_wait(struct acp_sync *sync)
+{
+	int error;
+
+	pthread_mutex_lock(&barrier);
+	do {
+		sync->node = UINT32_MAX;
+		error = ioctl(libacp.fd, ACP_IOC_SYNC, sync) < 0 ? errno : 0;
+	} while (error == EINTR);
+	if (!error && sync->node != libacp.node)
+		error = -libacp_no_answer();
+	pthread_mutex_unlock(&barrier);
+	return -error;
+}
+
+int libacp_barrier(uint32_t flags, uint64_t timeout_ns)
+{
+	struct acp_sync sync = {
+		.size = sizeof(sync), .flags = flags, .timeout_ns = timeout_ns,
+	};
+
+	return libacp_barrier_wait(&sync);
+}
+
+void libacp_barrier_failed(const char *call, int error)
+{
+	if (error == -ECANCELED)
+		libacp_job_aborted();
+	if (error == -EPIPE &&
+	    __atomic_load_n(&libacp.error_mode, __ATOMIC_RELAXED) == ACPX_ERRORS_ABORT)
+		libacp_die_of_absence(call);
+}
+
+int libacp_barrier_in(const char *call, uint32_t flags)
+{
+	int error = libacp_barrier(flags, UINT64_MAX);
+
+	libacp_barrier_failed(call, error);
+	errno = -error;
+	return error ? -1 : 0;
+}
+
+int acp_sync(void)
+{
+	return libacp_in() ? libacp_barrier_in("acp_sync", 0) : -1;
+}

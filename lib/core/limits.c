@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/* Limits that administrators set, for messages. */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "core/libacp.h"
+
+#define LINE_BYTES	200
+
+/* Return the bytes of this process that count against RLIMIT_MEMLOCK. */
+static uint64_t locked_here(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned long long kib = 0;
+	char line[LINE_BYTES];
+
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "VmPin: %llu kB", &kib) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return kib << 10;
+}
+
+uint64_t libacp_memlock(void)
+{
+	struct rlimit limit = { 0, 0 };
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	return limit.rlim_cur;
+}
+
+void libacp_memlock_text(uint64_t bytes, uint64_t enough, char text[LIBACP_MEMLOCK_TEXT])
+{
+	const uint64_t locked = locked_here();
+
+	if (enough < locked + bytes)
+		enough = locked + bytes;
+	snprintf(text, LIBACP_MEMLOCK_TEXT,
+		 "RLIMIT_MEMLOCK is %" PRIu64
+		 " bytes for all processes of this user together, of which this one has %" PRIu64
+		 " locked, and %" PRIu64 " more are needed: raise it (ulimit -l %" PRIu64
+		 " or more, or /etc/security/limits.d/acp.conf), or end other processes",
+		 libacp_memlock(), locked, bytes, enough / 1024 + (enough % 1024 != 0));
+}
+
+const char *libacp_limit_name(uint64_t limit)
+{
+	static const char *const names[ACP_LIMIT_END] = {
+		[ACP_LIMIT_JOBS] = "net.acp.jobs (jobs on this node)",
+		[ACP_LIMIT_USER_JOBS] = "net.acp.user_jobs (jobs of a user)",
+		[ACP_LIMIT_USER_RANKS] = "net.acp.user_ranks (ranks of a user)",
+		[ACP_LIMIT_USER_REGIONS] = "net.acp.user_regions (registered regions of a user)",
+		[ACP_LIMIT_USER_MEMORY] = "net.acp.user_memory (KiB of a user)",
+		[ACP_LIMIT_DEPTH] = "net.acp.depth (ACP_QUEUE_DEPTH)",
+	};
+
+	if (limit == ACP_LIMIT_MEMORY)
+		return "memory (KiB of all users)";
+	return limit < ACP_LIMIT_END && names[limit] ? names[limit] : "net.acp";
+}
+
+const char *libacp_limit_place(uint64_t limit)
+{
+	return limit == ACP_LIMIT_MEMORY ? "cat /sys/module/acp/parameters/memory" :
+					   "sysctl net.acp";
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory with global addresses: regions that this rank registered, and the starter memory, heap and
+ * library page that the kernel allocated.
+ *
+ * The STag table maps STags to regions, so that a lookup needs neither the kernel nor a lock. It
+ * has two levels, because a rank may have 2^21 regions but usually has three. Writers hold the
+ * table lock across the ioctl as well: otherwise the entry of a key that the kernel has assigned
+ * again could be cleared by the thread that unregistered it before.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "core/libacp.h"
+
+struct libacp_region **libacp_chunks;
+
+static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t own_sizes[ACP_STAG_RESERVED];
+static void *own_memory[ACP_STAG_RESERVED];	/* starter, heap, library */
+
+static uint64_t ga_offset(acp_ga_t ga)
+{
+	return ga & libacp.offset_mask;
+}
+
+/* Enter a region that the kernel registered; table lock held. Returns 0 or -ENOMEM. */
+static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, bool writable)
+{
+	uint64_t words = size < sizeof(uint64_t) ? 0 : size - sizeof(uint64_t) + 1;
+	uint64_t tag = libacp_mem_tag(key);
+	uint32_t stag = tag & libacp.stag_mask;
+	struct libacp_region **chunk = &libacp_chunks[stag / LIBACP_CHUNK];
+	struct libacp_region *region;
+
+	if (!*chunk) {
+		region = calloc(LIBACP_CHUNK, sizeof(*region));
+		if (!region)
+			return -ENOMEM;
+		__atomic_store_n(chunk, region, __ATOMIC_RELEASE);
+	}
+	region = *chunk + stag % LIBACP_CHUNK;
+	if (region->tag == tag + 1)
+		return 0;		/* registered repeatedly: the kernel returns the same key */
+	region->base = base;
+	region->ga = key + low;
+	region->size = size;
+	region->writable = writable ? size : 0;
+	__atomic_store_n(&region->word_reads, words, __ATOMIC_RELEASE);
+	__atomic_store_n(&region->word_writes, writable ? words : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&region->tag, tag + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ---- Memory from the kernel ---- */
+
+static const uint32_t map_kinds[ACP_STAG_RESERVED] = {
+	[ACP_STAG_STARTER] = ACP_MAP_STARTER,
+	[ACP_STAG_HEAP] = ACP_MAP_HEAP,
+	[ACP_STAG_LIBRARY] = ACP_MAP_LIBRARY,
+};
+
+void *libacp_mem_map(uint32_t stag, uint32_t rank, uint64_t size)
+{
+	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, libacp.fd,
+			  (off_t)ACP_MAP(map_kinds[stag], rank));
+
+	if (!addr)
+		errno = -libacp_no_answer();
+	return addr == MAP_FAILED ? NULL : addr;
+}
+
+void libacp_mem_unmap(void *addr, uint64_t size)
+{
+	if (addr)
+		munmap(addr, size);
+}
+
+int libacp_mem_sizes(uint32_t rank, uint64_t sizes[ACP_STAG_RESERVED])
+{
+	struct acp_peer_info peer = {
+		.size = sizeof(peer), .rank = rank, .starter_size = UINT64_MAX,
+	};
+
+	if (ioctl(libacp.fd, ACP_IOC_PEER, &peer) < 0)
+		return -errno;
+	if (peer.starter_size == UINT64_MAX)
+		return libacp_no_answer();
+	sizes[ACP_STAG_STARTER] = peer.starter_size;
+	sizes[ACP_STAG_HEAP] = peer.heap_size;
+	sizes[ACP_STAG_LIBRARY] = sizeof(struct libacp_page);
+	return 0;
+}
+
+static int open_own(uint32_t stag)
+{
+	acp_ga_t key = acp_ga_make(&libacp.layout, libacp.rank, 0, stag, 0);
+	uint64_t size = own_sizes[stag];
+
+	if (!size)
+		return 0;
+	own_memory[stag] = libacp_mem_map(stag, libacp.rank, size);
+	if (!own_memory[stag])
+		return -errno;
+	return add_region(key, own_memory[stag], 0, size, true);
+}
+
+static uint32_t chunk_count(void)
+{
+	return (libacp.stag_mask + 1) / LIBACP_CHUNK;
+}
+
+int libacp_mem_open(void)
+{
+	int error = libacp_mem_sizes(libacp.rank, own_sizes);
+	uint32_t stag;
+	void *chunks;
+
+	/* Up to 256 KiB, of which usually one page is used. calloc() might touch all pages. */
+	chunks = mmap(NULL, chunk_count() * sizeof(*libacp_chunks), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (chunks == MAP_FAILED || !chunks)
+		return -ENOMEM;
+	libacp_chunks = chunks;
+	for (stag = 0; !error && stag < ACP_STAG_RESERVED; stag++)
+		error = open_own(stag);
+	libacp.first_chunk = libacp_chunks[0];
+	if (!error)
+		libacp.watch = libacp_mem_watch(own_memory[ACP_STAG_LIBRARY]);
+	return error;
+}
+
+void libacp_mem_close(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < ACP_STAG_RESERVED; i++) {
+		libacp_mem_unmap(own_memory[i], own_sizes[i]);
+		own_memory[i] = NULL;
+	}
+	if (!libacp_chunks)
+		return;
+	for (i = 0; i < chunk_count(); i++)
+		free(libacp_chunks[i]);
+	munmap(libacp_chunks, chunk_count() * sizeof(*libacp_chunks));
+	libacp_chunks = NULL;
+}
+
+void *libacp_mem_own(uint32_t stag)
+{
+	return own_memory[stag];
+}
+
+/* ---- Registration ---- */
+
+/* Each message is printed once: a program may free memory and try again. */
+static void explain_limit(size_t size, uint64_t limit)
+{
+	static int told;
+
+	if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		libacp_error("cannot register %zu bytes of memory: the administrator's limit %s is reached: see '%s'",
+			     size, libacp_limit_name(limit), libacp_limit_place(limit));
+}
+
+static void explain_memlock(size_t size)
+{
+	char text[LIBACP_MEMLOCK_TEXT];
+	static int told;
+
+	if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		return;
+	libacp_memlock_text(size, 0, text);
+	libacp_error("cannot register %zu bytes of memory: %s", size, text);
+}
+
+acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access)
+{
+	struct acp_reg reg = {
+		.size = sizeof(reg), .color = (uint32_t)color, .access = access,
+		.addr = (uintptr_t)addr, .length = size,
+	};
+	int error = 0;
+
+	if (!libacp_in() || !addr || !size || color < 0 || (uint32_t)color >= libacp.colors) {
+		errno = EINVAL;
+		return ACP_ATKEY_NULL;
+	}
+	pthread_mutex_lock(&table);
+	if (ioctl(libacp.fd, ACP_IOC_REG, &reg) < 0)
+		error = -errno;
+	else if (!reg.key)
+		error = libacp_no_answer();
+	else
+		error = add_region(reg.key, (char *)(uintptr_t)reg.base, reg.base - reg.start,
+				   reg.end - reg.base, !(access & ACPX_ACCESS_RO));
+	if (error == -ENOMEM && reg.key) {
+		struct acp_unreg unreg = { .size = sizeof(unreg), .key = reg.key };
+
+		ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
+	}
+	pthread_mutex_unlock(&table);
+	if (error == 0)
+		return reg.key;
+	if (error == -EDQUOT)
+		explain_limit(size, reg.limit);
+	if (error == -ENOMEM && reg.limit == ACP_LIMIT_MEMLOCK)
+		explain_memlock(size);
+	errno = -error;
+	return ACP_ATKEY_NULL;
+}
+
+acp_atkey_t acp_register_memory(void *addr, size_t size, int color)
+{
+	return acpx_register_memory(addr, size, color, ACP_ACCESS_ALL);
+}
+
+/* Return the region of a key: its offset is 0, and memory from the kernel has no key. */
+static struct libacp_region *find_key(acp_atkey_t key)
+{
+	if (!libacp_in() || ga_offset(key) || acp_ga_stag(&libacp.layout, key) < ACP_STAG_USER)
+		return NULL;
+	return libacp_mem_region(key);
+}
+
+int acp_unregister_memory(acp_atkey_t atkey)
+{
+	struct acp_unreg unreg = { .size = sizeof(unreg), .key = atkey, .left = UINT32_MAX };
+	struct libacp_region *region;
+	int result = -1;
+
+	pthread_mutex_lock(&table);
+	region = find_key(atkey);
+	if (!region)
+		errno = ENOENT;
+	else
+		result = ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
+	if (result == 0 && unreg.left == UINT32_MAX) {
+		errno = -libacp_no_answer();
+		result = -1;
+	}
+	if (result == 0 && unreg.left == 0) {
+		__atomic_store_n(&region->word_reads, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&region->word_writes, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&region->tag, 0, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&table);
+	return result;
+}
+
+/* ---- Queries ---- */
+
+acp_ga_t acp_query_ga(acp_atkey_t atkey, void *addr)
+{
+	const struct libacp_region *region = find_key(atkey);
+	uint64_t offset;
+
+	if (!region)
+		return ACP_GA_NULL;
+	offset = (uintptr_t)addr - (uintptr_t)region->base;
+	return offset < region->size ? region->ga + offset : ACP_GA_NULL;
+}
+
+static bool is_address(acp_ga_t ga)
+{
+	return libacp_in() && acp_ga_valid(&libacp.layout, ga) &&
+	       acp_ga_color(&libacp.layout, ga) < libacp.colors;
+}
+
+int acp_query_rank(acp_ga_t ga)
+{
+	return is_address(ga) ? (int)acp_ga_rank(&libacp.layout, ga) : -1;
+}
+
+int acp_query_color(acp_ga_t ga)
+{
+	return is_address(ga) ? (int)acp_ga_color(&libacp.layout, ga) : -1;
+}
+
+static acp_ga_t first_byte(int rank, uint32_t stag)
+{
+	if (!libacp_in() || rank < 0 || (uint32_t)rank >= libacp.nprocs)
+		return ACP_GA_NULL;
+	return acp_ga_make(&libacp.layout, (uint32_t)rank, 0, stag, 0);
+}
+
+acp_ga_t acp_query_starter_ga(int rank)
+{
+	return first_byte(rank, ACP_STAG_STARTER);
+}
+
+acp_ga_t acpx_query_heap_ga(int rank)
+{
+	return first_byte(rank, ACP_STAG_HEAP);
+}
+
+size_t acpx_starter_size(void)
+{
+	return libacp_in() ? (size_t)own_sizes[ACP_STAG_STARTER] : 0;
+}
+
+size_t acpx_heap_size(void)
+{
+	return libacp_in() ? (size_t)own_sizes[ACP_STAG_HEAP] : 0;
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Waiting until other ranks change words of own memory. acp_abi.h describes the protocol (struct
+ * acp_watch). A waiting thread polls for a moment, then publishes which lines of memory it waits
+ * for and sleeps in the kernel. Writers to these lines wake it, and it checks its conditions again.
+ *
+ * Writes by this process that bypass the library wake nobody. For them, and for a neighbour that
+ * was stopped after its write and before the wake-up, threads check their conditions every
+ * SLEEP_MAX_NS.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+
+#include "core/libacp.h"
+
+#define SPIN_NS		100000		/* polling time before sleeping, with several CPUs */
+#define LOOKS		64		/* polls between two reads of the clock */
+#define SLEEP_MAX_NS	1000000000ULL
+#define CLOSE_NS	100000		/* interval of checks whether all threads have left */
+
+/* The conditions, and the progress. */
+struct waiter {
+	const struct acpx_condition *conditions;
+	size_t count;
+	/* acpx_wait_until_all: conditions before this index have been true */
+	size_t next;
+	size_t *indices;		/* acpx_wait_until_some: output */
+	int64_t (*look)(struct waiter *w);	/* the result, or -EAGAIN: not yet */
+};
+
+static unsigned int inside;		/* number of waiting threads; atomic */
+
+/* Guards sleepers and acp_watch.lines, which counts the conditions of all sleepers. */
+static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int sleepers;
+
+/* ---- Conditions ---- */
+
+static bool compare_unsigned(uint64_t word, uint64_t value, int compare)
+{
+	switch (compare) {
+	case ACPX_CMP_EQ:
+		return word == value;
+	case ACPX_CMP_NE:
+		return word != value;
+	case ACPX_CMP_GT:
+		return word > value;
+	case ACPX_CMP_GE:
+		return word >= value;
+	case ACPX_CMP_LT:
+		return word < value;
+	default:
+		return word <= value;
+	}
+}
+
+/* Flipping the sign bit maps the order of signed numbers to that of unsigned ones. */
+static bool holds(const struct acpx_condition *c)
+{
+	const volatile void *flag = c->flag;
+	uint64_t turned = 1ULL << (8 * c->size - 1), word, value = c->value;
+
+	if (c->size == 8) {
+		word = __atomic_load_n((const volatile uint64_t *)flag, __ATOMIC_ACQUIRE);
+	} else {
+		word = __atomic_load_n((const volatile uint32_t *)flag, __ATOMIC_ACQUIRE);
+		value = (uint32_t)value;
+	}
+	if (!(c->compare & ACPX_CMP_SIGNED))
+		turned = 0;
+	return compare_unsigned(word ^ turned, value ^ turned, c->compare & ~ACPX_CMP_SIGNED);
+}
+
+static bool is_possible(const struct acpx_condition *c)
+{
+	int compare = c->compare & ~ACPX_CMP_SIGNED;
+
+	if (!c->flag)
+		return true;
+	return (c->size == 4 || c->size == 8) && (uintptr_t)c->flag % (uintptr_t)c->size == 0 &&
+	       compare >= ACPX_CMP_EQ && compare <= ACPX_CMP_LE;
+}
+
+static bool are_possible(const struct acpx_condition *conditions, size_t count)
+{
+	size_t i;
+
+	for (i = 0; conditions && i < count; i++)
+		if (!is_possible(&conditions[i]))
+			return false;
+	return conditions || !count;
+}
+
+/* Each condition has been true at some time, not necessarily all of them at the same time. */
+static int64_t look_all(struct waiter *w)
+{
+	for (; w->next < w->count; w->next++)
+		if (w->conditions[w->next].flag && !holds(&w->conditions[w->next]))
+			return -EAGAIN;
+	return 0;
+}
+
+static int64_t look_any(struct waiter *w)
+{
+	bool none = true;
+	size_t i;
+
+	for (i = 0; i < w->count; i++) {
+		if (!w->conditions[i].flag)
+			continue;
+		if (holds(&w->conditions[i]))
+			return (int64_t)i;
+		none = false;
+	}
+	return none ? -ENOENT : -EAGAIN;
+}
+
+static int64_t look_some(struct waiter *w)
+{
+	int64_t found = 0;
+	bool none = true;
+	size_t i;
+
+	for (i = 0; i < w->count; i++) {
+		if (!w->conditions[i].flag)
+			continue;
+		none = false;
+		if (holds(&w->conditions[i]))
+			w->indices[found++] = i;
+	}
+	return found || none ? found : -EAGAIN;
+}
+
+/* ---- Waiting threads ---- */
+
+/* Add @by to the counters of the lines of all conditions; sleepers_lock held. */
+static void mark(const struct waiter *w, uint32_t by)
+{
+	struct acp_watch *watch = libacp.watch;
+	uintptr_t flag;
+	size_t i;
+
+	for (i = 0; i < w->count; i++) {
+		flag = (uintptr_t)w->conditions[i].flag;
+		if (flag)
+			__atomic_fetch_add(&watch->lines[ACP_WATCH_LINE(flag)], by,
+					   __ATOMIC_RELAXED);
+	}
+}
+
+static void begin_sleep(const struct waiter *w)
+{
+	pthread_mutex_lock(&sleepers_lock);
+	sleepers++;
+	mark(w, 1);
+	pthread_mutex_unlock(&sleepers_lock);
+}
+
+/* The last thread clears "armed", so that writers check nothing else. */
+static void end_sleep(const struct waiter *w)
+{
+	pthread_mutex_lock(&sleepers_lock);
+	mark(w, UINT32_MAX);
+	if (!--sleepers)
+		__atomic_store_n(&libacp.watch->armed, 0, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&sleepers_lock);
+}
+
+/*
+ * Called before the check that precedes a sleep. Returns the number of wake-ups so far, which must
+ * be read first: a wake-up for other words in between clears "armed" and must end the sleep that is
+ * about to begin.
+ */
+static uint64_t arm(void)
+{
+	uint64_t wakes = __atomic_load_n(&libacp.watch->wakes, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(&libacp.watch->armed, 1, __ATOMIC_SEQ_CST);
+	/*
+	 * Pairs with the fence of the writer in libacp_watch_armed(), between its write and its
+	 * load of "armed".
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return wakes;
+}
+
+/* Sleep until the next wake-up or until the next check is due. Returns 0 or -errno. */
+static int doze(uint64_t wakes, uint64_t deadline)
+{
+	uint64_t now = libacp_now();
+	struct acp_watch_wait wait = {
+		.size = sizeof(wait), .wakes = wakes, .timeout_ns = SLEEP_MAX_NS,
+	};
+
+	if (now >= deadline)
+		return -ETIMEDOUT;
+	if (deadline - now < wait.timeout_ns)
+		wait.timeout_ns = deadline - now;
+	if (ioctl(libacp.fd, ACP_IOC_WATCH, &wait) < 0 && errno != EINTR && errno != ETIMEDOUT)
+		return -errno;
+	return 0;
+}
+
+static int64_t sleep_until(struct waiter *w, uint64_t deadline)
+{
+	int64_t found;
+	int error = 0;
+
+	begin_sleep(w);
+	for (;;) {
+		uint64_t wakes = arm();
+
+		found = w->look(w);
+		if (found != -EAGAIN)
+			break;
+		if (!error && !libacp_in())
+			error = -ENOTCONN;
+		if (error)
+			break;
+		libacp_gma_check();
+		error = doze(wakes, deadline);
+	}
+	end_sleep(w);
+	return found == -EAGAIN ? error : found;
+}
+
+static int64_t spin_until(struct waiter *w, uint64_t deadline)
+{
+	uint64_t now = libacp_now(), end = now + SPIN_NS;
+	unsigned int looks = 0;
+	int64_t found;
+
+	if (deadline < end)
+		end = deadline;
+	do {
+		libacp_pause();
+		found = w->look(w);
+		if (found != -EAGAIN)
+			return found;
+	} while (++looks % LOOKS || libacp_now() < end);
+	return -EAGAIN;
+}
+
+/* Called by a thread that libacp_watch_close() waits for. */
+static int64_t wait_inside(struct waiter *w, uint64_t timeout_ns)
+{
+	uint64_t now, deadline;
+	int64_t found = w->look(w);
+
+	if (found != -EAGAIN || !timeout_ns)
+		return found;
+	now = libacp_now();
+	deadline = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+	if (libacp.spin)
+		found = spin_until(w, deadline);
+	return found == -EAGAIN ? sleep_until(w, deadline) : found;
+}
+
+static int64_t wait_for(struct waiter *w, uint64_t timeout_ns)
+{
+	int64_t found = -ENOTCONN;
+
+	if (!are_possible(w->conditions, w->count))
+		return -EINVAL;
+	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
+	/*
+	 * Before the state is read: either this thread sees the new state, or libacp_watch_close()
+	 * sees this thread.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (libacp_in())
+		found = wait_inside(w, timeout_ns);
+	__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+	if (found == -ECANCELED)
+		libacp_job_aborted();
+	return found;
+}
+
+void libacp_watch_close(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST)) {
+		libacp_watch_wake_rank(libacp.rank);
+		libacp_sleep(CLOSE_NS);
+	}
+	libacp.watch = NULL;
+}
+
+/* ---- The public functions ---- */
+
+static int64_t timed_out(int64_t found)
+{
+	return found == -EAGAIN ? -ETIMEDOUT : found;
+}
+
+int acpx_wait_until_all(const struct acpx_condition *conditions, size_t count,
+			uint64_t timeout_ns)
+{
+	struct waiter w = { .conditions = conditions, .count = count, .look = look_all };
+
+	return (int)timed_out(wait_for(&w, timeout_ns));
+}
+
+int64_t acpx_wait_until_any(const struct acpx_condition *conditions, size_t count,
+			    uint64_t timeout_ns)
+{
+	struct waiter w = { .conditions = conditions, .count = count, .look = look_any };
+
+	return timed_out(wait_for(&w, timeout_ns));
+}
+
+int64_t acpx_wait_until_some(const struct acpx_condition *conditions, size_t count,
+			     size_t *indices, uint64_t timeout_ns)
+{
+	struct waiter w = {
+		.conditions = conditions, .count = count, .indices = indices, .look = look_some,
+	};
+
+	return indices || !count ? timed_out(wait_for(&w, timeout_ns)) : -EINVAL;
+}
+
+int acpx_wait_until(const volatile void *flag, size_t size, int compare, uint64_t value,
+		    uint64_t timeout_ns)
+{
+	struct acpx_condition c = {
+		.flag = flag, .value = value, .size = (int)size, .compare = compare,
+	};
+
+	return flag && size <= 8 ? acpx_wait_until_all(&c, 1, timeout_ns) : -EINVAL;
+}
+
+int acpx_test_all(const struct acpx_condition *conditions, size_t count)
+{
+	struct waiter w = { .conditions = conditions, .count = count, .look = look_all };
+	int64_t found = wait_for(&w, 0);
+
+	return found == -EAGAIN ? 0 : found ? (int)found : 1;
+}
+
+int64_t acpx_test_any(const struct acpx_condition *conditions, size_t count)
+{
+	struct waiter w = { .conditions = conditions, .count = count, .look = look_any };
+
+	return wait_for(&w, 0);
+}
+
+int64_t acpx_test_some(const struct acpx_condition *conditions, size_t count, size_t *indices)
+{
+	struct waiter w = {
+		.conditions = conditions, .count = count, .indices = indices, .look = look_some,
+	};
+	int64_t found = indices || !count ? wait_for(&w, 0) : -EINVAL;
+
+	return found == -EAGAIN ? 0 : found;
+}
+
+int acpx_test(const volatile void *flag, size_t size, int compare, uint64_t value)
+{
+	struct acpx_condition c = {
+		.flag = flag, .value = value, .size = (int)size, .compare = compare,
+	};
+
+	return flag && size <= 8 ? acpx_test_all(&c, 1) : -EINVAL;
+}

@@ -1,0 +1,1288 @@
+// SPDX-License-Identifier: MIT
+/*
+ * GSO batches: long frames to one peer are sent as one datagram of the kernel (UDP GSO) if the path
+ * supports it, and one by one otherwise; contents arrive unchanged. Also invalid batches, and
+ * batches that mix frames in a way that no sender does: each of their frames is validated
+ * separately.
+ */
+#include "../dev/isolated.h"
+
+#include <arpa/inet.h>
+#include <netinet/udp.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include "../unit/crc32c.h"
+#include "inject.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT	103
+#endif
+
+#define KB		1024UL
+#define LONG		(256 * KB)
+#define HEADER		sizeof(struct acp_frame_hdr)
+
+static struct nodes n;
+
+/* ---- Batches sent by the kernel ---- */
+
+static struct rank r[2];
+static struct memory from, to;
+
+static void begin(bool ipv6, uint32_t integrity)
+{
+	const struct acp_join wish = { .integrity = integrity, .timeout_ms = 30000 };
+
+	nodes_open(&n, 2, 1, ipv6);
+	nodes_ranks_like(&n, r, 2, &wish);
+	memory_open(&r[0], &from, LONG + 4096);
+	memory_open(&r[1], &to, LONG + 4096);
+	/* A sender batches frames to a peer that it knows. */
+	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&to, 0), memory_ga(&from, 0), 8), ACP_ST_OK);
+	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&from, 0), memory_ga(&to, 0), 8), ACP_ST_OK);
+}
+
+/* Return the number of datagrams that UDP delivered to sockets of a node. */
+static long long datagrams(uint32_t node)
+{
+	return nodes_snmp(&n, node, "Udp", "InDatagrams") +
+	       nodes_snmp(&n, node, "Udp6", "InDatagrams");
+}
+
+/*
+ * Copy in both directions, to and from all kinds of addresses. Returns frames per datagram received
+ * by node 1, in percent. The network may keep a copy of a datagram for late_ms; it shares the pages
+ * of the source, which does not change before such copies have arrived.
+ */
+static long long frames_per_datagram(unsigned int late_ms)
+{
+	static const size_t sizes[] = { LONG, LONG - 1, 100000, 20001, 4096 };
+	long long frames = nodes_counter(&n, 1, "rx_frames"), before = datagrams(1);
+	uint32_t i;
+
+	for (i = 0; i < 10; i++) {
+		size_t size = sizes[i % 5], a = i * 397 % 4096, b = i % 2 ? a : i * 1009 % 4096;
+		bool back = i % 3 == 2;
+		struct memory *src = back ? &to : &from, *dst = back ? &from : &to;
+
+		sleep_ms(late_ms);
+		fill(src->addr + a, size, i);
+		memset(dst->addr, 0, LONG + 4096);
+		CHECK_EQ(rank_do_copy(&r[0], memory_ga(dst, b), memory_ga(src, a), size),
+			 ACP_ST_OK);
+		CHECK(filled(dst->addr + b, size, i));
+		CHECK(!b || !dst->addr[b - 1]);
+		CHECK(!dst->addr[b + size]);
+	}
+	frames = nodes_counter(&n, 1, "rx_frames") - frames;
+	CHECK(frames > 500);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	CHECK_EQ(nodes_counters(&n, "drop_bad_len"), 0);
+	CHECK_EQ(nodes_counters(&n, "drop_bad_mac"), 0);
+	CHECK_EQ(nodes_counters(&n, "drop_bad_aead"), 0);
+	return 100 * frames / (datagrams(1) - before);
+}
+
+/*
+ * Check that frames share datagrams; fewer if the machine pauses and frames are retransmitted one
+ * by one.
+ */
+static void share_datagrams(void)
+{
+	int tries = 5;
+
+	while (frames_per_datagram(0) <= 300)
+		CHECK(--tries);
+}
+
+static void together(bool ipv6, uint32_t integrity)
+{
+	begin(ipv6, integrity);
+	share_datagrams();
+}
+
+TEST(gso__long_copies)
+{
+	together(false, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__long_copies_ipv6)
+{
+	together(true, ACP_INTEGRITY_TAG);
+}
+
+/* The same for encrypted frames. */
+TEST(gso__long_encrypted_copies)
+{
+	together(false, ACP_INTEGRITY_AEAD);
+}
+
+TEST(gso__long_encrypted_copies_ipv6)
+{
+	together(true, ACP_INTEGRITY_AEAD);
+}
+
+/* ... with AES-256-GCM if the CPU supports it. */
+TEST(gso__long_encrypted_copies_without_aegis)
+{
+	nodes_allow_aegis(false);
+	together(false, ACP_INTEGRITY_AEAD);
+	nodes_allow_aegis(true);
+}
+
+/* ... and in a job with integrity udp. */
+TEST(gso__without_tags_of_payloads)
+{
+	together(false, ACP_INTEGRITY_UDP);
+}
+
+TEST(gso__with_checksums)
+{
+	together(false, ACP_INTEGRITY_CRC32C);
+}
+
+/* A firewall that processes each datagram, and connection tracking, do not prevent batches. */
+TEST(gso__through_a_firewall)
+{
+	if (system("unshare -n nft add table inet probe >/dev/null 2>&1"))
+		SKIP("this kernel has no nf_tables");
+	begin(false, ACP_INTEGRITY_TAG);
+	nodes_run(&n, 1, "nft 'table inet t { chain in { type filter hook input priority 0; "
+		  "policy drop; udp dport 16707 ct state new,established accept; "
+		  "meta l4proto icmp accept; }; }'");
+	nodes_run(&n, 0, "nft 'table inet t { chain out { type filter hook output priority 0; "
+		  "policy drop; udp dport 16707 accept; }; }'");
+	share_datagrams();
+}
+
+/* A device without GSO is given single frames, and so is a path that would corrupt batches. */
+static void taken_apart(bool ipv6, uint32_t integrity)
+{
+	begin(ipv6, integrity);
+	nodes_run(&n, 0, "ip link set eth0 gso_max_segs 1");
+	nodes_run(&n, 1, "ip link set eth0 gso_max_segs 1");
+	CHECK(frames_per_datagram(0) <= 130);	/* acknowledgements are not counted as frames */
+}
+
+TEST(gso__card_takes_none)
+{
+	taken_apart(false, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__card_takes_none_ipv6)
+{
+	taken_apart(true, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__card_takes_none_checksums)
+{
+	taken_apart(false, ACP_INTEGRITY_CRC32C);
+}
+
+TEST(gso__card_takes_none_encrypted)
+{
+	taken_apart(false, ACP_INTEGRITY_AEAD);
+}
+
+TEST(gso__card_takes_none_encrypted_ipv6)
+{
+	taken_apart(true, ACP_INTEGRITY_AEAD);
+}
+
+/* ... with impairments of batches, or of their segments. */
+static void impaired(const char *netem, uint32_t integrity, bool apart)
+{
+	begin(false, integrity);
+	if (apart)
+		nodes_run(&n, 0, "ip link set eth0 gso_max_segs 1");
+	nodes_impair_all(&n, netem);
+	frames_per_datagram(50 * test_load());
+	nodes_impair_all(&n, "");
+}
+
+/* A batch is lost as a whole: few are sent, and one must be lost. */
+static void lost(uint32_t integrity)
+{
+	impaired("loss 10%", integrity, false);
+	CHECK(nodes_counters(&n, "tx_retransmits") > 0);
+}
+
+static void disordered(uint32_t integrity)
+{
+	impaired("delay 1ms 1ms duplicate 20%", integrity, false);
+	CHECK(nodes_counters(&n, "drop_duplicate") > 0);
+}
+
+TEST(gso__loss)
+{
+	lost(ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__duplicates_out_of_order)
+{
+	disordered(ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__loss_encrypted)
+{
+	lost(ACP_INTEGRITY_AEAD);
+}
+
+TEST(gso__duplicates_out_of_order_encrypted)
+{
+	disordered(ACP_INTEGRITY_AEAD);
+}
+
+static void swallowed(uint32_t integrity)
+{
+	uint32_t bit;
+
+	begin(false, integrity);
+	nodes_run(&n, NODES_HUB, "tc qdisc add dev port0.1 clsact");
+	for (bit = 0x800; bit < 0x10000; bit <<= 1)	/* of the length of the datagram */
+		nodes_run(&n, NODES_HUB, "tc filter add dev port0.1 egress protocol ip u32 "
+			  "match u16 0x%x 0x%x at 2 action drop", bit, bit);
+	fill(from.addr, LONG, 3);
+	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&to, 5), memory_ga(&from, 0), LONG), ACP_ST_OK);
+	CHECK(filled(to.addr + 5, LONG, 3));
+	CHECK(nodes_counters(&n, "tx_retransmits") > 100);
+}
+
+TEST(gso__path_that_swallows_batches)
+{
+	swallowed(ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__path_that_swallows_encrypted_batches)
+{
+	swallowed(ACP_INTEGRITY_AEAD);
+}
+
+/* ---- Batches sent by the test ---- */
+
+#define VICTIM_SIZE	(16 * KB)
+#define PIECE		256		/* bytes of a payload */
+
+static struct inject x;
+static struct setup setup;
+static struct rank victim, second;
+static struct memory target;
+static char batch[60000];
+static size_t filled_up;		/* bytes used */
+
+static void play(bool ipv6, uint32_t integrity)
+{
+	nodes_open(&n, 2, 1, ipv6);
+	nodes_setup(&n, &setup, 0, 4);
+	setup.join.integrity = integrity;
+	nodes_join(&n, &victim, &setup);
+	setup.join.rank = 1;
+	nodes_join(&n, &second, &setup);
+	memory_open(&victim, &target, VICTIM_SIZE);
+	inject_open(&x, &n, 1, 0, &setup);
+	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
+	inject_handshake(&x);
+	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	inject_drain(&x);
+	filled_up = 0;
+}
+
+/* Add a frame with a put of PIECE bytes of value i + 1 to place i. Returns its datagram. */
+static char *add_put(uint32_t i, uint8_t flags)
+{
+	struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .flags = ACP_MSG_LAST, .origin = 2, .ticket = 100 + i,
+		.dst = memory_ga(&target, i * PIECE), .length = PIECE,
+	};
+	char body[PIECE + 100], data[PIECE], *at = batch + filled_up;
+
+	memset(data, (int)i + 1, sizeof(data));
+	f.flags |= flags;
+	filled_up += inject_build(&x, at, &f, body, inject_message(body, &m, data));
+	return at;
+}
+
+static bool is_there(uint32_t i)
+{
+	uint32_t b, count = 0;
+
+	for (b = 0; b < PIECE; b++)
+		count += (unsigned char)target.addr[i * PIECE + b] == i + 1;
+	CHECK(!count || count == PIECE);
+	return count;
+}
+
+/* Send the batch in segments of @each bytes. It arrives as one datagram. */
+static void depart(size_t each)
+{
+	int size = (int)each, none = 0;
+
+	CHECK_EQ(setsockopt(x.fd, SOL_UDP, UDP_SEGMENT, &size, sizeof(size)), 0);
+	inject_send(&x, batch, filled_up);
+	CHECK_EQ(setsockopt(x.fd, SOL_UDP, UDP_SEGMENT, &none, sizeof(none)), 0);
+	filled_up = 0;
+}
+
+static struct count count(const char *name)
+{
+	return nodes_count(&n, 0, name);
+}
+
+#define EACH	(HEADER + sizeof(struct acp_msg_data) + PIECE)
+
+/* Return the bytes of such a frame in this job. */
+static size_t each(void)
+{
+	return EACH + (x.encrypted ? ACP_FRAME_SEALED : 0);
+}
+
+#define BY_AES		(ACP_SEAL_AES | ACP_SEAL_WANTS)
+#define BY_AEGIS	(ACP_SEAL_AEGIS | ACP_SEAL_WANTS_AEGIS)
+
+/* The same in a job with encryption; the test uses that cipher. */
+static void play_encrypted(bool ipv6, uint32_t cipher)
+{
+	const char *name = cipher & ACP_SEAL_AES ? "gcm(aes)" : "aegis128";
+
+	play(ipv6, ACP_INTEGRITY_AEAD);
+	if (cipher && !nodes_said("/proc/crypto", name))
+		SKIP("this kernel has no %s", name);
+	x.cipher = cipher;
+}
+
+static void all_there(uint32_t from_place, uint32_t end)
+{
+	for (; from_place < end; from_place++)
+		if (!is_there(from_place))
+			FAIL("piece %u is not there", from_place);
+}
+
+/*
+ * Send forty valid frames in one datagram. Returns the number of datagrams that the socket
+ * received.
+ */
+static long long forty(void)
+{
+	long long before = datagrams(0);
+	uint32_t i;
+
+	memset(target.addr, 0, 40 * PIECE);
+	for (i = 0; i < 40; i++)
+		add_put(i, ACP_FRAME_BULK);
+	depart(EACH);
+	inject_applied(&x, x.seq - 1);
+	all_there(0, 40);
+	return datagrams(0) - before;
+}
+
+/*
+ * UDP does not segment a datagram if the module knows its path, which it learns from the first
+ * frame of each second, possibly from this one.
+ */
+static void good(bool ipv6, uint32_t integrity)
+{
+	int tries = 5;
+
+	play(ipv6, integrity);
+	while (forty() != 1)
+		CHECK(--tries);
+	/* The last frame may be shorter, and a batch may have two frames. */
+	add_put(40, ACP_FRAME_BULK);
+	add_put(41, ACP_FRAME_BULK);
+	depart(EACH);
+	inject_applied(&x, x.seq - 1);
+	all_there(0, 42);
+}
+
+TEST(gso__played_by_hand)
+{
+	good(false, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__played_by_hand_ipv6)
+{
+	good(true, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__played_by_hand_without_tags_of_payloads)
+{
+	good(false, ACP_INTEGRITY_UDP);
+}
+
+/* Short frames, encrypted ones, and fenced ones: the kernel sends few of them in a batch. */
+static void of_kind(uint32_t integrity, uint8_t flags)
+{
+	uint32_t i;
+
+	play(false, integrity);
+	for (i = 0; i < 20; i++)
+		add_put(i, flags);
+	depart(EACH + (integrity == ACP_INTEGRITY_AEAD ? ACP_FRAME_SEALED : 0));
+	inject_applied(&x, x.seq - 1);
+	all_there(0, 20);
+}
+
+TEST(gso__of_tagged_frames)
+{
+	of_kind(ACP_INTEGRITY_TAG, 0);
+}
+
+TEST(gso__of_encrypted_frames)
+{
+	of_kind(ACP_INTEGRITY_AEAD, 0);
+}
+
+TEST(gso__of_fenced_frames)
+{
+	of_kind(ACP_INTEGRITY_TAG, ACP_FRAME_BULK | ACP_FRAME_FENCE);
+}
+
+/* Fenced frames wait for one that arrives later. */
+TEST(gso__fenced_before_its_time)
+{
+	struct count held;
+	char late[EACH];
+	uint32_t i;
+
+	play(false, ACP_INTEGRITY_TAG);
+	held = count("rx_held");
+	memcpy(late, add_put(0, ACP_FRAME_BULK), EACH);
+	filled_up = 0;
+	for (i = 1; i < 6; i++)
+		add_put(i, ACP_FRAME_BULK | (i == 2 || i == 4 ? ACP_FRAME_FENCE : 0));
+	depart(EACH);
+	nodes_counted(&held, 2);
+	all_there(1, 2);
+	all_there(3, 4);
+	all_there(5, 6);
+	CHECK(!is_there(0) && !is_there(2) && !is_there(4));
+	inject_send(&x, late, EACH);
+	inject_applied(&x, x.seq - 1);
+	all_there(0, 6);
+}
+
+/* Corrupt a frame in one of several ways. */
+static void spoil(struct acp_frame_hdr *h, uint32_t way)
+{
+	switch (way) {
+	case 3:
+		h->version = 9;
+		break;
+	case 5:
+		h->type = 9;
+		break;
+	case 7:
+		h->length = htons(EACH - HEADER - 8);
+		break;
+	case 9:
+		h->job = htonl(x.base.job + 1);
+		break;
+	case 11:
+		h->node = htonl(0);
+		break;
+	case 13:
+		h->epoch_src = htonl(1);
+		break;
+	case 17:
+		h->seq = cpu_to_be64(x.seq + ACP_FRAME_WINDOW);
+		break;
+	case 19:
+		((struct acp_msg_data *)(h + 1))->h.type = 99;
+		break;
+	case 21:
+		h->flags |= ACP_FRAME_AEAD;
+		break;
+	}
+	inject_sign(&x, h, HEADER + sizeof(struct acp_msg_data), EACH);
+	if (way == 1)
+		h->tag ^= 1;
+}
+
+/* Some frames are invalid in different ways: they are counted, and the others arrive. */
+TEST(gso__some_are_wrong)
+{
+	static const char *const names[] = { "drop_bad_mac", "drop_bad_version", "drop_bad_type",
+		"drop_bad_len", "drop_no_job", "drop_bad_source", "drop_bad_epoch",
+		"drop_duplicate", "drop_future", "drop_bad_msg", "drop_bad_flags" };
+	struct count c[11];
+	char *at[24];
+	uint32_t i;
+
+	play(false, ACP_INTEGRITY_TAG);
+	for (i = 0; i < 11; i++)
+		c[i] = count(names[i]);
+	for (i = 0; i < 24; i++)
+		at[i] = add_put(i, ACP_FRAME_BULK);
+	memcpy(at[15], at[14], EACH);
+	for (i = 1; i < 23; i += 2)
+		spoil((void *)at[i], i);
+	depart(EACH);
+	for (i = 0; i < 11; i++)
+		nodes_counted(&c[i], 1);
+	for (i = 0; i < 24; i++)
+		CHECK_EQ(is_there(i), !(i % 2) || i == 23);
+}
+
+static long long drops_for_headers(void)
+{
+	return nodes_counter(&n, 0, "drop_bad_len") + nodes_counter(&n, 0, "drop_bad_version") +
+	       nodes_counter(&n, 0, "drop_bad_type") + nodes_counter(&n, 0, "drop_bad_flags") +
+	       nodes_counter(&n, 0, "drop_no_job");
+}
+
+/* Send the batch with at most 60 segments of that size. Returns the number of errors. */
+static void send_wrong(size_t each)
+{
+	size_t size = each * 60 < filled_up ? each * 60 : filled_up;
+	long long segments = (long long)((size + each - 1) / each), came = datagrams(0);
+	long long drops = drops_for_headers(), wanted;
+	uint32_t k;
+
+	filled_up = size;
+	depart(each);
+	for (k = 0; k < 100 && datagrams(0) == came; k++)
+		sleep_ms(20);
+	came = datagrams(0) - came;
+	/* Segments shorter than a header are one error, unless UDP has segmented the batch. */
+	wanted = each < HEADER && came == 1 ? 1 : segments;
+	for (k = 0; k < 100 && drops_for_headers() - drops < wanted; k++)
+		sleep_ms(20);
+	if (drops_for_headers() - drops != wanted)
+		FAIL("%zu bytes each: %lld drops in %lld datagrams, not %lld", each,
+		     drops_for_headers() - drops, came, wanted);
+}
+
+/* Segment sizes that do not match frames. */
+TEST(gso__of_any_geometry)
+{
+	static const size_t sizes[] = { 1, 7, 47, 48, 79, 80, 81, 88, 129, EACH - 1, EACH + 1,
+		2 * EACH, 1400 };
+	uint32_t i, k;
+	char *first;
+
+	play(false, ACP_INTEGRITY_TAG);
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint64_t seq = x.seq;
+
+		first = add_put(20, ACP_FRAME_BULK);
+		/* An even number of frames, so that no valid frame remains. */
+		for (k = 0; k < 39; k++)
+			add_put(21 + k % 20, ACP_FRAME_BULK);
+		send_wrong(sizes[i]);
+		for (k = 20; k < 41; k++)
+			CHECK(!is_there(k));
+		x.seq = seq;
+	}
+	CHECK(first);
+	add_put(0, ACP_FRAME_BULK);
+	add_put(1, ACP_FRAME_BULK);
+	depart(EACH);
+	inject_applied(&x, x.seq - 1);
+	all_there(0, 2);
+}
+
+/* A batch with valid checksums, and one with a wrong one in the middle. */
+TEST(gso__one_checksum_is_wrong)
+{
+	struct acp_frame_crc *c;
+	struct count bad;
+	uint32_t i;
+	char *at;
+
+	play(false, ACP_INTEGRITY_CRC32C);
+	bad = count("drop_bad_crc");
+	for (i = 0; i < 9; i++) {
+		/* Its payload begins 8 bytes later: the last 8 are padding that is not written. */
+		at = add_put(i, ACP_FRAME_BULK | ACP_FRAME_CRC);
+		c = (void *)(at + HEADER + sizeof(struct acp_msg_data));
+		memmove(c + 1, c, PIECE);
+		c->reserved = 0;
+		c->crc = cpu_to_be32(crc32c(c + 1, PIECE) ^ (i == 4));
+		((struct acp_frame_hdr *)at)->length = htons(EACH + sizeof(*c) - HEADER);
+		inject_sign(&x, at, HEADER + sizeof(struct acp_msg_data) + sizeof(*c),
+			    EACH + sizeof(*c));
+		filled_up += sizeof(*c);
+	}
+	depart(EACH + sizeof(*c));
+	nodes_counted(&bad, 1);
+	for (i = 0; i < 9; i++)
+		CHECK_EQ(is_there(i), i != 4);
+}
+
+/* Add piece i of the copy "ticket"; the first piece goes to "first". */
+static char *add_piece(uint64_t ticket, uint32_t origin, uint64_t first, uint32_t i, bool last)
+{
+	struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .flags = last ? ACP_MSG_LAST : 0, .origin = origin,
+		.ticket = ticket, .dst = first + (uint64_t)i * PIECE, .length = PIECE,
+	};
+	char body[PIECE + 100], data[PIECE], *at = batch + filled_up;
+
+	memset(data, (int)i + 1, sizeof(data));
+	f.flags |= (x.encrypted ? 0 : ACP_FRAME_BULK) | (last ? ACP_FRAME_FENCE : 0);
+	filled_up += inject_build(&x, at, &f, body, inject_message(body, &m, data));
+	return at;
+}
+
+/* Other pieces of the batch may be accepted after a rejected one was counted. */
+static void await_piece(uint32_t i)
+{
+	const uint64_t end = now_ns() + 10000 * MS * test_load();
+
+	while (target.addr[i * PIECE + PIECE - 1] != (char)(i + 1)) {
+		if (now_ns() > end)
+			FAIL("piece %u is not there", i);
+		sleep_ms(1);
+	}
+	CHECK(is_there(i));
+}
+
+#define PAYLOAD	(HEADER + sizeof(struct acp_msg_data))	/* offset of the payload */
+
+/*
+ * One bit of the payload of a frame is flipped, and the UDP checksum is valid: all other frames of
+ * the batch arrive. First independent puts, then pieces of a copy.
+ */
+static void flipped(bool ipv6, bool pieces)
+{
+	struct count bad;
+	uint64_t random = 7;
+	uint32_t i, k, bit;
+	char *at[9];
+
+	play(ipv6, ACP_INTEGRITY_TAG);
+	bad = count("drop_bad_mac");
+	for (i = 0; i < 60; i++) {
+		memset(target.addr, 0, VICTIM_SIZE);
+		for (k = 0; k < 9; k++)
+			at[k] = pieces ? add_piece(i, 2, memory_ga(&target, 0), k, false) :
+					 add_put(k, ACP_FRAME_BULK);
+		bit = (uint32_t)(next_random(&random) % (8 * PIECE));
+		at[i % 9][PAYLOAD + bit / 8] ^= (char)(1 << bit % 8);
+		depart(EACH);
+		nodes_counted(&bad, i + 1);
+		for (k = 0; k < 9; k++)
+			if (k != i % 9)
+				await_piece(k);
+		CHECK(!is_there(i % 9));
+		/* Its number was not used. */
+		at[i % 9][PAYLOAD + bit / 8] ^= (char)(1 << bit % 8);
+		inject_send(&x, at[i % 9], EACH);
+		inject_applied(&x, x.seq - 1);
+		CHECK(is_there(i % 9));
+	}
+}
+
+TEST(N4_a_bit_of_a_payload_in_a_batch)
+{
+	flipped(false, false);
+}
+
+TEST(N4_a_bit_of_a_payload_in_a_batch_ipv6)
+{
+	flipped(true, false);
+}
+
+TEST(N4_a_bit_of_a_piece_in_a_batch)
+{
+	flipped(false, true);
+}
+
+TEST(N4_a_bit_of_a_piece_in_a_batch_ipv6)
+{
+	flipped(true, true);
+}
+
+/* From an unknown sender: all frames are ignored. */
+TEST(gso__from_an_unknown_sender)
+{
+	struct count c;
+	uint32_t i;
+	int own;
+
+	play(false, ACP_INTEGRITY_TAG);
+	c = count("drop_bad_source");
+	for (i = 0; i < 20; i++)
+		add_put(i, ACP_FRAME_BULK);
+	own = x.fd;
+	x.fd = inject_socket(&x, 1, n.address[1], ACP_PORT_DEFAULT + 1);
+	depart(EACH);
+	nodes_counted(&c, 20);
+	close(x.fd);
+	x.fd = own;
+	inject_silence(&x, 100);
+	for (i = 0; i < 20; i++)
+		CHECK(!is_there(i));
+}
+
+/* ---- Bursts: pieces of one copy, which are processed at once, or one by one ---- */
+
+/* Send the added frames, in one batch or one by one. */
+static void leave(bool together)
+{
+	size_t at, size = filled_up;
+
+	if (together) {
+		depart(each());
+		return;
+	}
+	for (at = 0; at < size; at += each())
+		inject_send(&x, batch + at, each());
+	filled_up = 0;
+}
+
+#define ROW	9			/* pieces of a copy, including the last one */
+
+/* Copy to that address. Returns its status. */
+static int copy_by_hand(uint64_t ticket, uint64_t first, bool together)
+{
+	uint32_t i;
+
+	for (i = 0; i < ROW; i++)
+		add_piece(ticket, 2, first, i, false);
+	leave(together);
+	add_piece(ticket, 2, first, i, true);
+	leave(false);
+	return inject_done(&x, ticket);
+}
+
+/*
+ * Check that the first "wanted" pieces are at their place, from place "at" on, and nothing follows.
+ */
+static void only_there(uint32_t at, uint32_t wanted)
+{
+	uint32_t i, b;
+
+	for (i = 0; (at + i) * PIECE < VICTIM_SIZE; i++)
+		for (b = 0; b < PIECE; b++)
+			CHECK_EQ((unsigned char)target.addr[(at + i) * PIECE + b],
+				 i < wanted ? i + 1 : 0);
+	memset(target.addr, 0, VICTIM_SIZE);
+}
+
+/* Errors in a burst have the same effect as errors in single frames. */
+static void refused(bool together, uint32_t integrity)
+{
+	const uint32_t end = VICTIM_SIZE / PIECE;
+	struct memory constant;
+	struct count bad;
+	uint32_t i;
+
+	play(false, integrity);
+	bad = count("drop_bad_msg");
+	/* The region ends within the burst, or within one of its pieces. */
+	CHECK_EQ(copy_by_hand(1000, memory_ga(&target, (end - 4) * PIECE), together),
+		 ACP_ST_RANGE);
+	only_there(end - 4, 4);
+	CHECK_EQ(copy_by_hand(1001, memory_ga(&target, VICTIM_SIZE - PIECE / 2), together),
+		 ACP_ST_RANGE);
+	only_there(0, 0);
+	/* The region is not writable; or does not exist. */
+	CHECK_EQ(rank_register(&victim, &constant, pages(VICTIM_SIZE, PROT_READ | PROT_WRITE),
+			       VICTIM_SIZE, ACP_ACCESS_READ), 0);
+	CHECK_EQ(copy_by_hand(1002, memory_ga(&constant, 0), together), ACP_ST_ACCESS);
+	CHECK_EQ(copy_by_hand(1003, rank_ga(&victim, 0, 99, 0), together), ACP_ST_STAG);
+	CHECK_EQ(copy_by_hand(1004, rank_ga(&victim, 3, ACP_STAG_USER, 0), together),
+		 ACP_ST_RANK);
+	for (i = 0; i < VICTIM_SIZE; i++)
+		CHECK(!constant.addr[i]);
+	nodes_counted(&bad, 0);
+	/* Pieces of an unknown copy. */
+	for (i = 0; i < ROW; i++)
+		add_piece(1005, 4, memory_ga(&target, 0), i, false);
+	leave(together);
+	nodes_counted(&bad, ROW);
+	inject_applied(&x, x.seq - 1);
+	only_there(0, 0);
+}
+
+TEST(gso__burst_is_rejected)
+{
+	refused(true, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__burst_is_rejected_frame_by_frame)
+{
+	refused(false, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__encrypted_burst_is_rejected)
+{
+	refused(true, ACP_INTEGRITY_AEAD);
+}
+
+TEST(gso__encrypted_burst_is_rejected_frame_by_frame)
+{
+	refused(false, ACP_INTEGRITY_AEAD);
+}
+
+/* The region is unregistered, or its memory unmapped, between two bursts of a copy. */
+static void goes(bool unregistered, uint32_t integrity)
+{
+	uint64_t first;
+	uint32_t i, left;
+
+	play(false, integrity);
+	first = memory_ga(&target, 0);
+	for (i = 0; i < ROW; i++)
+		add_piece(1000, 2, first, i, false);
+	depart(each());
+	inject_applied(&x, x.seq - 1);
+	all_there(0, ROW);
+	if (unregistered) {
+		CHECK_EQ(rank_unregister(&victim, target.reg.key, &left), 0);
+		CHECK_EQ(left, 0);
+	} else {
+		CHECK_EQ((void *)mmap(target.addr, VICTIM_SIZE, PROT_READ | PROT_WRITE,
+				      MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+			 target.addr);
+	}
+	memset(target.addr, 0, VICTIM_SIZE);
+	for (; i < 2 * ROW; i++)
+		add_piece(1000, 2, first, i, false);
+	depart(each());
+	add_piece(1000, 2, first, i, true);
+	leave(false);
+	CHECK_EQ(inject_done(&x, 1000), ACP_ST_STAG);
+	only_there(0, 0);
+}
+
+TEST(gso__region_is_unregistered_between_bursts)
+{
+	goes(true, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__region_is_revoked_between_bursts)
+{
+	goes(false, ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__region_is_unregistered_between_encrypted_bursts)
+{
+	goes(true, ACP_INTEGRITY_AEAD);
+}
+
+/* One frame of a burst is a duplicate, or too far ahead: the others are accepted. */
+static void duplicated(uint32_t integrity)
+{
+	struct count twice;
+	char third[EACH + ACP_FRAME_SEALED];
+	uint32_t i;
+
+	play(false, integrity);
+	twice = count("drop_duplicate");
+	for (i = 0; i < ROW; i++) {
+		char *at = add_piece(1000, 2, memory_ga(&target, 0), i, false);
+
+		if (i == 3)
+			memcpy(third, at, each());
+	}
+	inject_send(&x, third, each());
+	for (i = 0; i < 100 && !is_there(3); i++)
+		sleep_ms(20);
+	all_there(3, 4);
+	depart(each());
+	nodes_counted(&twice, 1);
+	inject_applied(&x, x.seq - 1);
+	only_there(0, ROW);
+}
+
+TEST(gso__burst_with_a_duplicate)
+{
+	duplicated(ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__encrypted_burst_with_a_duplicate)
+{
+	duplicated(ACP_INTEGRITY_AEAD);
+}
+
+/* ---- Encrypted bursts ---- */
+
+/* Valid ones of all lengths; then a complete one again. */
+static void encrypted_bursts(bool ipv6, uint32_t cipher)
+{
+	struct count twice;
+	uint32_t i, k;
+	size_t size;
+
+	play_encrypted(ipv6, cipher);
+	twice = count("drop_duplicate");
+	for (k = 2; k <= 40; k += k < 8 ? 1 : 8) {
+		for (i = 0; i < k; i++)
+			add_piece(1000 + k, 2, memory_ga(&target, 0), i, false);
+		size = filled_up;
+		depart(each());
+		inject_applied(&x, x.seq - 1);
+		only_there(0, k);
+	}
+	filled_up = size;
+	depart(each());
+	nodes_counted(&twice, k - 8);
+	only_there(0, 0);
+}
+
+TEST(gso__encrypted_bursts)
+{
+	encrypted_bursts(false, 0);
+}
+
+TEST(gso__encrypted_bursts_aes)
+{
+	encrypted_bursts(false, BY_AES);
+}
+
+TEST(gso__encrypted_bursts_aegis)
+{
+	encrypted_bursts(false, BY_AEGIS);
+}
+
+TEST(gso__encrypted_bursts_aegis_ipv6)
+{
+	encrypted_bursts(true, BY_AEGIS);
+}
+
+/*
+ * A bit of one frame is flipped: in its nonce, body or AEAD tag, or in its header, which the tag
+ * detects. The others arrive, and its number is not used.
+ */
+static void flipped_encrypted(bool ipv6, uint32_t cipher)
+{
+	const size_t nonce = HEADER, body = HEADER + sizeof(struct acp_frame_seal);
+	struct count bad[2];
+	uint64_t random = 7;
+	char *at[ROW];
+	uint32_t i, k;
+	size_t byte;
+
+	play_encrypted(ipv6, cipher);
+	bad[0] = count("drop_bad_aead");
+	bad[1] = count("drop_bad_mac");
+	for (i = 0; i < 60; i++) {
+		memset(target.addr, 0, VICTIM_SIZE);
+		for (k = 0; k < ROW; k++)
+			at[k] = add_piece(i, 2, memory_ga(&target, 0), k, false);
+		if (i % 3 == 0)
+			byte = offsetof(struct acp_frame_hdr, ack) + next_random(&random) % 8;
+		else if (i % 3 == 1)
+			byte = nonce + next_random(&random) % ACP_FRAME_NONCE;
+		else
+			byte = body + next_random(&random) % (each() - body);
+		at[i % ROW][byte] ^= (char)(1 << i % 8);
+		depart(each());
+		nodes_counted(&bad[0], i + 1 - (i / 3 + 1));
+		nodes_counted(&bad[1], i / 3 + 1);
+		for (k = 0; k < ROW; k++)
+			if (k != i % ROW)
+				await_piece(k);
+		CHECK(!is_there(i % ROW));
+		at[i % ROW][byte] ^= (char)(1 << i % 8);
+		inject_send(&x, at[i % ROW], each());
+		inject_applied(&x, x.seq - 1);
+		CHECK(is_there(i % ROW));
+	}
+}
+
+TEST(N4_a_bit_of_an_encrypted_frame_in_a_batch)
+{
+	flipped_encrypted(false, 0);
+}
+
+TEST(N4_a_bit_of_a_frame_by_aes_in_a_batch)
+{
+	flipped_encrypted(false, BY_AES);
+}
+
+TEST(N4_a_bit_of_a_frame_by_aegis_in_a_batch)
+{
+	flipped_encrypted(false, BY_AEGIS);
+}
+
+TEST(N4_a_bit_of_a_frame_by_aegis_in_a_batch_ipv6)
+{
+	flipped_encrypted(true, BY_AEGIS);
+}
+
+/*
+ * In one batch: frames with a wrong length (one of them with a valid tag), in clear, with another
+ * cipher than stated, a duplicate, too far ahead, truncated. They are counted, and the others
+ * arrive.
+ */
+static void wrong_encrypted(bool ipv6)
+{
+	static const char *const names[] = { "drop_bad_len", "drop_bad_flags", "drop_bad_aead",
+		"drop_duplicate", "drop_future", "drop_bad_mac" };
+	static const uint32_t wanted[] = { 3, 2, 1, 1, 1, 1 };
+	struct acp_frame_hdr *h;
+	struct count c[6];
+	char *at[16];
+	uint32_t i;
+
+	play_encrypted(ipv6, BY_AEGIS);
+	for (i = 0; i < 6; i++)
+		c[i] = count(names[i]);
+	for (i = 0; i < 16; i++) {
+		if (i == 9)
+			x.seq += ACP_FRAME_WINDOW;
+		at[i] = add_piece(1000, 2, memory_ga(&target, 0), i, false);
+		if (i == 9)
+			x.seq -= ACP_FRAME_WINDOW + 1;
+	}
+	h = (void *)at[1];		/* its tag is wrong, but checked later */
+	h->length = htons(ntohs(h->length) - 8);
+	h = (void *)at[3];
+	h->length = htons(ntohs(h->length) + 8);
+	inject_sign(&x, h, HEADER, each());
+	h = (void *)at[5];
+	h->flags &= (uint8_t)~ACP_FRAME_AEAD;
+	inject_sign(&x, h, each(), each());
+	((struct acp_frame_seal *)(at[6] + HEADER))->cipher |= htonl(1 << 20);
+	((struct acp_frame_seal *)(at[7] + HEADER))->cipher ^= htonl(ACP_SEAL_AEGIS);
+	at[11][0] ^= 1;
+	memcpy(at[13], at[12], each());
+	filled_up -= 8;
+	depart(each());
+	for (i = 0; i < 6; i++)
+		nodes_counted(&c[i], wanted[i]);
+	for (i = 0; i < 16; i++)
+		CHECK_EQ(is_there(i), i % 2 == 0 && i != 6);
+}
+
+TEST(gso__some_encrypted_ones_are_wrong)
+{
+	wrong_encrypted(false);
+}
+
+TEST(gso__some_encrypted_ones_are_wrong_ipv6)
+{
+	wrong_encrypted(true);
+}
+
+/* Fenced frames within a batch wait for one that arrives later. */
+TEST(gso__encrypted_fenced_before_its_time)
+{
+	char late[EACH + ACP_FRAME_SEALED];
+	struct count held;
+	uint32_t i;
+
+	play_encrypted(false, BY_AEGIS);
+	held = count("rx_held");
+	memcpy(late, add_piece(1000, 2, memory_ga(&target, 0), 0, false), each());
+	filled_up = 0;
+	for (i = 1; i < 8; i++)
+		add_piece(1000, 2, memory_ga(&target, 0), i, i == 4);
+	depart(each());
+	nodes_counted(&held, 1);
+	all_there(1, 4);
+	all_there(5, 8);
+	CHECK(!is_there(0) && !is_there(4));
+	inject_send(&x, late, each());
+	inject_applied(&x, x.seq - 1);
+	all_there(0, 8);
+}
+
+/* Batches sent by the kernel, as received by a plain socket: each frame is valid by itself. */
+static void heard_by_hand(bool ipv6, uint32_t cipher)
+{
+	static char body[INJECT_MAX], copy[VICTIM_SIZE];
+	struct acp_frame f;
+	struct acp_msg m;
+	uint64_t to;
+
+	play_encrypted(ipv6, cipher);
+	to = rank_ga(&victim, 2, ACP_STAG_HEAP, 0);
+	inject_applied(&x, inject_put(&x, 2, 99, memory_ga(&target, 0), body, 8));
+	fill(target.addr, VICTIM_SIZE, 4);
+	rank_copy(&victim, to, memory_ga(&target, 0), VICTIM_SIZE, 0);
+	while (!filled(copy, VICTIM_SIZE, 4)) {
+		CHECK(inject_receive(&x, &f, body, 5000 * test_load()));
+		if (f.type != ACP_FRAME_DATA)
+			continue;
+		CHECK_EQ(acp_msg_decode(&m, body, f.length, f.length), f.length);
+		CHECK_EQ(m.type, ACP_MSG_DATA);
+		CHECK(m.dst - to <= VICTIM_SIZE - m.length);
+		memcpy(copy + (m.dst - to), body + acp_msg_head(&m), m.length);
+		inject_ack(&x);
+	}
+}
+
+TEST(gso__encrypted_batches_are_received_by_a_simulated_peer)
+{
+	heard_by_hand(false, 0);
+}
+
+TEST(gso__encrypted_batches_are_received_by_a_simulated_peer_aes)
+{
+	heard_by_hand(false, BY_AES);
+}
+
+TEST(gso__encrypted_batches_are_received_by_a_simulated_peer_aegis)
+{
+	heard_by_hand(false, BY_AEGIS);
+}
+
+TEST(gso__encrypted_batches_are_received_by_a_simulated_peer_aegis_ipv6)
+{
+	heard_by_hand(true, BY_AEGIS);
+}
+
+#define COPIES	6	/* number of copies; on a slow machine they take longer */
+
+static volatile bool over;
+static uint32_t copied;
+
+/* Copies one after the other, to the current registration of the memory. */
+static void *copies(void *key)
+{
+	while (!over) {
+		int status = rank_do_copy(&r[0], __atomic_load_n((uint64_t *)key, __ATOMIC_ACQUIRE),
+					  memory_ga(&from, 0), LONG);
+
+		CHECK(status == ACP_ST_OK || status == ACP_ST_STAG);
+		__atomic_add_fetch(&copied, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Memory is unregistered while batches arrive: afterwards it does not change. */
+static void unregistered(uint32_t integrity)
+{
+	uint64_t end = now_ns() + (test_short() ? 2000 : 4000) * MS, first, change = 0;
+	uint32_t left;
+	pthread_t thread;
+
+	begin(false, integrity);
+	memset(from.addr, 0x55, LONG);
+	first = memory_ga(&to, 0);
+	CHECK_EQ(pthread_create(&thread, NULL, copies, &first), 0);
+	while (now_ns() < end || __atomic_load_n(&copied, __ATOMIC_RELAXED) < COPIES) {
+		sleep_ms(1 + (unsigned int)(next_random(&change) % 8));
+		CHECK_EQ(rank_unregister(&r[1], to.reg.key, &left), 0);
+		memset(to.addr, 0x11, LONG);
+		sleep_ms(5);
+		for (left = 0; left < LONG; left++)
+			CHECK_EQ(to.addr[left], 0x11);
+		CHECK_EQ(rank_register(&r[1], &to, to.addr, to.size, ACP_ACCESS_ALL), 0);
+		__atomic_store_n(&first, memory_ga(&to, 0), __ATOMIC_RELEASE);
+	}
+	over = true;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+TEST(gso__unregistered_while_batches_come)
+{
+	unregistered(ACP_INTEGRITY_TAG);
+}
+
+TEST(gso__unregistered_while_encrypted_batches_come)
+{
+	unregistered(ACP_INTEGRITY_AEAD);
+}
+
+/* ---- Sources that change ---- */
+
+static volatile bool enough;
+static pthread_t scribbler;
+static struct memory source, sink;
+
+/* The owner writes to all of it continuously. */
+static void *scribble(void *memory)
+{
+	struct memory *m = memory;
+	size_t i;
+	uint8_t k;
+
+	for (k = 1; !enough; k++)
+		for (i = 0; i < m->size; i += 64)
+			*(volatile char *)(m->addr + i) = (char)k;
+	return NULL;
+}
+
+static void begin_to_scribble(uint32_t integrity, size_t size)
+{
+	begin(false, integrity);
+	memory_open(&r[0], &source, size);
+	memory_open(&r[1], &sink, size);
+	CHECK_EQ(pthread_create(&scribbler, NULL, scribble, &source), 0);
+}
+
+static void end_to_scribble(void)
+{
+	enough = true;
+	CHECK_EQ(pthread_join(scribbler, NULL), 0);
+	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+}
+
+/*
+ * This is permitted: old or new bytes arrive. Tags and checksums computed before a change do not
+ * match, but retransmissions are copied first, so progress is guaranteed.
+ */
+static void changing(uint32_t integrity)
+{
+	const size_t size = (test_short() ? 4 : 64) * KB * KB;
+	long long frames, again;
+	uint64_t begun;
+
+	begin_to_scribble(integrity, size);
+	begun = now_ns();
+	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&sink, 0), memory_ga(&source, 0), size), ACP_ST_OK);
+	printf("# %zu MiB in %llu ms\n", size / KB / KB,
+	       (unsigned long long)((now_ns() - begun) / MS));
+	end_to_scribble();
+	/* Each is retransmitted once, or twice for other reasons. */
+	frames = nodes_counter(&n, 1, "rx_frames");
+	again = nodes_counters(&n, "tx_retransmits");
+	printf("# %lld frames, %lld again, %lld wrong\n", frames, again,
+	       nodes_counter(&n, 1, "drop_bad_mac") + nodes_counter(&n, 1, "drop_bad_crc"));
+	CHECK(again < 2 * frames + 1000);
+}
+
+TEST(N4_source_that_changes_on_the_way)
+{
+	changing(ACP_INTEGRITY_TAG);
+}
+
+TEST(N4_source_that_changes_on_the_way_crc32c)
+{
+	changing(ACP_INTEGRITY_CRC32C);
+}
+
+/* Encrypted data is copied first: no errors, and no retransmissions because of them. */
+TEST(N4_source_that_changes_on_the_way_encrypted)
+{
+	const size_t size = (test_short() ? 1 : 4) * KB * KB;
+
+	begin_to_scribble(ACP_INTEGRITY_AEAD, size);
+	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&sink, 0), memory_ga(&source, 0), size), ACP_ST_OK);
+	end_to_scribble();
+	CHECK_EQ(nodes_counters(&n, "drop_bad_aead"), 0);
+	CHECK_EQ(nodes_counters(&n, "drop_bad_mac"), 0);
+}
+
+#define SMALL	1024UL		/* one frame */
+
+/*
+ * The owner changes all of the source while its frame is in flight, so few first transmissions are
+ * valid.
+ */
+TEST(N4_small_source_that_changes_all_the_time)
+{
+	long long before, wrong, first = 0;
+	int i;
+
+	begin_to_scribble(ACP_INTEGRITY_TAG, SMALL);
+	for (i = 0; i < 300; i++) {
+		before = nodes_counter(&n, 1, "drop_bad_mac");
+		CHECK_EQ(rank_do_copy(&r[0], memory_ga(&sink, 0), memory_ga(&source, 0), SMALL),
+			 ACP_ST_OK);
+		wrong = nodes_counter(&n, 1, "drop_bad_mac") - before;
+		/* Retransmissions are copied before the tag is computed. */
+		CHECK(wrong <= 1);
+		first += wrong;
+	}
+	end_to_scribble();
+	printf("# %lld of %d were wrong at first\n", first, i);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Error messages of jobs that do not start, or fail: lines on standard error, compared word by
+ * word, of four ranks on two nodes (10.9.0.1, 10.9.0.2).
+ */
+#include "../dev/isolated.h"
+
+#include <fcntl.h>
+#include <regex.h>
+#include <sys/ioctl.h>
+
+#include "members.h"
+
+#define RANKS		4
+#define PER_NODE	2
+#define ENDED		255	/* exit status of ranks that the library ends */
+
+static struct members m;
+
+/* True if a rank printed a line that matches this extended regular expression. */
+static bool said_line(int rank, const char *pattern)
+{
+	char whole[1000], line[1000];
+	bool found = false;
+	regex_t r;
+
+	snprintf(whole, sizeof(whole), "^%s\n$", pattern);
+	CHECK(!regcomp(&r, whole, REG_EXTENDED | REG_NOSUB));
+	rewind(m.errors[rank]);
+	while (!found && fgets(line, sizeof(line), m.errors[rank]))
+		found = !regexec(&r, line, 0, NULL, 0);
+	regfree(&r);
+	return found;
+}
+
+static void check_line(int rank, const char *pattern)
+{
+	if (!said_line(rank, pattern))
+		FAIL("rank %d did not say: %s", rank, pattern);
+}
+
+static void init_fails(void)
+{
+	CHECK_EQ(acp_init(NULL, NULL), -1);
+}
+
+/* ---- Ranks that are missing ---- */
+
+TEST(P7_one_rank_does_not_come)
+{
+	static const int started[] = { 0, 1, 3 };
+	int i;
+
+	setenv("ACP_INIT_TIMEOUT", "1500", 1);
+	members_open(&m, RANKS, PER_NODE);
+	for (i = 0; i < 3; i++)
+		members_start(&m, started[i], init_fails);
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(members_wait(&m, started[i]), 0);
+	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		      "rank 2 did not: was it started\\?");
+	/* Slightly later ranks may detect that the first one has given up. */
+	for (i = 1; i < 3; i++)
+		CHECK(said_line(started[i], "acp: rank [13]: not all 4 ranks came .*: rank 2 did "
+					    "not: was it started\\?") ||
+		      said_line(started[i], "acp: rank [13]: rank.* left before all 4 ranks had "
+					    "joined: .*"));
+}
+
+TEST(P7_one_node_does_not_come)
+{
+	int r;
+
+	setenv("ACP_INIT_TIMEOUT", "1500", 1);
+	members_open(&m, RANKS, PER_NODE);
+	for (r = 0; r < PER_NODE; r++)
+		members_start(&m, r, init_fails);
+	for (r = 0; r < PER_NODE; r++)
+		CHECK_EQ(members_wait(&m, r), 0);
+	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		      "ranks 2 and 3 did not: node 1 \\(10\\.9\\.0\\.2\\) does not answer: was the "
+		      "job started there, and is UDP port 16707 open between the nodes\\?");
+}
+
+/* ---- Keys ---- */
+
+/* Set another key for the ranks that start from now on. */
+static void give_key(const char *key)
+{
+	char path[] = "/tmp/key.XXXXXX";
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, key, 32), 32);
+	close(fd);
+	setenv("ACP_KEYFILE", path, 1);
+}
+
+TEST(P7_wrong_key_on_one_node)
+{
+	int r;
+
+	setenv("ACP_INIT_TIMEOUT", "1500", 1);
+	members_open(&m, RANKS, PER_NODE);
+	for (r = 0; r < RANKS; r++) {
+		if (r % PER_NODE == 0)
+			give_key(r ? "0123456789abcdef0123456789abcdef" :
+				     "fedcba9876543210fedcba9876543210");
+		members_start(&m, r, init_fails);
+	}
+	members_expect(&m, 0);
+	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		      "ranks 2 and 3 did not: [1-9][0-9]* frames? with a wrong key came from "
+		      "10\\.9\\.0\\.2 \\(node 1\\): ACP_KEYFILE must have the same key on all nodes");
+	CHECK(said_line(2, "acp: rank 2: not all 4 ranks came within 1500 ms "
+			   "\\(ACP_INIT_TIMEOUT\\): ranks 0 and 1 did not: [1-9][0-9]* frames? with "
+			   "a wrong key came from 10\\.9\\.0\\.1 \\(node 0\\): ACP_KEYFILE must have "
+			   "the same key on all nodes") ||
+	      said_line(2, "acp: rank 2: rank 3 left before all 4 ranks had joined: .*"));
+}
+
+static void asks_for_wrong_keys(void)
+{
+	struct acp_wrong_key w = { .size = sizeof(w) };
+
+	member_init();
+	CHECK_ERRNO(ioctl(acpx_event_fd(), ACP_IOC_WRONG_KEY, &w), ENOENT);
+	w.index = ~0u;
+	CHECK_ERRNO(ioctl(acpx_event_fd(), ACP_IOC_WRONG_KEY, &w), ENOENT);
+	w.size--;
+	CHECK_ERRNO(ioctl(acpx_event_fd(), ACP_IOC_WRONG_KEY, &w), EINVAL);
+	CHECK_ERRNO(ioctl(acpx_event_fd(), ACP_IOC_WRONG_KEY, NULL), EFAULT);
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+TEST(P7_no_wrong_key_in_a_job_that_met)
+{
+	members_run(RANKS, PER_NODE, asks_for_wrong_keys);
+}
+
+/* ---- Ranks that leave ---- */
+
+/* Rank 2 leaves; the others make a call that must not return. */
+static void one_goes(void (*call)(void))
+{
+	CHECK_EQ(acp_init(NULL, NULL), 0);
+	if (acp_rank() == 2)
+		exit(0);
+	call();
+	FAIL("went on without rank 2");
+}
+
+static void sync_once(void)
+{
+	acp_sync();
+}
+
+static void finalize_once(void)
+{
+	acp_finalize();
+}
+
+static void reset_once(void)
+{
+	acp_reset(acp_rank());
+}
+
+static void one_goes_in_sync(void)
+{
+	one_goes(sync_once);
+}
+
+static void one_goes_in_finalize(void)
+{
+	one_goes(finalize_once);
+}
+
+static void one_goes_in_reset(void)
+{
+	one_goes(reset_once);
+}
+
+/* All others end with an error; at least the first one prints the reason, the others its end. */
+static void check_end(void (*body)(void), const char *call)
+{
+	char line[200];
+	int r, told = 0;
+
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, body);
+	for (r = 0; r < RANKS; r++)
+		CHECK_EQ(members_wait(&m, r), r == 2 ? 0 : ENDED);
+	for (r = 0; r < RANKS; r++) {
+		if (r == 2)
+			continue;
+		snprintf(line, sizeof(line),
+			 "acp: rank %d: %s failed: rank 2 left without acp_finalize", r, call);
+		if (said_line(r, line))
+			told++;
+		else
+			CHECK(members_said(&m, r, "the job was aborted"));
+	}
+	CHECK(told > 0);
+}
+
+TEST(P1_sync_names_those_that_left_and_ends_the_job)
+{
+	check_end(one_goes_in_sync, "acp_sync");
+}
+
+TEST(P1_finalize_names_those_that_left_and_ends_the_job)
+{
+	check_end(one_goes_in_finalize, "acp_finalize");
+}
+
+TEST(P1_reset_names_those_that_left_and_ends_the_job)
+{
+	check_end(one_goes_in_reset, "acp_reset");
+}
+
+/* ---- Accesses that fail ---- */
+
+static unsigned int access_rights;
+static uint64_t access_offset;
+
+/* Rank 0 writes to memory that rank 2 has registered; the others detect the end. */
+static void writes_wrongly(void)
+{
+	static char memory[100] __attribute__((aligned(64)));
+	acp_ga_t *ga;
+
+	CHECK_EQ(acp_init(NULL, NULL), 0);
+	ga = acp_query_address(member_at(acp_rank(), 0));
+	if (acp_rank() == 2)
+		*ga = acp_query_ga(acpx_register_memory(memory, sizeof(memory), 0, access_rights),
+				   memory);
+	acp_sync();
+	if (acp_rank() == 0) {
+		acp_complete(acp_copy(member_at(0, 0), member_at(2, 0), 8, ACP_HANDLE_NULL));
+		acp_complete(acp_copy(*ga + access_offset, member_at(0, 64), 8, ACP_HANDLE_NULL));
+	}
+	acp_sync();
+	FAIL("went on after a failed access");
+}
+
+static void check_write(unsigned int rights, uint64_t offset, const char *pattern)
+{
+	access_rights = rights;
+	access_offset = offset;
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, writes_wrongly);
+	members_expect(&m, ENDED);
+	check_line(0, pattern);
+}
+
+#define PLACES "\\(dst 0x[0-9a-f]{16} of rank 2 on node 1, src 0x[0-9a-f]{16} of rank 0 on node 0\\)"
+
+TEST(access_beyond_memory_of_another_node_says_by_how_much)
+{
+	check_write(ACPX_ACCESS_READ | ACPX_ACCESS_WRITE, 120,
+		    "acp: rank 0: acp_copy failed: reaches beyond the registered memory: dst, 8 "
+		    "bytes at offset 120 of memory registered by rank 2 on node 1, ends 28 bytes "
+		    "beyond it, whose size is 100 bytes " PLACES);
+}
+
+TEST(access_across_the_end_says_by_how_much)
+{
+	check_write(ACPX_ACCESS_READ | ACPX_ACCESS_WRITE, 95,
+		    "acp: rank 0: acp_copy failed: reaches beyond the registered memory: dst, 8 "
+		    "bytes at offset 95 of memory registered by rank 2 on node 1, ends 3 bytes "
+		    "beyond it, whose size is 100 bytes " PLACES);
+}
+
+TEST(access_without_the_right_says_whose)
+{
+	check_write(ACPX_ACCESS_READ, 0,
+		    "acp: rank 0: acp_copy failed: the memory was not registered for this kind of "
+		    "access: rank 2 on node 1 did not register the memory of dst for write access "
+		    PLACES);
+}
