@@ -14,6 +14,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import struct
 import subprocess
 import time
@@ -28,6 +29,7 @@ COUNTING_CPU = "max"
 CPU = COUNTING_CPU + ",-erms,-fsrm,-la57"
 MSIZE = 524288
 SPLAT_LINES = 60
+EVIDENCE_SECONDS = 60   # until a guest that hangs has printed its tasks
 
 # The first process, in the initramfs: mount the root and switch to it.
 INIT = r"""#!/bin/busybox sh
@@ -272,8 +274,9 @@ def _cpu(opts):
     if opts.icount:     # guest time = instructions executed, the same in every run
         return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-smp", "1"]
     # QEMU before 8.1 omits the memory barriers of a machine that never has a second processor,
-    # although its devices run in parallel to the first: their queues sometimes stop forever.
-    most = max(int(opts.smp), 2 if opts.nics else 1)
+    # although its devices (cards, disk, console) run in parallel to the first: their queues
+    # sometimes stop forever.
+    most = max(int(opts.smp), 2)
     return ["-accel", "tcg,thread=multi", "-smp", f"{opts.smp},maxcpus={most}"]
 
 
@@ -309,7 +312,8 @@ def qemu_command(work, out, kernel, initrd, me, opts):
     # those of a page whenever the page is written. Clearing a page of libc after hundreds of
     # processes took a minute.
     # notests: the self-tests of ciphers are half of what the kernel does before the first process.
-    append = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check " \
+    # unknown_nmi_panic, panic_print: evidence() makes a guest that hangs print all its tasks.
+    append = "console=ttyS0 loglevel=5 panic=-1 oops=panic unknown_nmi_panic panic_print=0x41 mitigations=off tsc=reliable no_timer_check " \
              "nokaslr norandmaps cryptomgr.notests"
     # A guest that gets no processor while it calibrates the counter has a clock that is several
     # times too fast.
@@ -338,12 +342,50 @@ def qemu_command(work, out, kernel, initrd, me, opts):
     return args + _nics(work, me, opts)
 
 
-def splat(console):
-    """Return the kernel warning in a console log, or an empty string."""
+def tell_monitor(path, *commands, seconds=2):
+    """Give commands to a QEMU monitor; return what it prints until it is silent for that long."""
+    said = b""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(seconds)
+        s.connect(path)
+        for command in commands:
+            s.sendall(command.encode() + b"\n")
+            try:
+                while data := s.recv(65536):
+                    said += data
+            except TimeoutError:
+                pass
+    return said.decode(errors="replace")
+
+
+def evidence(monitor, console):
+    """Return what a guest that hangs does: the registers of its processors, then, after an NMI that
+    ends it, its tasks with their kernel stacks.
+    """
+    before = os.path.getsize(console)
+    try:
+        said = tell_monitor(monitor, "info registers -a")
+        tell_monitor(monitor, "nmi")
+    except OSError as trouble:
+        return f"its monitor does not answer: {trouble}\n"
+    size, end = before, time.monotonic() + EVIDENCE_SECONDS
+    while time.monotonic() < end:
+        time.sleep(3)
+        if size == (size := os.path.getsize(console)) > before:
+            break
+    with open(console, "rb") as f:
+        f.seek(before)
+        tasks = f.read().decode(errors="replace")
+    registers = [line for line in said.splitlines() if line.startswith(("CPU#", "RIP=", "RAX=", "RSP=", "RSI="))]
+    return "\n".join(registers) + f"\n{tasks}"
+
+
+def splat(console, end=None):
+    """Return the kernel warning in the first bytes of a console log, or an empty string."""
     with open(os.path.join(TOP, "scripts/harness/splats")) as f:
         pattern = re.compile("|".join(line.strip() for line in f if not line.startswith("#")))
-    with open(console, errors="replace") as f:
-        lines = f.read().splitlines()
+    with open(console, "rb") as f:
+        lines = f.read(end).decode(errors="replace").splitlines()
     for i, line in enumerate(lines):
         if pattern.search(line):
             return "\n".join(lines[i:i + SPLAT_LINES])

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 leaks */
 /*
  * Additional contexts of a rank (ACP_IOC_ATTACH): which calls they accept, and from which process;
  * that each has its own commands; and all orders of closing files, ending processes and completing

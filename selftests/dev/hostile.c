@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 */
 /*
  * K1: the ioctls with every kind of bad argument: pointers, sizes, flags, reserved fields, unknown
  * numbers, results that cannot be written, and random bytes. Also who may call them: not before a

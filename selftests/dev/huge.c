@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: leaks */
 /*
  * M7: registered memory in huge pages, each of which is pinned once, and mixed with small pages. M3
  * for huge pages: parts are unmapped, split, or copied for a child.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: leaks */
 /*
  * Joining a job: every error that the ABI specifies, and that a rejected join leaves nothing
  * behind.

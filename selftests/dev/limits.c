@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: leaks */
 /*
  * K1, M4: limits that an administrator sets. Each can be reached exactly, and one more is rejected;
  * each can be set below the current use; and however a rank ends, nothing of it is charged

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 */
 /*
  * K7: processors that go offline and online, a machine with one processor, calls of 32-bit
  * programs. K8: continuous work must not starve others of the processor.

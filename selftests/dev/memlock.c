@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: leaks */
 /*
  * M4: RLIMIT_MEMLOCK limits the memory that all processes of a user have locked together, however
  * they fork and whatever namespaces they create; and all of it is uncharged, however a process

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 leaks */
 /*
  * K5, K6: the module is loaded and removed at critical moments, with bad parameters, while network
  * namespaces end, and without IPv6.

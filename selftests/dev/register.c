@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: leaks */
 /*
  * Registration: M1 all kinds of memory, valid and invalid; M2 reference counting and merging; M4
  * limits and accounting.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 leaks */
 /*
  * M3: memory is unmapped while others write to it. Once the call that unmaps it has returned, no
  * byte of it changes. M6: memory with missing pages that nobody provides.

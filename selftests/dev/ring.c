@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 */
 /*
  * Rings with a misbehaving owner: K3 entries and tail change while the kernel reads them, K4
  * completions are never read, doorbells ring all the time. Only the culprit may suffer.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: leaks */
 /*
  * M5: shortage of memory. Each allocation in a call fails once, and each access to memory of the
  * caller: the call reports the error and leaves nothing behind. For kernels with fault injection.

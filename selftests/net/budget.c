@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 */
 /*
  * K8: commands in rings whose doorbell was not rung are executed in poll rounds of other ranks, up
  * to one budget at a time for all ranks together (kernel/queue/budget.h); the rest is executed by

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 */
 /*
  * Contexts over a network: concurrent threads of each rank, each with its own queue; contexts that
  * are destroyed with accesses in flight; a peer that is killed meanwhile.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 */
 /*
  * States of other ranks and events of libacp, on a descriptor for poll(). Three nodes of two ranks.
  */

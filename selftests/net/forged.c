@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: leaks */
 /*
  * Forged frames, with and without the job key: memory of the victim does not change, each frame is
  * counted by its reason, unauthenticated senders get no answer, and the flow continues afterwards.

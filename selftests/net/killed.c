@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 leaks */
 /*
  * P1, P2: a rank is killed during a command that it issued, or that others issued on its memory.
  * Waiting ranks are soon told the reason; commands of the dead rank complete or disappear; its

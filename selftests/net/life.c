@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: leaks */
 /*
  * Begin and end of ranks with libacp, four of them on two nodes: repeated joining and leaving,
  * acp_reset(), acp_abort(), fork(), and mismatched parameters.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 */
 /* Limits set by an administrator, between nodes and with the library. */
 #include "../dev/isolated.h"
 

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Run a test on this machine."""
+import math
+import os
+import tempfile
+
+import evidence
+import results
+from children import await_end, children, load
+
+
+def run(tally, name, command, limit, where="", env=()):
+    """Run a test; its descendants end with it. Return the Test."""
+    with tempfile.TemporaryFile("w+", errors="replace") as out:
+        child = children.start(command, stdout=out, env={**os.environ, "ACP_TEST_LOAD": str(math.ceil(load())), **dict(env)})
+        test = results.Test(tally, name, where, child.pid)
+        trouble = ""
+        try:
+            if await_end(child, limit):
+                test.measure()
+                status = child.wait()
+                if status:
+                    trouble = f"exit status {status}" if status > 0 else f"killed by signal {-status}"
+            else:
+                trouble = f"{results.LATE} ({limit} s)"
+                test.why = evidence.of_group(child.pid)
+        finally:
+            children.end(child)
+        out.seek(0)
+        for text in out:
+            test.line(text.rstrip("\n"))
+    test.end(trouble)
+    return test
