@@ -4,8 +4,8 @@
 #
 #	make			module for the running kernel, library, tools, examples
 #	make demo		two virtual machines run the examples	(installs packages)
-#	make test [ONLY=PATTERN] [KERNELS="6.1 rt"]	the tests	(installs packages)
-#	make test-all		each of them on each kernel (selftests/run --help says which make test leaves out)
+#	make test		the gate: each capability once, each kernel a little	(installs packages)
+#	make test-all [ONLY=PATTERN] [KERNELS="6.1 rt"]	each test on each kernel, at full length
 #	make check		static checks				(installs packages)
 #	make fuzz [MINUTES=10] [SEED=N]	fuzzers of the protocol and of the device, for long	(installs packages)
 #	make bench [BENCH="latency rxe"]	ACP beside its peers, and what is reached	(installs packages)
@@ -58,9 +58,9 @@ demo:
 test:
 	scripts/packages build guest check debug launch deb rpm root
 	$(MAKE) $(JOBS) $(PARTS) $(SUITES)
-	selftests/run $(all) $(only) $(kernels)
+	selftests/run $(tier) $(only) $(kernels)
 
-test-all: all = --all
+test-all: tier = --all
 test-all: test
 
 check:
