@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Encrypted frames: see aead.h. */
-#include <asm/simd.h>
 #include <crypto/aead.h>
 #include <crypto/algapi.h>
 #include <linux/kmod.h>
@@ -9,6 +8,7 @@
 #include <linux/percpu.h>
 #include <linux/random.h>
 #include <linux/scatterlist.h>
+#include <asm/simd.h>
 #include "aead.h"
 #include "aegis.h"
 #include "../compat.h"

@@ -4,7 +4,7 @@
 #include <linux/string.h>
 #include "aegis.h"
 
-#ifdef CONFIG_X86_64
+#if defined(CONFIG_X86_64) && !defined(CONFIG_UML)
 #include <asm/cpufeature.h>
 #include <asm/fpu/api.h>
 

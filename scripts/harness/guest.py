@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What a guest of scripts/harness/vm is made of: kernel image, initramfs, QEMU command line.
+"""What a guest of scripts/harness/vm is made of: kernel image, initramfs, QEMU command line. Guests
+without an emulator are in uml.py, which has what vm calls, too: ERRORS, refused(), prepare(),
+command(), status().
 
 A guest's root is this machine's / (9p, read-only) under a tmpfs overlay, so everything installed
 here runs there and nothing it does is seen here. /tmp and /run are the guest's own; the checkout
 and the directories asked for are mounted at their usual paths. A guest whose root is another
 directory sees that only, and may be started by the init that is in it (systemd).
 """
+import collections
 import ctypes
 import functools
 import lzma
@@ -30,6 +33,7 @@ CPU = COUNTING_CPU + ",-erms,-fsrm,-la57"
 MSIZE = 524288
 SPLAT_LINES = 60
 EVIDENCE_SECONDS = 60   # until a guest that hangs has printed its tasks
+ERRORS = "qemu"     # errors of the guest's program itself go to gI.qemu
 
 # The first process, in the initramfs: mount the root and switch to it.
 INIT = r"""#!/bin/busybox sh
@@ -38,13 +42,12 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 $B mount -t devtmpfs dev /dev; $B mount -t proc proc /proc; $B mount -t sysfs sys /sys
 . /vm/env
 for m in $(cat /vm/modules); do $B insmod /vm/ko/$m || echo "vm: insmod $m failed" >/dev/ttyS0; done
-P=trans=virtio,version=9p2000.L,msize=$VM_MSIZE
-$B mount -t 9p -o ro,cache=loose,$P root /lower
+. /vm/lower
 $B mount -t tmpfs -o mode=755 upper /upper; $B mkdir /upper/u /upper/w
 $B mount -t overlay -o lowerdir=/lower,upperdir=/upper/u,workdir=/upper/w root /new
 for d in proc sys dev; do $B mount --move /$d /new/$d; done
 for d in tmp run; do $B mount -t tmpfs -o mode=1777 $d /new/$d; done
-$B sh /vm/mounts
+. /vm/mounts
 $B cp -a /vm /new/run/vm; $B cp /bin/busybox /new/run/vm/busybox
 [ -z "$VM_INIT" ] || { $B mkdir -p /new/run/systemd; $B mv /new/run/vm/system /new/run/systemd/system; }
 exec $B switch_root /new ${VM_INIT:-/run/vm/main}
@@ -59,8 +62,7 @@ Type=oneshot
 ExecStart=/run/vm/main
 """
 
-# Second stage, in the real root: configure the machine, run the command, report, power off. The
-# exit status is returned through isa-debug-exit (port 244), plus one: QEMU itself fails with 1.
+# Second stage, in the real root: configure the machine, run the command, report, power off.
 MAIN = r"""#!/bin/sh
 . /run/vm/env
 export VM_ME VM_N HOME=/root TERM=dumb PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -100,9 +102,18 @@ fi
 [ $status -le 126 ] || status=126
 sync
 stty -F /dev/ttyS1 raw
-printf "\\$(printf %03o $((status + 1)))" | dd of=/dev/port bs=1 seek=244 conv=notrunc 2>/dev/null
+. /run/vm/report
 $B poweroff -f
 """
+
+# How machines of a kind do what all must do, in shell lines: mount %(root)s, read-only, at /lower;
+# mount the directory %(source)s of number %(i)d at /new%(source)s to be written; report $status.
+Shell = collections.namedtuple("Shell", ["lower", "share", "report"])
+# The exit status is returned through isa-debug-exit (port 244), plus one: QEMU itself fails with 1.
+QEMU = Shell(
+    f"P=trans=virtio,version=9p2000.L,msize={MSIZE}\n$B mount -t 9p -o ro,cache=loose,$P root /lower",
+    "$B mount -t 9p -o cache=none,$P share%(i)d /new%(source)s",
+    r'printf "\\$(printf %03o $((status + 1)))" | dd of=/dev/port bs=1 seek=244 conv=notrunc 2>/dev/null')
 
 
 def cache_dir():
@@ -217,7 +228,7 @@ def base_archive(work, release, own_modules, modules, root="/"):
     return _cpio(tree)
 
 
-def _mounts(see, share):
+def _mounts(see, share, shell):
     """Return shell lines that mount host directories in the guest."""
     lines = []
     for d in see:
@@ -225,8 +236,8 @@ def _mounts(see, share):
         lines.append(f"$B mkdir -p /new{q}; $B mount -o bind /lower{q} /new{q}")
     for i, d in enumerate(share):
         q = shlex.quote(d)
-        lines.append(f"$B mkdir -p /new{q}; $B mount -t 9p -o cache=none,$P share{i} /new{q}")
-    return "B=/bin/busybox\nP=trans=virtio,version=9p2000.L,msize=%d\n" % MSIZE + "\n".join(lines) + "\n"
+        lines.append(f"$B mkdir -p /new{q}; " + shell.share % {"i": i, "source": q})
+    return "\n".join(lines) + "\n"
 
 
 def _write_units(directory):
@@ -236,18 +247,20 @@ def _write_units(directory):
     os.symlink("../vm.service", f"{directory}/multi-user.target.wants/vm.service")
 
 
-def write_initrd(work, base, me, opts):
+def write_initrd(work, base, me, opts, shell=QEMU):
     """Create the initramfs of guest me (1..n): the common archive followed by its own."""
     tree = os.path.join(work, f"tree{me}")
     os.makedirs(f"{tree}/vm")
     whole = opts.root == "/"
-    env = {"VM_ME": me, "VM_N": len(opts.commands), "VM_TOP": TOP if whole else "/root", "VM_MSIZE": MSIZE,
+    env = {"VM_ME": me, "VM_N": len(opts.commands), "VM_TOP": TOP if whole else "/root",
            "VM_LEAKS": int(opts.kmemleak), "VM_INIT": opts.init}
     if opts.init:
         _write_units(f"{tree}/vm/system")
     _write(f"{tree}/vm/env", "".join(f"{k}={shlex.quote(str(v))}\n" for k, v in env.items()))
     _write(f"{tree}/vm/command", opts.commands[me - 1] + "\n")
-    _write(f"{tree}/vm/mounts", _mounts([TOP] * whole + opts.see, opts.share))
+    _write(f"{tree}/vm/lower", shell.lower % {"root": shlex.quote(opts.root)} + "\n")
+    _write(f"{tree}/vm/mounts", _mounts([TOP] * whole + opts.see, opts.share, shell))
+    _write(f"{tree}/vm/report", shell.report + "\n")
     path = os.path.join(work, f"g{me}.initrd")
     with open(path, "wb") as f:
         f.write(base)
@@ -342,6 +355,31 @@ def qemu_command(work, out, kernel, initrd, me, opts):
     return args + _nics(work, me, opts)
 
 
+def refused(_):
+    """Return the options that such guests cannot have, in words, or an empty string."""
+    return ""
+
+
+def prepare(work, opts):
+    """Return what all guests have: the kernel's image, and the common part of the initramfs."""
+    release, _, image = resolve_kernel(opts.kernel, opts.root)
+    own_modules = os.path.isdir(f"{opts.root}/lib/modules/{release}")
+    return elf_image(image), base_archive(work, release, own_modules, opts.mod, opts.root)
+
+
+def command(work, out, common, me, opts):
+    """Return the command line of guest me."""
+    kernel, base = common
+    return qemu_command(work, out, kernel, write_initrd(work, base, me, opts), me, opts)
+
+
+def status(code):
+    """Return the command's status, or -1 if the guest died: QEMU's is (that + 1) * 2 + 1, 0 after a
+    reset, 1 if it failed itself.
+    """
+    return (code >> 1) - 1 if code >= 3 and code & 1 else -1
+
+
 def tell_monitor(path, *commands, seconds=2):
     """Give commands to a QEMU monitor; return what it prints until it is silent for that long."""
     said = b""
@@ -358,16 +396,8 @@ def tell_monitor(path, *commands, seconds=2):
     return said.decode(errors="replace")
 
 
-def evidence(monitor, console):
-    """Return what a guest that hangs does: the registers of its processors, then, after an NMI that
-    ends it, its tasks with their kernel stacks.
-    """
-    before = os.path.getsize(console)
-    try:
-        said = tell_monitor(monitor, "info registers -a")
-        tell_monitor(monitor, "nmi")
-    except OSError as trouble:
-        return f"its monitor does not answer: {trouble}\n"
+def written(console, before):
+    """Return what a console gets after its first bytes, when it is silent again."""
     size, end = before, time.monotonic() + EVIDENCE_SECONDS
     while time.monotonic() < end:
         time.sleep(3)
@@ -375,7 +405,20 @@ def evidence(monitor, console):
             break
     with open(console, "rb") as f:
         f.seek(before)
-        tasks = f.read().decode(errors="replace")
+        return f.read().decode(errors="replace")
+
+
+def evidence(work, me, console):
+    """Return what a guest that hangs does: the registers of its processors, then, after an NMI that
+    ends it, its tasks with their kernel stacks.
+    """
+    before = os.path.getsize(console)
+    try:
+        said = tell_monitor(monitor_path(work, me), "info registers -a")
+        tell_monitor(monitor_path(work, me), "nmi")
+    except OSError as trouble:
+        return f"its monitor does not answer: {trouble}\n"
+    tasks = written(console, before)
     registers = [line for line in said.splitlines() if line.startswith(("CPU#", "RIP=", "RAX=", "RSP=", "RSI="))]
     return "\n".join(registers) + f"\n{tasks}"
 

@@ -89,20 +89,37 @@ bool write_file(const char *path, const char *text)
 	return done;
 }
 
-static bool sleeps_waiting(pid_t pid, int thread)
+/* Read a file of a thread. False if there is none, or it has ended. */
+static bool read_of_thread(pid_t pid, int thread, const char *name, char *text, size_t size)
 {
 	char path[100];
-	long call = -1;			/* a running thread has none in this file */
+	size_t length;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, thread);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, thread, name);
 	f = fopen(path, "r");
 	if (!f)
 		return false;
-	if (fscanf(f, "%ld", &call) != 1)
-		call = -1;
+	length = fread(text, 1, size - 1, f);
+	text[length] = 0;
 	fclose(f);
-	return call == SYS_ioctl || call == SYS_futex;
+	return length;
+}
+
+static bool sleeps_waiting(pid_t pid, int thread)
+{
+	char text[1000];
+	char *name_end;
+	long call;
+
+	if (!read_of_thread(pid, thread, "stat", text, sizeof(text)))
+		return false;
+	name_end = strrchr(text, ')');
+	if (!name_end || strncmp(name_end, ") S", 3))
+		return false;
+	if (!read_of_thread(pid, thread, "syscall", text, sizeof(text)))
+		return true;		/* not all kernels tell */
+	return sscanf(text, "%ld", &call) == 1 && (call == SYS_ioctl || call == SYS_futex);
 }
 
 static int count_asleep(pid_t pid)

@@ -78,7 +78,10 @@ int child_status(void (*run)(void));
 /* Write a file of the kernel. False if that is not possible. */
 bool write_file(const char *path, const char *text);
 
-/* Wait until @threads threads of a process sleep in an ioctl or on a futex. */
+/*
+ * Wait until @threads threads of a process sleep, in an ioctl or on a futex if the kernel tells the
+ * call.
+ */
 void wait_asleep(pid_t pid, int threads);
 
 /* Bind this thread, and the softirqs that it causes, to @processor. */

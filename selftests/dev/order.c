@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * When a command starts, and what happens to it when a command that it waits for fails. So that
  * commands stay incomplete, the job has a second node that never answers.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Packet filters and policies apply to datagrams of the module, which bypasses parts of the network
  * stack that have nothing to decide (kernel/net/bypass.h) and must not bypass others. Rules are

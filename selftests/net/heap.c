@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * The global heap over networks: all ranks use all heaps concurrently, with losses, and with one
  * rank that is killed.

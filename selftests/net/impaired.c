@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Networks with loss, duplication, reordering and corruption: every command takes effect exactly
  * once, and no flag is visible before its data.

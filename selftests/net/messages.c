@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Error messages of jobs that do not start, or fail: lines on standard error, compared word by
  * word, of four ranks on two nodes (10.9.0.1, 10.9.0.2).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 cpus=2 */
+/* selftest: cpus=2 */
 /*
  * Doorbell moderation: with a single CPU, doorbells are suppressed if they are frequent; a timer
  * polls the ring. Commands submitted without doorbell are sent and complete although their owner

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Order across nodes: a command that waits for others is executed after them, on whatever node, and
  * not at all if one of them failed, wherever that was.

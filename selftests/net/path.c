@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Paths that change during a job: links, addresses, routes and devices that are removed (N17),
  * datagrams that become too long (N16), firewalls and NAT (N18), and clock changes (N19).

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Copies and atomics with all placements of source, destination and origin over nodes: IPv4 and
  * IPv6, several ranks per node, colors, several jobs.

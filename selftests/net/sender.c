@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Attribution of frames, and bypassed parts of the network stack: rules by user and mark, BPF
  * programs of control groups and of socket lookup, rp_filter, early demultiplexing. Each is changed

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Tracepoints, read through tracefs: each is hit when it should be, with correct fields, and as
  * often as the counters.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * acpx_wait_until() over a network: three nodes of two ranks. A waiting rank is asleep and must be
  * woken, so each wait has to end long before the library would check again by itself (a second).

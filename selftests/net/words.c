@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 */
 /*
  * Bursts of 8-byte accesses, which share messages (WORDS): each has its own effect, completion and
  * status, as if it were alone.

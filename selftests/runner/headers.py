@@ -6,10 +6,10 @@ One line of its first 30 has "selftest:" and words after it:
   gate=A,B,...      what the gate runs it on: names of configurations (see CONFIGURATIONS); here, for
                     tests that run on this machine; none, if only `make test-all` runs it
   cpus=2            guests need two processors, whatever the configuration says: it is about races
-  leaks             the debug kernel searches for leaked memory afterwards
+  leaks             kernels that can (debug, uml) search for leaked memory afterwards
   kernels=A,B,...   only these kernels can run it
 
-The defaults: tests of dev/ and net/ run on 6.12 and debug in the gate, all others here. The test of
+The defaults: tests of dev/ and net/ run on 6.12 and uml in the gate, all others here. The test of
 the same name with _long is the one at full length, with _tsan the one with that sanitizer: their
 first lines are those of the source they are built from.
 """
@@ -30,8 +30,10 @@ CONFIGURATIONS = {
     "6.12-1cpu": ("6.12", 1, "2G"),
     "rt": ("rt", 1, "2G"),
     "debug": ("debug", 1, "1G"),    # searching for leaks takes time in proportion to its memory
+    "uml": ("uml", 1, "1G"),
 }
-GATE = {"dev": ["6.12", "debug"], "net": ["6.12", "debug"]}
+CHECKED = {"debug", "uml"}          # kernels that can search for leaks
+GATE = {"dev": ["6.12", "uml"], "net": ["6.12", "uml"]}
 
 
 def executables(suite):
@@ -107,6 +109,6 @@ def runs_on(name, kernel):
 def machine_of(name, configuration):
     """Return the guest that a test needs: kernel, processors, memory, search for leaks."""
     kernel, processors, memory = CONFIGURATIONS[configuration]
-    if words(name).get("cpus") and not configuration.endswith("-1cpu"):
+    if words(name).get("cpus") and not configuration.endswith("-1cpu") and kernel != "uml":
         processors = max(processors, int(words(name)["cpus"]))
-    return kernel, processors, memory, kernel == "debug" and "leaks" in words(name)
+    return kernel, processors, memory, kernel in CHECKED and "leaks" in words(name)

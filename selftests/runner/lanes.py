@@ -15,6 +15,7 @@ import here
 
 PARCEL = 300        # seconds of tests for a guest: booting it and its search for leaks cost time, too
 HERE_SUITES = ["unit", "fuzz", "model", "package"]
+BUILT = {"debug": "debug-kernel", "uml": "uml-kernel"}     # kernels that are built here, and by what
 CHECK = f"{children.TOP}/scripts/check/run"
 
 
@@ -120,14 +121,14 @@ class Plan:
 
 
 class Lanes:
-    """Run items; those that need the debug kernel when it is built."""
+    """Run items; those that need a kernel that is built here when it is. building: kernel -> process"""
 
     def __init__(self, items, tally, building):
         self.left, self.tally, self.building = items, tally, building
         self.lock = threading.Lock()
 
     def _ready(self, item):
-        return item.kernel != "debug" or not self.building or self.building.poll() is not None
+        return item.kernel not in self.building or self.building[item.kernel].poll() is not None
 
     def _take(self):
         """Return the next item that can run now; if there is none, one that must be waited for."""
