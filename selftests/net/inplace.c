@@ -51,7 +51,7 @@ static void begin(bool ipv6, bool batch)
 	inject_open(&x, &n, 1, 0, &setup);
 	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
 	inject_handshake(&x);
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 	inject_drain(&x);
 	size = batch ? BATCH : SINGLE;
 }
@@ -96,7 +96,7 @@ static void observe(uint64_t from)
 		memcpy(frames[count].head, body, HEAD);
 		count++;
 	} while (!(h->flags & ACP_MSG_LAST));
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 }
 
 /*
@@ -150,7 +150,7 @@ static void verify(uint64_t from)
 		CHECK_EQ(f.flags, wanted[i].flags);
 		CHECK_EQ(f.length, wanted[i].length);
 	}
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 }
 
 /* ---- The receiver that decrypts ---- */
@@ -222,7 +222,7 @@ static void await_decrypted(void)
 		inject_ack(&x);
 	}
 	turn++;
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 }
 
 /* Put from an address repeatedly; the receiver decrypts the last put. */
