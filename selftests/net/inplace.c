@@ -20,7 +20,7 @@
 #define BATCH		6004UL		/* several frames in one skb; the last one is padded */
 #define FRAMES_MAX	16
 #define HEAD		sizeof(struct acp_msg_data)
-#define PATIENCE_MS	300000		/* nothing is acknowledged while a key is searched */
+#define PEER_MS		600000		/* nothing is acknowledged while a key is searched */
 #define ESP_IN_UDP	2		/* from linux/udp.h, which conflicts with netinet/udp.h */
 
 static struct nodes n;
@@ -44,7 +44,7 @@ static void begin(bool ipv6, bool batch)
 	nodes_open(&n, 2, 1, ipv6);
 	nodes_setup(&n, &setup, 0, 4);
 	setup.join.integrity = ACP_INTEGRITY_UDP;
-	setup.join.timeout_ms = PATIENCE_MS;
+	setup.join.timeout_ms = PEER_MS;
 	nodes_join(&n, &victim, &setup);
 	setup.join.rank = 1;
 	nodes_join(&n, &second, &setup);
@@ -72,11 +72,13 @@ static long long sent(uint32_t node)
 /* Receive the next frame of the puts and acknowledge it; earlier ones may be retransmitted. */
 static void next_frame(struct acp_frame *f, void *body)
 {
+	struct patience p = patience_begin(PATIENCE_SOON);
 	uint64_t seq = x.heard;
 
 	do {
-		if (!inject_receive(&x, f, body, 10000))
+		if (patience_over(&p))
 			FAIL("no frame %llu", (unsigned long long)seq);
+		inject_expect(&x, f, body);
 	} while (f->type != ACP_FRAME_DATA || f->seq != seq);
 	inject_ack(&x);
 }
@@ -207,13 +209,17 @@ static void arm(void)
 static void await_decrypted(void)
 {
 	uint32_t i, tries = 0;
+	struct patience p;
 
 	turn--;
 	for (i = 0; i < count; i++) {
+		p = patience_begin(PATIENCE_WORK);
 		while (!is_decrypted(i)) {
-			CHECK(++tries < 1000);
+			if (patience_over(&p))
+				FAIL("frame %u of %u is not decrypted, by none of %u keys", i,
+				     count, tries / 20 + 1);
 			sleep_ms(50);
-			if (tries % 20)
+			if (++tries % 20)
 				continue;
 			nodes_run(&n, 1, "ip xfrm state delete %s", id(i));
 			associate(i, tries / 20);
