@@ -132,7 +132,8 @@ static inline void patience_interrupts(bool on)
 {
 	struct itimerval t = { { 0, 0 }, { 0, 0 } };
 
-	t.it_interval.tv_usec = t.it_value.tv_usec = on ? PATIENCE_TICK / 1000 : 0;
+	t.it_interval.tv_usec = on ? PATIENCE_TICK / 1000 : 0;
+	t.it_value = t.it_interval;
 	setitimer(ITIMER_REAL, &t, NULL);
 }
 

@@ -219,7 +219,8 @@ TEST(E4_zero_bytes_have_no_address)
 			e = (struct acp_sqe){ .op = j ? ACP_OP_STRIDED : ACP_OP_COPY,
 					      .dst = bad[i / 6], .src = bad[i % 6],
 					      .size = bytes[j], .a = j, .b = j };
-			CHECK_EQ(rank_await(&r[0], rank_submit(&r[0], &e), PATIENCE_SOON), ACP_ST_OK);
+			CHECK_EQ(rank_await(&r[0], rank_submit(&r[0], &e), PATIENCE_SOON),
+				 ACP_ST_OK);
 		}
 		CHECK_EQ(do_signal(bad[i / 6], bad[i % 6], memory_ga(&only_atomic, 0)), ACP_ST_OK);
 		CHECK_EQ(*flag, former + i + 1);

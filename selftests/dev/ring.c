@@ -275,7 +275,7 @@ TEST(K3_malformed_entries)
 		CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 64), heap_ga(&r, 0), 8), ACP_ST_OK);
 	}
 	CHECK_EQ(rank_await(&r, rank_copy(&r, heap_ga(&r, 64), heap_ga(&r, 0), 8, r.last + 1),
-			   PATIENCE_SOON), ACP_ST_OP);
+			    PATIENCE_SOON), ACP_ST_OP);
 }
 
 /* ---- K4 ---- */
