@@ -881,8 +881,7 @@ static void duplicated(uint32_t integrity)
 			memcpy(third, at, each());
 	}
 	inject_send(&x, third, each());
-	for (i = 0; i < 100 && !is_there(3); i++)
-		sleep_ms(20);
+	await_piece(3);
 	all_there(3, 4);
 	depart(each());
 	nodes_counted(&twice, 1);

@@ -73,11 +73,12 @@ static long pinned_pages(void)
 
 static void wait_unpinned(void)
 {
-	int i;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
-	for (i = 0; i < 100 && pinned_pages() != pinned; i++)
+	while (pinned_pages() != pinned) {
+		CHECK(!patience_over(&p));
 		sleep_ms(50);
-	CHECK_EQ(pinned_pages(), pinned);
+	}
 }
 
 static bool look(const bool *flag)

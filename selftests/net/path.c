@@ -596,7 +596,7 @@ static void jumps(void)
 
 TEST(N19_clock_jumps)
 {
-	begin(false, 2000);
+	begin(false, 10000);
 	nodes_impair_all(&n, "loss 1%");
 	traffic_during(jumps);
 	nodes_impair_all(&n, "");
@@ -625,7 +625,7 @@ static void slews(void)
 
 TEST(N19_clock_is_slewed)
 {
-	begin(false, 2000);
+	begin(false, 10000);
 	nodes_impair_all(&n, "loss 1%");
 	traffic_during(slews);
 	nodes_impair_all(&n, "");
