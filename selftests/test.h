@@ -10,12 +10,16 @@
 #ifndef ACP_TEST_H
 #define ACP_TEST_H
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "patience.h"
 
 #define TEST_MAX	256
 
@@ -28,12 +32,15 @@ struct test {
 struct test_end {
 	int failed, skipped;
 	char why[500];
+	uint64_t limit;		/* base of test_limit() */
+	unsigned int limits;	/* number of calls; atomic */
 };
 
 struct test_state {
 	struct test all[TEST_MAX];
 	int count;
 	struct test_end *end;
+	pid_t group;		/* of the running test, or 0 */
 };
 
 /* One for all files of a program. */
@@ -104,21 +111,77 @@ static inline int test_wanted(const char *name, int argc, char **argv)
 	return argc < 2;
 }
 
+/* From now on, the running test may take that long (see patience.h) before it counts as hanging. */
+static inline void test_limit(uint64_t base)
+{
+	test_state.end->limit = base;
+	__atomic_add_fetch(&test_state.end->limits, 1, __ATOMIC_RELEASE);
+}
+
+static inline void test_interrupt(int signal)
+{
+	(void)signal;
+}
+
+/* The test has a process group of its own, which does not end with this process. */
+static inline void test_end_all(int signal)
+{
+	if (test_state.group)
+		kill(-test_state.group, SIGKILL);
+	_exit(128 + signal);
+}
+
+/* Wait for a test; kill its processes if it hangs. Returns its status. */
+static inline int test_await(pid_t child, struct test_end *end)
+{
+	struct patience p = { 0 };
+	unsigned int seen = 0, limits;
+	int status;
+
+	patience_interrupts(true);
+	while (waitpid(child, &status, 0) != child) {
+		if (errno != EINTR)
+			abort();
+		patience_tick(patience_clock);
+		limits = __atomic_load_n(&end->limits, __ATOMIC_ACQUIRE);
+		if (limits != seen)
+			p = patience_begin(end->limit);
+		seen = limits;
+		if (seen && !end->failed && patience_over(&p)) {
+			snprintf(end->why, sizeof(end->why), "hung");
+			end->failed = 1;
+			kill(-child, SIGKILL);
+		}
+	}
+	patience_interrupts(false);
+	return status;
+}
+
 /* Run a test in a child and wait for it. */
 static inline void test_in_child(const struct test *t, struct test_end *end)
 {
+	struct sigaction tick = { .sa_handler = test_interrupt };
 	pid_t child;
 	int status;
 
 	memset(end, 0, sizeof(*end));
 	fflush(NULL);
+	sigaction(SIGALRM, &tick, NULL);
 	child = fork();
+	if (child < 0)
+		abort();
+	setpgid(child, 0);
 	if (!child) {
+		signal(SIGALRM, SIG_DFL);
+		signal(SIGINT, SIG_DFL);
+		signal(SIGTERM, SIG_DFL);
+		errno = 0;
 		t->run();
 		exit(0);
 	}
-	if (child < 0 || waitpid(child, &status, 0) != child)
-		abort();
+	test_state.group = child;
+	status = test_await(child, end);
+	test_state.group = 0;
 	if (end->failed || !status)
 		return;
 	end->failed = 1;
@@ -135,8 +198,10 @@ static inline int test_main(int argc, char **argv)
 	struct test_end *end = shared;
 	int i, number = 0, failed = 0;
 
-	if (shared == MAP_FAILED)
+	if (shared == MAP_FAILED || !patience_share())
 		abort();
+	signal(SIGINT, test_end_all);
+	signal(SIGTERM, test_end_all);
 	test_state.end = end;
 	printf("KTAP version 1\n");
 	for (i = 0; i < test_state.count; i++)

@@ -8,6 +8,7 @@ import sys
 import traceback
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(1, os.path.join(TOP, "selftests"))     # where patience is
 
 
 class Failure(Exception):

@@ -21,26 +21,24 @@ import tempfile
 import time
 
 import ktap
+import patience
 
 sys.path.insert(0, os.path.join(ktap.TOP, "scripts/harness"))
 import child  # noqa: E402 (in scripts)
 import guest  # noqa: E402
 import job as launcher  # noqa: E402
 
-PATIENCE = 120 * int(os.environ.get("ACP_TEST_LOAD", "1"))  # seconds; timeout of every operation
+PATIENCE = 2 * patience.WORK     # base of the limit of every operation
 
 
-def wait_until(condition, what, seconds=PATIENCE):
+def wait_until(condition, what, base=PATIENCE):
     """Poll until the condition returns a true value, and return that; what: text for the error
     message.
     """
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise ktap.Failure(f"{what() if callable(what) else what}: not within {seconds} s")
+    found = patience.until(condition, base)
+    if not found:
+        raise ktap.Failure(f"{what() if callable(what) else what}: not within {base} s")
+    return found
 
 
 def read(path):

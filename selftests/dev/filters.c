@@ -20,7 +20,6 @@
 
 #include "acp.h"
 
-#define PATIENCE_S	20
 #define LONG		20000u
 #define REFUSED		3		/* exit status: a library call returned an error */
 #define WRONG		4		/* exit status: unexpected result */
@@ -83,23 +82,15 @@ static void wrong(const char *what)
 	_exit(WRONG);
 }
 
-static uint64_t seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec;
-}
-
 /* Only poll for completion: the doorbell must have had its effect. */
 static void poll_for(acp_handle_t handle)
 {
-	uint64_t end = seconds() + 5;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	if (handle == (acp_handle_t)ACP_HANDLE_NULL)
 		refused("acp_copy");
 	while (acp_inquire(handle))
-		if (seconds() > end)
+		if (patience_over(&p))
 			wrong("never complete");
 	if (acpx_status(handle))
 		refused(acpx_strerror(acpx_status(handle)));
@@ -226,14 +217,11 @@ static pid_t start(int me, int fd, const struct call *c, int error, bool late)
 /* Read the output of a rank until it closes the pipe. False on timeout. */
 static bool listen_to(int fd, char *text)
 {
-	uint64_t end = seconds() + PATIENCE_S;
 	size_t at = 0;
 	ssize_t n = 1;
 
 	while (n > 0) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-
-		if (seconds() > end || poll(&p, 1, PATIENCE_S * 1000) <= 0)
+		if (!patience_poll(fd, POLLIN, PATIENCE_SOON))
 			return false;
 		n = read(fd, text + at, TEXT - 1 - at);
 		at += n > 0 ? (size_t)n : 0;

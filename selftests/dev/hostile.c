@@ -564,7 +564,7 @@ TEST(K1_random_calls)
 }
 
 /* Most fail; a successful one takes some milliseconds until the job has ended. */
-TEST_LONG(K1_random_joins, 300)
+TEST_LONG(K1_random_joins, PATIENCE_LONG_TEST)
 {
 	uint64_t seed = (uint64_t)getpid();
 	int i, count = test_short() ? 200 : 2000;

@@ -33,14 +33,6 @@ bool test_short(void)
 	return getenv("ACP_TEST_SHORT");
 }
 
-unsigned int test_load(void)
-{
-	const char *said = getenv("ACP_TEST_LOAD");
-	int times = said ? atoi(said) : 1;
-
-	return times > 1 ? times : 1;
-}
-
 void test_end(int state, const char *file, int line, const char *format, ...)
 {
 	const char *base = strrchr(file, '/');
@@ -140,14 +132,15 @@ static int count_asleep(pid_t pid)
 
 void wait_asleep(pid_t pid, int threads)
 {
-	int looks = 0, tries;
+	struct patience p = patience_begin(PATIENCE_WORK);
+	int looks = 0;
 
 	/* Check twice with a pause: they must not merely be waiting for a lock. */
-	for (tries = 0; looks < 2 && tries < 3000; tries++) {
+	while (looks < 2) {
+		CHECK(!patience_over(&p));
 		looks = count_asleep(pid) >= threads ? looks + 1 : 0;
 		usleep(20000);
 	}
-	CHECK(looks == 2);
 }
 
 void stay_on(int processor)
@@ -168,6 +161,7 @@ static void start(const struct test *t)
 {
 	setpgid(0, 0);
 	signal(SIGTERM, SIG_DFL);
+	errno = 0;
 	t->run();
 	fflush(stdout);
 	_exit(0);
@@ -280,6 +274,21 @@ static bool verdict(int number, const struct test *t, int status, bool late, dou
 	return ok;
 }
 
+/* Wait for a child. False if it has not ended within a limit. */
+static bool await(pid_t child, int *status, uint64_t limit)
+{
+	struct patience p = patience_begin(limit);
+	bool over = false;
+
+	patience_interrupts(true);
+	while (!over && waitpid(child, status, 0) < 0) {
+		patience_tick(patience_clock);
+		over = patience_over(&p);
+	}
+	patience_interrupts(false);
+	return !over;
+}
+
 /* Run a test in a child. True if it passed or was skipped. */
 static bool run(int number, const struct test *t)
 {
@@ -294,9 +303,7 @@ static bool run(int number, const struct test *t)
 		start(t);
 	setpgid(child, child);
 	group = child;
-	alarm(t->seconds * (test_short() ? 2 : 1) * test_load());
-	late = waitpid(child, &status, 0) < 0;
-	alarm(0);
+	late = !await(child, &status, t->limit * (test_short() ? 2 : 1));
 	if (late)
 		show_group(child);
 	sweep(child);
@@ -338,7 +345,7 @@ int main(int argc, char **argv)
 
 	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
-	if (report == MAP_FAILED)
+	if (report == MAP_FAILED || !patience_share())
 		return 1;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigaction(SIGALRM, &late, NULL);

@@ -28,12 +28,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TEST_SECONDS	90	/* until a test counts as hanging */
+#include "../patience.h"
 
 struct test {
 	const char *name;
 	void (*run)(void);
-	unsigned int seconds;
+	uint64_t limit;		/* until it counts as hanging; see patience.h */
 	struct test *next;
 };
 
@@ -48,7 +48,7 @@ struct test {
 	}									\
 	static void name(void)
 
-#define TEST(name)	TEST_LONG(name, TEST_SECONDS)
+#define TEST(name)	TEST_LONG(name, PATIENCE_TEST)
 
 void test_add(struct test *t);
 
@@ -60,11 +60,6 @@ void test_end(int state, const char *file, int line, const char *format, ...)
 
 /* True if $ACP_TEST_SHORT is set: be brief, because the machine is slow. */
 bool test_short(void);
-
-/*
- * $ACP_TEST_LOAD: the factor by which operations may be slower than on an idle machine; at least 1.
- */
-unsigned int test_load(void);
 
 /* Run a function in a child, which may drop privileges. It must end with 0 or by a CHECK. */
 void in_child(void (*run)(void));

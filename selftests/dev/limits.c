@@ -85,10 +85,10 @@ static void rank_refused(uint32_t job, uint32_t rank, uint32_t limit)
 /* Join; a job ends some milliseconds after its last rank. */
 static int join_soon(uint32_t job, uint32_t rank)
 {
-	uint64_t end = now_ns() + 10000 * MS;
+	struct patience p = patience_begin(PATIENCE_SOON);
 	int fd = join(job, rank);
 
-	while (fd == -EDQUOT && now_ns() < end) {
+	while (fd == -EDQUOT && !patience_over(&p)) {
 		sleep_ms(20);
 		fd = join(job, rank);
 	}

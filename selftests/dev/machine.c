@@ -186,7 +186,7 @@ static void a_million_commands(void)
 			rank_push(&r, &e);
 		__atomic_store_n(&w.most, 0, __ATOMIC_RELAXED);
 		CHECK_EQ(ioctl(r.fd, ACP_IOC_DOORBELL), 0);
-		CHECK_EQ(rank_wait(&r, r.last, 30000 * MS), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r, r.last, PATIENCE_WORK), ACP_ST_OK);
 		while (__atomic_load_n(&w.seen, __ATOMIC_ACQUIRE) != *w.done)
 			sleep_ms(1);
 		if (w.most < least)

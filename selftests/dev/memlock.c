@@ -58,7 +58,7 @@ static void hear(void)
 	char byte;
 
 	/* With a timeout: a child that has failed writes nothing. */
-	CHECK_EQ(poll(&(struct pollfd){ .fd = ready[0], .events = POLLIN }, 1, 40000), 1);
+	CHECK(patience_poll(ready[0], POLLIN, PATIENCE_WORK));
 	CHECK_EQ(read(ready[0], &byte, 1), 1);
 }
 
@@ -110,11 +110,11 @@ static void room_is(struct rank *r, unsigned long n)
 /* The charge of a process that has ended is returned a moment later. */
 static void room_becomes(struct rank *r, unsigned long n)
 {
-	uint64_t end = now_ns() + 10000 * MS;
+	struct patience p = patience_begin(PATIENCE_SOON);
 	struct memory m;
 	int error;
 
-	while ((error = try_pages(r, &m, n)) == -ENOMEM && now_ns() < end)
+	while ((error = try_pages(r, &m, n)) == -ENOMEM && !patience_over(&p))
 		sleep_ms(10);
 	CHECK_EQ(error, 0);
 	CHECK_EQ(rank_unregister(r, m.reg.key, NULL), 0);

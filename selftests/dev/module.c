@@ -171,7 +171,7 @@ static void kill_in_traffic(unsigned int ms)
 	close(ready[1]);
 }
 
-TEST_LONG(K5_unload_right_after_close_in_traffic, 300)
+TEST_LONG(K5_unload_right_after_close_in_traffic, PATIENCE_LONG_TEST)
 {
 	uint32_t i, rounds = test_short() ? 4 : 12;
 
@@ -232,7 +232,7 @@ TEST(K5_unload_while_namespaces_end)
 TEST(K5_load_unload_and_namespaces)
 {
 	pid_t child = fork();
-	uint64_t end = now_ns() + 3000 * MS;
+	uint64_t end = in_ms(3000);
 
 	if (!child) {
 		while (now_ns() < end)
@@ -266,7 +266,7 @@ static void open_and_join(uint64_t end)
 /* A process keeps opening the device while the module is loaded and removed. */
 TEST(K5_load_unload_and_open)
 {
-	uint64_t end = now_ns() + 4000 * MS;
+	uint64_t end = in_ms(4000);
 	pid_t child[3];
 	int i;
 

@@ -82,7 +82,7 @@ TEST(atomic_against_the_owners_cpu)
 	CHECK_EQ(pthread_create(&thread, NULL, add_by_cpu, word), 0);
 	for (i = 0; i < count; i++)
 		rank_atomic(&r[0], ACP_OP_ADD8, heap_ga(&r[0], 0), memory_ga(&m, 0), 1, 0, 0);
-	CHECK_EQ(rank_wait(&r[0], r[0].last, 60000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	CHECK_EQ(pthread_join(thread, &added), 0);
 	CHECK_EQ(*word, count + *(uint64_t *)added);
@@ -195,7 +195,7 @@ static int do_signal(uint64_t dst, uint64_t src, uint64_t flag)
 {
 	struct acp_sqe e = { .op = ACP_OP_COPY_ADD, .dst = dst, .src = src, .a = flag, .b = 1 };
 
-	return rank_wait(&r[0], rank_submit(&r[0], &e), 1000 * MS);
+	return rank_await(&r[0], rank_submit(&r[0], &e), PATIENCE_SOON);
 }
 
 /* With a size of 0, the library checks no address except that of a flag. */
@@ -219,7 +219,8 @@ TEST(E4_zero_bytes_have_no_address)
 			e = (struct acp_sqe){ .op = j ? ACP_OP_STRIDED : ACP_OP_COPY,
 					      .dst = bad[i / 6], .src = bad[i % 6],
 					      .size = bytes[j], .a = j, .b = j };
-			CHECK_EQ(rank_wait(&r[0], rank_submit(&r[0], &e), 1000 * MS), ACP_ST_OK);
+			CHECK_EQ(rank_await(&r[0], rank_submit(&r[0], &e), PATIENCE_SOON),
+				 ACP_ST_OK);
 		}
 		CHECK_EQ(do_signal(bad[i / 6], bad[i % 6], memory_ga(&only_atomic, 0)), ACP_ST_OK);
 		CHECK_EQ(*flag, former + i + 1);

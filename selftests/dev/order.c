@@ -49,14 +49,14 @@ static bool moved(unsigned int i)
 
 static void ends(uint64_t ticket, int wanted)
 {
-	CHECK_EQ(rank_wait(&r, ticket, 20000 * MS), wanted);
+	CHECK_EQ(rank_await(&r, ticket, PATIENCE_SOON), wanted);
 }
 
 static void moved_soon(unsigned int i)
 {
-	uint64_t end = now_ns() + 1000 * MS;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
-	while (!moved(i) && now_ns() < end)
+	while (!moved(i) && !patience_over(&p))
 		;
 	CHECK(moved(i));
 }
@@ -229,7 +229,7 @@ TEST(A5_more_waiting_than_in_flight)
 	for (i = 0; i < 3000; i++)
 		with_flags(0, first, first - 1);
 	ends(first, ACP_ST_TIMEOUT);
-	CHECK(rank_wait(&r, r.last, 20000 * MS) >= 0);
+	CHECK(rank_await(&r, r.last, PATIENCE_SOON) >= 0);
 	/* None had an effect. */
 	CHECK_EQ(*(uint64_t *)r.heap, 0);
 	CHECK_EQ(r.cq->failed, 3001);

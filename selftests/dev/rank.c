@@ -11,8 +11,6 @@
 
 #include "rank.h"
 
-#define HUNG	(30000 * MS * test_load())	/* timeout of everything that should end */
-
 /* ---- Joining ---- */
 
 static void setup_common(struct setup *s, uint32_t rank, uint32_t nprocs, uint32_t nodes)
@@ -190,7 +188,7 @@ static void make_room(struct rank *r)
 
 	if (r->last - rank_completed(r) < r->join.depth)
 		return;
-	if (rank_wait(r, oldest, HUNG) < 0)
+	if (rank_await(r, oldest, PATIENCE_WORK) < 0)
 		FAIL("ticket %llu did not complete", (unsigned long long)oldest);
 }
 
@@ -241,9 +239,20 @@ int rank_wait(struct rank *r, uint64_t ticket, uint64_t timeout_ns)
 	return r->cq->status[ticket & (r->join.depth - 1)];
 }
 
+int rank_await(struct rank *r, uint64_t ticket, uint64_t base)
+{
+	struct patience p = patience_begin(base);
+	int status;
+
+	do
+		status = rank_wait(r, ticket, patience_left(&p));
+	while (status < 0 && !patience_over(&p));
+	return status;
+}
+
 static int finish(struct rank *r, uint64_t ticket)
 {
-	int status = rank_wait(r, ticket, HUNG);
+	int status = rank_await(r, ticket, PATIENCE_WORK);
 
 	if (status < 0)
 		FAIL("a command of rank %u did not end", r->join.rank);
@@ -398,6 +407,11 @@ uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+uint64_t in_ms(uint64_t ms)
+{
+	return now_ns() + ms * MS;
 }
 
 void sleep_ms(unsigned int ms)

@@ -96,8 +96,12 @@ uint64_t rank_atomic(struct rank *r, unsigned int op, uint64_t dst, uint64_t src
 /* Return the latest ticket up to which all commands are complete. */
 uint64_t rank_completed(const struct rank *r);
 
-/* Wait for a ticket, at most @timeout_ns. Return its ACP_ST_ value, or -1. */
+/*
+ * Wait for a ticket. Return its ACP_ST_ value, or -1: after @timeout_ns, for one that must not be
+ * complete yet; after @base of patience.h, for one that must complete.
+ */
 int rank_wait(struct rank *r, uint64_t ticket, uint64_t timeout_ns);
+int rank_await(struct rank *r, uint64_t ticket, uint64_t base);
 
 /* Submit a copy and wait for it. Return its status. Never hangs. */
 int rank_do_copy(struct rank *r, uint64_t dst, uint64_t src, uint64_t size);
@@ -141,7 +145,9 @@ bool filled(const void *p, size_t n, uint64_t seed);
 /* Pseudo-random numbers from a seed. */
 uint64_t next_random(uint64_t *state);
 
+/* The time, and that in some ms: until then a test plays (limits of waits are in patience.h). */
 uint64_t now_ns(void);
+uint64_t in_ms(uint64_t ms);
 void sleep_ms(unsigned int ms);
 
 /*

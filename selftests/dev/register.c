@@ -740,7 +740,7 @@ TEST(M4_memlock_limit_exactly_hit)
 	refused(p, 1, ACP_ACCESS_ALL, ENOMEM, "limit 0");
 }
 
-TEST_LONG(M4_register_unregister_100000_times, 300)
+TEST_LONG(M4_register_unregister_100000_times, PATIENCE_LONG_TEST)
 {
 	char *p = pages(64 * PAGE, PROT_READ | PROT_WRITE);
 	int i, count = test_short() ? 5000 : 100000;

@@ -81,10 +81,10 @@ static void aim(const struct memory *m)
 static void wait_refused(void)
 {
 	uint64_t before = __atomic_load_n(&writer.refused, __ATOMIC_ACQUIRE);
-	uint64_t end = now_ns() + 5000 * MS;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	while (__atomic_load_n(&writer.refused, __ATOMIC_ACQUIRE) < before + 2)
-		if (now_ns() > end)
+		if (patience_over(&p))
 			FAIL("the writer still succeeds");
 }
 
@@ -371,10 +371,10 @@ static long long read_number(const char *path)
 /* Wait until a KSM counter reaches @wanted. */
 static void merged(const char *path, long long wanted)
 {
-	uint64_t end = now_ns() + 30000 * MS;
+	struct patience p = patience_begin(PATIENCE_WORK);
 
 	while (read_number(path) < wanted)
-		if (now_ns() > end)
+		if (patience_over(&p))
 			FAIL("%s is %lld, not %lld", path, read_number(path), wanted);
 }
 

@@ -156,13 +156,13 @@ TEST(K3_entries_rewritten_while_read)
 	bystanders_open(&others);
 	culprit_open(&c, &others);
 	CHECK_EQ(pthread_create(&thread, NULL, rewrite_entries, &c), 0);
-	for (end = now_ns() + run_time() * MS; now_ns() < end;) {
+	for (end = in_ms(run_time()); now_ns() < end;) {
 		struct acp_sqe e;
 
 		random_entry(&c, &e, &c.seed);
 		rank_submit(&c.r, &e);
 	}
-	CHECK(rank_wait(&c.r, c.r.last, 30000 * MS) >= 0);
+	CHECK(rank_await(&c.r, c.r.last, PATIENCE_WORK) >= 0);
 	end_all(&others);
 	pthread_join(thread, NULL);
 	rank_close(&c.r);
@@ -208,7 +208,7 @@ TEST(K3_tail_jumps)
 	bystanders_open(&others);
 	culprit_open(&c, &others);
 	CHECK_EQ(pthread_create(&thread, NULL, ring_bell, &c), 0);
-	for (end = now_ns() + run_time() * MS; now_ns() < end;) {
+	for (end = in_ms(run_time()); now_ns() < end;) {
 		random_entry(&c, &c.r.entries[next_random(&c.seed) % c.r.join.depth], &c.seed);
 		__atomic_store_n(&c.r.sq->tail, some_tail(&c, &c.seed), __ATOMIC_RELEASE);
 		if (!(next_random(&c.seed) % 64))
@@ -268,14 +268,14 @@ TEST(K3_malformed_entries)
 
 		e.dst = heap_ga(&r, 64);
 		e.src = heap_ga(&r, 0);
-		status = rank_wait(&r, rank_submit(&r, &e), 5000 * MS);
+		status = rank_await(&r, rank_submit(&r, &e), PATIENCE_SOON);
 		if (status != ACP_ST_OP)
 			FAIL("bad entry %zu: status %d", i, status);
 		CHECK_EQ(r.cq->failed, i + 1);
 		CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 64), heap_ga(&r, 0), 8), ACP_ST_OK);
 	}
-	CHECK_EQ(rank_wait(&r, rank_copy(&r, heap_ga(&r, 64), heap_ga(&r, 0), 8, r.last + 1),
-			   5000 * MS), ACP_ST_OP);
+	CHECK_EQ(rank_await(&r, rank_copy(&r, heap_ga(&r, 64), heap_ga(&r, 0), 8, r.last + 1),
+			    PATIENCE_SOON), ACP_ST_OP);
 }
 
 /* ---- K4 ---- */
@@ -295,7 +295,7 @@ TEST(K4_ring_full)
 	for (i = 1; i <= r.join.depth; i++)
 		rank_push(&r, &e);
 	CHECK_EQ(ioctl(r.fd, ACP_IOC_DOORBELL), 0);
-	CHECK_EQ(rank_wait(&r, r.last, 30000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r, r.last, PATIENCE_WORK), ACP_ST_OK);
 	CHECK_EQ(rank_completed(&r), 1 + r.join.depth);
 	CHECK_EQ(*(uint64_t *)r.heap, r.join.depth);
 	CHECK_EQ(*(uint64_t *)(r.heap + 8), r.join.depth - 1);
@@ -332,7 +332,7 @@ TEST(K4_completions_never_looked_at)
 	before = meminfo_kib("Slab");
 	for (i = 0; i < count; i++)
 		rank_submit(&r[0], &e);
-	CHECK_EQ(rank_wait(&r[0], r[0].last, 30000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
 	CHECK_EQ(*(uint32_t *)r[1].heap, (uint32_t)count);
 	CHECK(meminfo_kib("Slab") - before < 16384);
 }
@@ -346,7 +346,7 @@ TEST(K4_ring_overrun)
 
 	bystanders_open(&others);
 	culprit_open(&c, &others);
-	for (end = now_ns() + run_time() * MS; now_ns() < end;) {
+	for (end = in_ms(run_time()); now_ns() < end;) {
 		struct acp_sqe e;
 
 		random_entry(&c, &e, &c.seed);
@@ -369,9 +369,9 @@ TEST(K4_doorbell_storm)
 	culprit_open(&c, &others);
 	for (i = 0; i < 16; i++)
 		CHECK_EQ(pthread_create(&thread[i], NULL, ring_bell, &c), 0);
-	for (end = now_ns() + run_time() * MS; now_ns() < end; count++)
+	for (end = in_ms(run_time()); now_ns() < end; count++)
 		rank_atomic(&c.r, ACP_OP_ADD8, heap_ga(&c.r, 8), heap_ga(&c.r, 0), 1, 0, 0);
-	CHECK_EQ(rank_wait(&c.r, c.r.last, 30000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&c.r, c.r.last, PATIENCE_WORK), ACP_ST_OK);
 	end_all(&others);
 	for (i = 0; i < 16; i++)
 		pthread_join(thread[i], NULL);
@@ -408,7 +408,7 @@ TEST(K4_waiter_storm)
 		CHECK_EQ(pthread_create(&thread[i], NULL, wait_at_random, &c), 0);
 	for (i = 0; i < count; i++)
 		rank_atomic(&c.r, ACP_OP_ADD8, heap_ga(&c.r, 8), heap_ga(&c.r, 0), 1, 0, 0);
-	CHECK_EQ(rank_wait(&c.r, c.r.last, 30000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&c.r, c.r.last, PATIENCE_WORK), ACP_ST_OK);
 	CHECK_EQ(*(uint64_t *)c.r.heap, count);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < 16; i++)

@@ -149,7 +149,7 @@ TEST(M5_mapping)
 }
 
 /* The first command to another node creates the peer and everything needed to send. */
-TEST_LONG(M5_first_command_to_a_node, 300)
+TEST_LONG(M5_first_command_to_a_node, PATIENCE_LONG_TEST)
 {
 	bool hit = true;
 	struct nodes net;
@@ -172,7 +172,7 @@ TEST_LONG(M5_first_command_to_a_node, 300)
 		fail_nth_arm((int)n);
 		ticket = rank_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 5000, 0);
 		hit = fail_nth_disarm();
-		status = rank_wait(&r[0], ticket, 20000 * MS);
+		status = rank_await(&r[0], ticket, PATIENCE_SOON);
 		if (status != ACP_ST_OK)
 			CHECK(hit && status == ACP_ST_NOMEM);
 		CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 5000),
@@ -206,7 +206,7 @@ static void traffic_between_nodes(void)
 }
 
 /* Lost frames are retransmitted; every command takes effect once. */
-TEST_LONG(M5_allocations_fail_in_traffic, 300)
+TEST_LONG(M5_allocations_fail_in_traffic, PATIENCE_LONG_TEST)
 {
 	int status = 0;
 	pid_t child;

@@ -709,6 +709,8 @@ static void live(uint64_t seed, bool faults, uint32_t job)
 struct child {
 	pid_t pid;
 	uint64_t seed, end;	/* ns: when to kill it */
+	bool killed;
+	struct patience dies;
 };
 
 static void begin_life(struct child *c, uint64_t seed, bool faults, uint32_t job)
@@ -716,7 +718,8 @@ static void begin_life(struct child *c, uint64_t seed, bool faults, uint32_t job
 	uint64_t chance = seed;
 
 	c->seed = seed;
-	c->end = now_ns() + (100 + next_random(&chance) % 3000) * (test_short() ? 5 : 1) * MS;
+	c->killed = false;
+	c->end = in_ms((100 + next_random(&chance) % 3000) * (test_short() ? 5 : 1));
 	c->pid = fork();
 	CHECK(c->pid >= 0);
 	if (!c->pid)
@@ -730,9 +733,12 @@ static bool life_ended(struct child *c)
 
 	if (!c->pid)
 		return true;
-	if (now_ns() > c->end)
+	if (!c->killed && now_ns() > c->end) {
+		c->killed = true;
+		c->dies = patience_begin(PATIENCE_WORK);
 		kill(c->pid, SIGKILL);
-	if (now_ns() > c->end + 60000 * MS * test_load())
+	}
+	if (c->killed && patience_over(&c->dies))
 		FAIL("seed %llu: does not die", (unsigned long long)c->seed);
 	if (waitpid(c->pid, &status, WNOHANG) != c->pid)
 		return false;
@@ -762,10 +768,10 @@ static long users_of_module(void)
 /* Nobody has the device open except those who had it before. */
 static void nothing_left(long before)
 {
-	uint64_t end = now_ns() + 20000 * MS;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	while (users_of_module() != before) {
-		if (now_ns() > end)
+		if (patience_over(&p))
 			FAIL("%ld have the device open, %ld had before", users_of_module(), before);
 		sleep_ms(20);
 	}
@@ -785,7 +791,7 @@ static void await_ciphers(uint32_t job)
 }
 
 /* Runs as long as requested; life_ended() finds a life that hangs. */
-TEST_LONG(K1_K2_K3_P4_syscalls_at_random, 100000)
+TEST_LONG(K1_K2_K3_P4_syscalls_at_random, 1000 * PATIENCE_LONG_TEST)
 {
 	uint64_t seconds = setting("ACP_FUZZ_SECONDS", test_short() ? 20 : 10);
 	uint64_t first = setting("ACP_FUZZ_SEED", 1), seed = first;
@@ -801,7 +807,7 @@ TEST_LONG(K1_K2_K3_P4_syscalls_at_random, 100000)
 	reached = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(reached != MAP_FAILED);
 	bystanders_open(&others);
-	end = now_ns() + seconds * 1000 * MS;
+	end = in_ms(seconds * 1000);
 	while (now_ns() < end) {
 		for (i = 0; i < LIVES; i++)
 			if (life_ended(&lives[i]))

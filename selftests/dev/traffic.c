@@ -42,7 +42,6 @@ void traffic_open(struct traffic *t, struct rank *ranks, uint32_t count, size_t 
 	t->count = count;
 	t->half = half;
 	t->seed = (uint64_t)getpid();
-	t->patience = 60000 * MS * test_load();
 	printf("# seed %llu\n", (unsigned long long)t->seed);
 	for (i = 0; i < count; i++)
 		open_memory(t, i, color);
@@ -77,7 +76,7 @@ void traffic_check(struct traffic *t)
 
 static void ok(struct traffic *t, uint32_t origin, uint64_t ticket, const char *what)
 {
-	int status = rank_wait(&t->ranks[origin], ticket, t->patience);
+	int status = rank_await(&t->ranks[origin], ticket, PATIENCE_WORK);
 
 	if (status != ACP_ST_OK)
 		FAIL("%s issued by rank %u ended with %d", what, origin, status);
@@ -327,7 +326,7 @@ static void one_flag(struct traffic *t, enum traffic_order order, uint32_t origi
 		     uint32_t src, size_t size, uint64_t value)
 {
 	uint64_t *flag = (uint64_t *)(t->memory[dst].addr + word_offset(t, 1));
-	uint64_t end = now_ns() + t->patience;
+	struct patience p = patience_begin(PATIENCE_WORK);
 
 	*flag = 0;
 	await_late_copies(t);
@@ -335,7 +334,7 @@ static void one_flag(struct traffic *t, enum traffic_order order, uint32_t origi
 	rank_copy(&t->ranks[origin], ga(t, dst, t->half), ga(t, src, 0), size, 0);
 	send_flag(t, order, origin, dst, src, value);
 	while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != value)
-		if (now_ns() > end)
+		if (patience_over(&p))
 			FAIL("no flag");
 	if (!filled(t->memory[dst].addr + t->half, size, value))
 		FAIL("flag before data: from rank %u to %u, issued by %u", src, dst, origin);

@@ -21,7 +21,6 @@ struct traffic {
 	struct memory memory[RANKS_MAX];
 	char *model[RANKS_MAX];
 	uint64_t seed;
-	uint64_t patience;		/* ns; timeout of a command */
 	unsigned int late_ms;		/* how long the network may delay a copy of a datagram */
 };
 

@@ -191,11 +191,9 @@ static int events(int timeout_ms)
 
 TEST(poll_reports_completion)
 {
-	struct pollfd p = { .events = POLLIN };
 	uint64_t ticket, start;
 
 	begin(3000);
-	p.fd = r.fd;
 	CHECK_EQ(events(0), POLLOUT);		/* nothing armed */
 	arm(1);
 	CHECK_EQ(events(0), POLLIN | POLLOUT);	/* already complete */
@@ -203,8 +201,8 @@ TEST(poll_reports_completion)
 	ticket = pending();
 	arm(ticket);
 	CHECK_EQ(events(0), POLLOUT);
-	CHECK_EQ(poll(&p, 1, 10000), 1);
-	CHECK_EQ(p.revents, POLLIN);
+	CHECK(patience_poll(r.fd, POLLIN, PATIENCE_SOON));
+	CHECK_EQ(events(0), POLLIN | POLLOUT);
 	CHECK(now_ns() - start > 300 * MS);
 	CHECK_EQ(rank_completed(&r), ticket);
 }
@@ -221,6 +219,14 @@ TEST(poll_reports_room)
 	CHECK_EQ(events(0), 0);
 }
 
+static void await_event(int epoll, struct epoll_event *e)
+{
+	struct patience p = patience_begin(PATIENCE_SOON);
+
+	while (epoll_wait(epoll, e, 1, (int)(patience_left(&p) / MS)) != 1)
+		CHECK(!patience_over(&p));
+}
+
 TEST(epoll_reports_completion)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
@@ -230,11 +236,11 @@ TEST(epoll_reports_completion)
 	CHECK_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, r.fd, &e), 0);
 	arm(pending());
 	CHECK_EQ(epoll_wait(epoll, &e, 1, 100), 0);
-	CHECK_EQ(epoll_wait(epoll, &e, 1, 10000), 1);
+	await_event(epoll, &e);
 	CHECK_EQ(e.events, EPOLLIN);
 	CHECK_EQ(epoll_wait(epoll, &e, 1, 100), 0);
 	arm(pending());
-	CHECK_EQ(epoll_wait(epoll, &e, 1, 10000), 1);
+	await_event(epoll, &e);
 }
 
 /* The wake-up occurred while nothing was armed: arming makes epoll check again. */
@@ -248,7 +254,7 @@ TEST(epoll_armed_for_what_is_complete)
 	CHECK_EQ(rank_do_copy(&r, heap_ga(&r, 8), heap_ga(&r, 0), 8), ACP_ST_OK);
 	CHECK_EQ(epoll_wait(epoll, &e, 1, 100), 0);
 	arm(r.last);
-	CHECK_EQ(epoll_wait(epoll, &e, 1, 10000), 1);
+	await_event(epoll, &e);
 }
 
 TEST(poll_without_a_job)
@@ -264,14 +270,17 @@ TEST(poll_without_a_job)
 /* The rings of an idle job are no longer polled, and the flag soon says so. */
 TEST(poller_goes_to_sleep)
 {
+	struct patience p;
 	int i;
 
 	begin(1000);
 	for (i = 0; i < 10000; i++)
 		rank_copy(&r, heap_ga(&r, 8), heap_ga(&r, 0), 8, 0);
-	for (i = 0; i < 300 && !(r.cq->flags & ACP_CQ_NEED_WAKEUP); i++)
+	p = patience_begin(PATIENCE_SOON);
+	while (!(r.cq->flags & ACP_CQ_NEED_WAKEUP)) {
+		CHECK(!patience_over(&p));
 		sleep_ms(10);
-	CHECK(r.cq->flags & ACP_CQ_NEED_WAKEUP);
+	}
 }
 
 /* ---- The barrier ---- */

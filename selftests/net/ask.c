@@ -69,11 +69,10 @@ void ask_send(struct ask *q)
 
 /* ---- replies ---- */
 
-static ssize_t receive(struct ask *q, void *to, int ms)
+/* Return 0 if nothing comes in time. */
+static ssize_t receive(struct ask *q, void *to)
 {
-	struct pollfd p = { .fd = q->fd, .events = POLLIN };
-
-	if (poll(&p, 1, ms) != 1)
+	if (!patience_poll(q->fd, POLLIN, PATIENCE_WORK))
 		return 0;
 	return recv(q->fd, to, ASK_ROOM, 0);
 }
@@ -131,7 +130,7 @@ static struct nlmsghdr *next_message(struct ask *q, struct nlmsghdr *n, ssize_t 
 		if (n)
 			n = NLMSG_NEXT(n, *left);
 		if (!n || !NLMSG_OK(n, (uint32_t)*left)) {
-			*left = receive(q, text, 20000);
+			*left = receive(q, text);
 			CHECK(*left > 0);
 			n = (struct nlmsghdr *)text;
 		}
@@ -187,11 +186,18 @@ int ask_dump(struct ask *q, void (*each)(const struct answer *answer))
 	return dump_error(q, n) ?: count;
 }
 
-bool ask_hear(struct ask *q, struct answer *answer, unsigned int ms)
+bool ask_silent(struct ask *q, unsigned int ms)
+{
+	struct pollfd p = { .fd = q->fd, .events = POLLIN };
+
+	return poll(&p, 1, (int)ms) == 0;
+}
+
+bool ask_hear(struct ask *q, struct answer *answer)
 {
 	static char text[ASK_ROOM];
 	struct nlmsghdr *n = (struct nlmsghdr *)text;
-	ssize_t size = receive(q, text, (int)ms);
+	ssize_t size = receive(q, text);
 
 	if (!size)
 		return false;
@@ -226,7 +232,7 @@ static void find_family(struct ask *q)
 	((struct genlmsghdr *)NLMSG_DATA(head(q)))->version = 1;
 	ask_text(q, CTRL_ATTR_FAMILY_NAME, ACP_NL_FAMILY_NAME);
 	ask_send(q);
-	size = receive(q, text, 20000);
+	size = receive(q, text);
 	CHECK(size > 0 && n->nlmsg_type == GENL_ID_CTRL);
 	end = text + n->nlmsg_len;
 	for (p = (char *)NLMSG_DATA(n) + GENL_HDRLEN; p < end;
@@ -239,7 +245,7 @@ static void find_family(struct ask *q)
 			q->group = group_of(a);
 	}
 	CHECK(q->family && q->group);
-	receive(q, text, 20000);	/* the acknowledgement */
+	receive(q, text);	/* the acknowledgement */
 }
 
 void ask_open(struct ask *q)

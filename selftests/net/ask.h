@@ -51,8 +51,11 @@ int ask_dump(struct ask *q, void (*each)(const struct answer *answer));
 /* Send the request without waiting. */
 void ask_send(struct ask *q);
 
-/* Return the next unsolicited message (events, results) within ms. False: none. */
-bool ask_hear(struct ask *q, struct answer *answer, unsigned int ms);
+/* Return the next unsolicited message (events, results), which must come. False: none came. */
+bool ask_hear(struct ask *q, struct answer *answer);
+
+/* True if no such message comes within ms. */
+bool ask_silent(struct ask *q, unsigned int ms);
 
 /* Join the group of events. Returns 0 or -errno. */
 int ask_join(struct ask *q);

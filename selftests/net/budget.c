@@ -23,7 +23,6 @@
 #define BUDGET_ENTRIES	64
 #define BUDGET_BYTES	65536
 #define IDLE_RANKS	8
-#define SOON		(20000 * MS)	/* on an idle machine */
 
 static struct nodes n;
 static struct rank idle[32], putter, target;
@@ -80,12 +79,12 @@ static void put_one(void)
 /* All commands complete although their ranks make no calls. */
 static void all_end(unsigned int count)
 {
-	uint64_t end = now_ns() + SOON * test_load();
+	struct patience p = patience_begin(PATIENCE_SOON);
 	unsigned int i;
 
 	for (i = 0; i < count; i++)
 		while (rank_completed(&idle[i]) < idle[i].last)
-			CHECK(now_ns() < end);
+			CHECK(!patience_over(&p));
 }
 
 /* Execute one put while all these commands are in the rings. */
@@ -132,7 +131,7 @@ TEST(K8_entries_in_order_share_one_budget)
 TEST(K8_further_queues_share_the_budget)
 {
 	struct rank further[4];
-	uint64_t end = now_ns() + SOON * test_load();
+	struct patience p = patience_begin(PATIENCE_SOON);
 	unsigned int i;
 
 	begin(1);
@@ -148,7 +147,7 @@ TEST(K8_further_queues_share_the_budget)
 	for (i = 0; i < 4; i++) {
 		put_one();
 		while (rank_completed(&further[i]) < further[i].last)
-			CHECK(now_ns() < end);
+			CHECK(!patience_over(&p));
 	}
 }
 
@@ -241,7 +240,7 @@ TEST(K8_the_worker_of_a_stopped_process_is_in_its_control_group)
 	volatile int *go = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct count commands;
-	uint64_t end;
+	struct patience p;
 	int status;
 	pid_t child;
 
@@ -262,27 +261,27 @@ TEST(K8_the_worker_of_a_stopped_process_is_in_its_control_group)
 	commands = nodes_count(&n, 0, "commands");
 	put_one();
 	nodes_counted(&commands, ENTRIES + 1);
-	end = now_ns() + SOON * test_load();
+	p = patience_begin(PATIENCE_SOON);
 	while (!worker_in_group())
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 	/*
 	 * After some idle time the worker has left: a group with a kernel thread could never be
 	 * frozen.
 	 */
 	while (worker_in_group())
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 	CHECK(write_file(GROUP "/group/cgroup.freeze", "1"));
 	while (!is_frozen())
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 	CHECK(write_file(GROUP "/group/cgroup.freeze", "0"));
 	*go = 1;
 	kill(child, SIGCONT);
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_EQ(status, 0);
 	/* The group becomes empty, so that it can be removed. */
-	end = now_ns() + SOON * test_load();
+	p = patience_begin(PATIENCE_SOON);
 	while (rmdir(GROUP "/group"))
-		CHECK(errno == EBUSY && now_ns() < end);
+		CHECK(errno == EBUSY && !patience_over(&p));
 	umount(GROUP);
 }
 
@@ -366,10 +365,10 @@ static void give_processor(void)
 static void put_awake(void)
 {
 	uint64_t ticket = rank_copy(&putter, heap_ga(&target, 0), heap_ga(&putter, 0), 8, 0);
-	uint64_t end = now_ns() + SOON * test_load();
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	while (rank_completed(&putter) < ticket)
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 }
 
 /* How many of the entries of an idle rank have been done. */
@@ -564,10 +563,10 @@ static void leave_alone(void)
 static void others_go_on(void)
 {
 	long long least = nodes_counter(&n, 0, "commands") + CROWD * ENTRIES;
-	uint64_t end = now_ns() + SOON * test_load();
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	while (nodes_counter(&n, 0, "commands") < least) {
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 		sleep_ms(20);
 	}
 }
@@ -634,7 +633,7 @@ static void time_puts(const char *beside)
 }
 
 /* Takes long in a machine that counts time in instructions, where it says most. */
-TEST_LONG(K8_times_of_a_bystander, 900)
+TEST_LONG(K8_times_of_a_bystander, 3 * PATIENCE_LONG_TEST)
 {
 	if (!getenv("ACP_TEST_LONG"))
 		SKIP("ACP_TEST_LONG is not set");

@@ -43,7 +43,7 @@ static uint64_t put(void)
 static void puts_work(int count)
 {
 	while (count--)
-		CHECK_EQ(rank_wait(&r[0], put(), 10000 * MS), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[0], put(), PATIENCE_SOON), ACP_ST_OK);
 	memcpy(t.model[1] + t.half, t.memory[0].addr, 8);
 }
 
@@ -164,7 +164,7 @@ static void drops_at(uint32_t node, const char *hook)
 	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
 	CHECK(counted(node) > 0);
 	no_rule(node);
-	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
 	sound();
 }
 
@@ -221,7 +221,7 @@ TEST(a_rule_that_was_last_before_us_drops)
 	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
 	CHECK(counted(1) > 0);
 	no_rule(1);
-	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
 	short_ways(true, true);
 	sound();
 }
@@ -302,7 +302,7 @@ TEST(queued_for_a_program)
 	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
 	CHECK(counted(0) > 0);
 	no_rule(0);
-	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
 	rule(0, "postrouting", "counter queue num 7 bypass");
 	rule(1, "prerouting", "counter queue num 7 bypass");
 	puts_work(PUTS);
@@ -459,12 +459,12 @@ TEST(routes_that_forbid)
 	ticket = put();
 	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
 	nodes_run(&n, 1, "ip route add local 10.9.0.2 dev eth0 table local scope host src 10.9.0.2");
-	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
 	nodes_run(&n, 0, "ip route add blackhole 10.9.0.2/32");
 	ticket = put();
 	CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
 	nodes_run(&n, 0, "ip route del blackhole 10.9.0.2/32");
-	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
 	short_ways(true, true);
 	sound();
 }
@@ -484,7 +484,7 @@ TEST(ipsec_policies_block)
 		ticket = put();
 		CHECK_EQ(rank_wait(&r[0], ticket, 300 * MS), -1);
 		nodes_run(&n, i, "ip xfrm policy flush");
-		CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
 		sound();
 	}
 }

@@ -197,7 +197,7 @@ static void impaired(const char *netem, uint32_t integrity, bool apart)
 	if (apart)
 		nodes_run(&n, 0, "ip link set eth0 gso_max_segs 1");
 	nodes_impair_all(&n, netem);
-	frames_per_datagram(50 * test_load());
+	frames_per_datagram(100);
 	nodes_impair_all(&n, "");
 }
 
@@ -283,7 +283,7 @@ static void play(bool ipv6, uint32_t integrity)
 	inject_open(&x, &n, 1, 0, &setup);
 	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
 	inject_handshake(&x);
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 	inject_drain(&x);
 	filled_up = 0;
 }
@@ -630,10 +630,10 @@ static char *add_piece(uint64_t ticket, uint32_t origin, uint64_t first, uint32_
 /* Other pieces of the batch may be accepted after a rejected one was counted. */
 static void await_piece(uint32_t i)
 {
-	const uint64_t end = now_ns() + 10000 * MS * test_load();
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	while (target.addr[i * PIECE + PIECE - 1] != (char)(i + 1)) {
-		if (now_ns() > end)
+		if (patience_over(&p))
 			FAIL("piece %u is not there", i);
 		sleep_ms(1);
 	}
@@ -881,8 +881,7 @@ static void duplicated(uint32_t integrity)
 			memcpy(third, at, each());
 	}
 	inject_send(&x, third, each());
-	for (i = 0; i < 100 && !is_there(3); i++)
-		sleep_ms(20);
+	await_piece(3);
 	all_there(3, 4);
 	depart(each());
 	nodes_counted(&twice, 1);
@@ -1098,7 +1097,7 @@ static void heard_by_hand(bool ipv6, uint32_t cipher)
 	fill(target.addr, VICTIM_SIZE, 4);
 	rank_copy(&victim, to, memory_ga(&target, 0), VICTIM_SIZE, 0);
 	while (!filled(copy, VICTIM_SIZE, 4)) {
-		CHECK(inject_receive(&x, &f, body, 5000 * test_load()));
+		inject_expect(&x, &f, body);
 		if (f.type != ACP_FRAME_DATA)
 			continue;
 		CHECK_EQ(acp_msg_decode(&m, body, f.length, f.length), f.length);
@@ -1150,7 +1149,7 @@ static void *copies(void *key)
 /* Memory is unregistered while batches arrive: afterwards it does not change. */
 static void unregistered(uint32_t integrity)
 {
-	uint64_t end = now_ns() + (test_short() ? 2000 : 4000) * MS, first, change = 0;
+	uint64_t end = in_ms(test_short() ? 2000 : 4000), first, change = 0;
 	uint32_t left;
 	pthread_t thread;
 

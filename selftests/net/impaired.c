@@ -98,7 +98,7 @@ TEST(N1_loss_10_percent)
 	again_and_dropped();
 }
 
-TEST_LONG(N1_loss_50_percent, 300)
+TEST_LONG(N1_loss_50_percent, PATIENCE_LONG_TEST)
 {
 	all_impaired("loss 50%", 0);
 	again_and_dropped();
@@ -145,7 +145,7 @@ TEST(N1_only_acknowledgements_are_lost)
 		fill(t.memory[0].addr, 20000, value);
 		ticket = rank_copy(&r[0], memory_ga(&t.memory[1], t.half),
 				   memory_ga(&t.memory[0], 0), 20000, 0);
-		CHECK_EQ(rank_wait(&r[0], ticket, 30000 * MS), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_WORK), ACP_ST_OK);
 		CHECK(filled(t.memory[1].addr + t.half, 20000, value));
 	}
 	CHECK(nodes_counter(&n, 0, "tx_retransmits") > 0);
@@ -170,7 +170,7 @@ TEST(N1_first_frames_lost)
 		sleep_ms(1);
 	CHECK_EQ(nodes_counter(&n, 1, "rx_frames"), 0);
 	nodes_impair(&n, 0, "");
-	CHECK_EQ(rank_wait(&r[0], ticket, 30000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_WORK), ACP_ST_OK);
 	CHECK(filled(r[1].heap, 20000, 4));
 }
 
@@ -207,7 +207,7 @@ TEST(N2_atomics_through_third_nodes_twice)
 			rank_atomic(&r[i], ACP_OP_ADD8, heap_ga(&r[(i + 2) % 3], 8 + 8 * k),
 				    heap_ga(&r[(i + 1) % 3], 0), 1, 0, 0);
 	for (i = 0; i < 3; i++) {
-		CHECK_EQ(rank_wait(&r[i], r[i].last, 60000 * MS), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[i], r[i].last, PATIENCE_WORK), ACP_ST_OK);
 		CHECK_EQ(r[i].cq->failed, 0);
 	}
 	for (i = 0; i < 3; i++) {
@@ -351,7 +351,7 @@ TEST(N17_route_goes_for_good)
 	nodes_run(&n, 0, "ip link set eth0 down");
 	ticket = rank_copy(&r[0], memory_ga(&t.memory[1], t.half), memory_ga(&t.memory[0], 0),
 			   8, 0);
-	CHECK_EQ(rank_wait(&r[0], ticket, 30000 * MS), ACP_ST_ROUTE);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_WORK), ACP_ST_ROUTE);
 }
 
 /* A link failure of one second is tolerated. */
@@ -366,7 +366,7 @@ TEST(N17_link_down_for_a_second)
 			   50000, 0);
 	CHECK_EQ(rank_wait(&r[0], ticket, 1000 * MS), -1);
 	nodes_run(&n, 1, "ip link set eth0 up");
-	CHECK_EQ(rank_wait(&r[0], ticket, 10000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
 	CHECK(!memcmp(t.memory[1].addr + t.half, t.memory[0].addr, 50000));
 	memcpy(t.model[1] + t.half, t.memory[0].addr, 50000);
 	traffic(1);

@@ -130,7 +130,7 @@ static void incast(uint32_t count, uint32_t queue)
 	begin(count);
 	slab = meminfo_kib("Slab");
 	nodes_run(&n, NODES_HUB, "tc qdisc add dev port0.0 root netem rate %ukbit limit %u",
-		  (test_short() ? 10000 : 20000) / test_load(), queue);
+		  test_short() ? 10000 : 20000, queue);
 	frames = nodes_counters(&n, "tx_frames");
 	again = nodes_counters(&n, "tx_retransmits");
 	warm_up();
@@ -138,7 +138,7 @@ static void incast(uint32_t count, uint32_t queue)
 		race(test_short() ? 100 : 150, done);
 	judge(done, 20);
 	for (i = 1; i < count; i++)
-		CHECK_EQ(rank_wait(&r[i], r[i].last, 120000 * MS), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[i], r[i].last, 2 * PATIENCE_WORK), ACP_ST_OK);
 	frames = nodes_counters(&n, "tx_frames") - frames;
 	again = nodes_counters(&n, "tx_retransmits") - again;
 	printf("# %lld frames, of which %lld again; %ld KiB more in slabs\n", frames, again,
@@ -155,13 +155,13 @@ static void incast(uint32_t count, uint32_t queue)
  * The link must be slower than the machine, however slow or busy that is; otherwise the fairness of
  * the machine would be measured. The queue holds a quarter of the initial windows of all senders.
  */
-TEST_LONG(N15_incast, 300)
+TEST_LONG(N15_incast, PATIENCE_LONG_TEST)
 {
 	incast(test_short() ? 9 : NODES_MAX, 128);
 }
 
 /* ... a tenth. */
-TEST_LONG(N15_incast_into_a_short_queue, 300)
+TEST_LONG(N15_incast_into_a_short_queue, PATIENCE_LONG_TEST)
 {
 	incast(test_short() ? 9 : NODES_MAX, 50);
 }

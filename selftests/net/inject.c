@@ -10,8 +10,6 @@
 
 #include "inject.h"
 
-#define PATIENCE	(10000 * test_load())	/* ms until the victim must have answered */
-
 /* ---- Sockets ---- */
 
 static socklen_t address_of(struct sockaddr_storage *to, const char *text, uint16_t port)
@@ -239,13 +237,11 @@ static void check_tag(struct inject *x, const void *datagram, const struct acp_f
 	CHECK(tag_of(x, h, acp_frame_tagged(f), acp_frame_size(f)) == be64_to_cpu(h->tag));
 }
 
-bool inject_receive(struct inject *x, struct acp_frame *f, void *body, unsigned int ms)
+static void receive(struct inject *x, struct acp_frame *f, void *body)
 {
 	static char datagram[INJECT_MAX];
 	ssize_t size;
 
-	if (!readable(x->fd, ms))
-		return false;
 	size = recv(x->fd, datagram, sizeof(datagram), 0);
 	if (size < 0)
 		FAIL("the network says: %s", strerror(errno));
@@ -260,7 +256,21 @@ bool inject_receive(struct inject *x, struct acp_frame *f, void *body, unsigned 
 		x->acked = f->ack;
 	if (f->type == ACP_FRAME_DATA && f->seq == x->heard)
 		x->heard++;
+}
+
+bool inject_receive(struct inject *x, struct acp_frame *f, void *body, unsigned int ms)
+{
+	if (!readable(x->fd, ms))
+		return false;
+	receive(x, f, body);
 	return true;
+}
+
+void inject_expect(struct inject *x, struct acp_frame *f, void *body)
+{
+	if (!patience_poll(x->fd, POLLIN, PATIENCE_SOON))
+		FAIL("no frame arrives");
+	receive(x, f, body);
 }
 
 void inject_drain(struct inject *x)
@@ -283,31 +293,29 @@ void inject_handshake(struct inject *x)
 {
 	struct acp_frame f;
 
-	while (inject_receive(x, &f, &x->setup, PATIENCE))
-		if (f.type == ACP_FRAME_HELLO && f.flags & ACP_FRAME_ASK)
-			break;
-	CHECK_EQ(f.type, ACP_FRAME_HELLO);
+	do
+		inject_expect(x, &f, &x->setup);
+	while (f.type != ACP_FRAME_HELLO || !(f.flags & ACP_FRAME_ASK));
 	CHECK_EQ(f.node, x->victim);
 	x->base.epoch_dst = f.epoch_src;
 	f = inject_header(x, ACP_FRAME_HELLO);
 	f.flags |= ACP_FRAME_ASK;
 	inject_frame(x, &f, &x->setup, sizeof(x->setup));
-	do {
-		if (!inject_receive(x, &f, NULL, PATIENCE))
-			FAIL("no DATA after the HELLO");
-	} while (f.type != ACP_FRAME_DATA);
+	do
+		inject_expect(x, &f, NULL);
+	while (f.type != ACP_FRAME_DATA);
 	inject_ack(x);
 }
 
 void inject_applied(struct inject *x, uint64_t seq)
 {
-	uint64_t end = now_ns() + PATIENCE * MS;
+	struct patience p = patience_begin(PATIENCE_SOON);
 	struct acp_frame f;
 
 	while (x->acked <= seq) {
 		if (inject_receive(x, &f, NULL, 100) && f.type == ACP_FRAME_DATA)
 			inject_ack(x);
-		if (now_ns() > end)
+		if (patience_over(&p))
 			FAIL("frame %llu is not acknowledged", (unsigned long long)seq);
 	}
 }
@@ -315,12 +323,12 @@ void inject_applied(struct inject *x, uint64_t seq)
 int inject_done(struct inject *x, uint64_t ticket)
 {
 	static char body[INJECT_MAX];
-	uint64_t end = now_ns() + PATIENCE * MS;
+	struct patience p = patience_begin(PATIENCE_SOON);
 	struct acp_frame f;
 	struct acp_msg m;
 	u32 at, n;
 
-	while (now_ns() < end) {
+	while (!patience_over(&p)) {
 		if (!inject_receive(x, &f, body, 100) || f.type != ACP_FRAME_DATA)
 			continue;
 		inject_ack(x);

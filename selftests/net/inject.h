@@ -78,6 +78,9 @@ uint64_t inject_put(struct inject *x, uint32_t origin, uint64_t ticket, uint64_t
  */
 bool inject_receive(struct inject *x, struct acp_frame *f, void *body, unsigned int ms);
 
+/* Receive a frame that must arrive. */
+void inject_expect(struct inject *x, struct acp_frame *f, void *body);
+
 /* Receive everything that is in flight to us. */
 void inject_drain(struct inject *x);
 

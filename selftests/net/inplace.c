@@ -20,7 +20,7 @@
 #define BATCH		6004UL		/* several frames in one skb; the last one is padded */
 #define FRAMES_MAX	16
 #define HEAD		sizeof(struct acp_msg_data)
-#define PATIENCE_MS	300000		/* nothing is acknowledged while a key is searched */
+#define PEER_MS		600000		/* nothing is acknowledged while a key is searched */
 #define ESP_IN_UDP	2		/* from linux/udp.h, which conflicts with netinet/udp.h */
 
 static struct nodes n;
@@ -44,14 +44,14 @@ static void begin(bool ipv6, bool batch)
 	nodes_open(&n, 2, 1, ipv6);
 	nodes_setup(&n, &setup, 0, 4);
 	setup.join.integrity = ACP_INTEGRITY_UDP;
-	setup.join.timeout_ms = PATIENCE_MS;
+	setup.join.timeout_ms = PEER_MS;
 	nodes_join(&n, &victim, &setup);
 	setup.join.rank = 1;
 	nodes_join(&n, &second, &setup);
 	inject_open(&x, &n, 1, 0, &setup);
 	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
 	inject_handshake(&x);
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 	inject_drain(&x);
 	size = batch ? BATCH : SINGLE;
 }
@@ -72,11 +72,13 @@ static long long sent(uint32_t node)
 /* Receive the next frame of the puts and acknowledge it; earlier ones may be retransmitted. */
 static void next_frame(struct acp_frame *f, void *body)
 {
+	struct patience p = patience_begin(PATIENCE_SOON);
 	uint64_t seq = x.heard;
 
 	do {
-		if (!inject_receive(&x, f, body, 10000))
+		if (patience_over(&p))
 			FAIL("no frame %llu", (unsigned long long)seq);
+		inject_expect(&x, f, body);
 	} while (f->type != ACP_FRAME_DATA || f->seq != seq);
 	inject_ack(&x);
 }
@@ -96,7 +98,7 @@ static void observe(uint64_t from)
 		memcpy(frames[count].head, body, HEAD);
 		count++;
 	} while (!(h->flags & ACP_MSG_LAST));
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 }
 
 /*
@@ -150,7 +152,7 @@ static void verify(uint64_t from)
 		CHECK_EQ(f.flags, wanted[i].flags);
 		CHECK_EQ(f.length, wanted[i].length);
 	}
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 }
 
 /* ---- The receiver that decrypts ---- */
@@ -207,13 +209,17 @@ static void arm(void)
 static void await_decrypted(void)
 {
 	uint32_t i, tries = 0;
+	struct patience p;
 
 	turn--;
 	for (i = 0; i < count; i++) {
+		p = patience_begin(PATIENCE_WORK);
 		while (!is_decrypted(i)) {
-			CHECK(++tries < 1000);
+			if (patience_over(&p))
+				FAIL("frame %u of %u is not decrypted, by none of %u keys", i,
+				     count, tries / 20 + 1);
 			sleep_ms(50);
-			if (tries % 20)
+			if (++tries % 20)
 				continue;
 			nodes_run(&n, 1, "ip xfrm state delete %s", id(i));
 			associate(i, tries / 20);
@@ -222,7 +228,7 @@ static void await_decrypted(void)
 		inject_ack(&x);
 	}
 	turn++;
-	CHECK_EQ(rank_wait(&victim, victim.last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
 }
 
 /* Put from an address repeatedly; the receiver decrypts the last put. */

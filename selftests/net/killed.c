@@ -20,7 +20,6 @@
 #define RATE		"rate 3mbit"
 #define FRESH		(16 * MB)
 #define NODES		4
-#define DEADLINE	(10000 * MS)	/* the timeout of the job is twice that */
 
 /*
  * One node each except for the last. Rank 2, a process of its own, will die. Ranks 0 and 3 may be
@@ -74,11 +73,12 @@ static long pinned_pages(void)
 
 static void wait_unpinned(void)
 {
-	int i;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
-	for (i = 0; i < 100 && pinned_pages() != pinned; i++)
+	while (pinned_pages() != pinned) {
+		CHECK(!patience_over(&p));
 		sleep_ms(50);
-	CHECK_EQ(pinned_pages(), pinned);
+	}
 }
 
 static bool look(const bool *flag)
@@ -93,11 +93,11 @@ static void raise_flag(bool *flag)
 
 static void await(const bool *flag)
 {
-	uint64_t end = now_ns() + 60000 * MS;
+	struct patience p = patience_begin(PATIENCE_WORK);
 
 	while (!look(flag)) {
 		sleep_ms(1);
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 	}
 }
 
@@ -112,7 +112,7 @@ static void join(uint32_t rank)
 	s.ranks[1] = (struct acp_rank_run){ LAST, 1, MORTAL, 1, 1, 0 };
 	s.join.rank_runs = 2;
 	s.join.job = job;
-	s.join.timeout_ms = 20000;
+	s.join.timeout_ms = 120000;
 	nodes_join(&n, &r[rank], &s);
 	memory_open(&r[rank], &m[rank], SIZE);
 	fill(m[rank].addr, SIZE, rank);
@@ -140,12 +140,12 @@ static void *work(void *arg)
 
 static void wait_rounds(uint64_t more)
 {
-	uint64_t end = now_ns() + 60000 * MS;
+	struct patience p = patience_begin(PATIENCE_WORK);
 
 	more += __atomic_load_n(&healthy.rounds, __ATOMIC_ACQUIRE);
 	while (__atomic_load_n(&healthy.rounds, __ATOMIC_ACQUIRE) < more) {
 		sleep_ms(1);
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 	}
 }
 
@@ -193,7 +193,7 @@ static void kill_it(void)
 /* A command that needs the dead rank fails at once. */
 static void fails(uint64_t ticket)
 {
-	int status = rank_wait(&r[ORIGIN], ticket, DEADLINE);
+	int status = rank_await(&r[ORIGIN], ticket, PATIENCE_SOON);
 
 	if (status != ACP_ST_RANK && status != ACP_ST_STAG)
 		FAIL("a command that needs the dead ended with %d", status);
@@ -208,12 +208,12 @@ static uint64_t copy(uint32_t to, uint32_t from)
 static void comes_to_rest(uint32_t rank)
 {
 	char *before = pages(SIZE, PROT_READ | PROT_WRITE);
-	uint64_t end = now_ns() + DEADLINE;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	do {
 		memcpy(before, m[rank].addr, SIZE);
 		sleep_ms(300);
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 	} while (memcmp(before, m[rank].addr, SIZE));
 }
 
@@ -371,7 +371,8 @@ TEST(P1_killed_in_a_third_party_copy_from_it)
 /* Add 1 repeatedly until a failure. Returns the number of successes. */
 static uint64_t add_until_it_dies(uint64_t result, uint64_t word)
 {
-	uint64_t count = 0, end = now_ns() + DEADLINE;
+	struct patience p = patience_begin(PATIENCE_SOON);
+	uint64_t count = 0;
 	int status;
 
 	do {
@@ -379,7 +380,7 @@ static uint64_t add_until_it_dies(uint64_t result, uint64_t word)
 			kill_it();
 		status = rank_do_atomic(&r[ORIGIN], ACP_OP_ADD8, result, word, 1, 0);
 		count += status == ACP_ST_OK;
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 	} while (status == ACP_ST_OK);
 	if (status != ACP_ST_RANK && status != ACP_ST_STAG)
 		FAIL("status %d", status);
@@ -446,7 +447,7 @@ static void killed_while_registering(unsigned int ms)
 	}
 	rank_open(&me, &s);
 	await(&stage->busy);
-	for (end = now_ns() + ms * MS; now_ns() < end;) {
+	for (end = in_ms(ms); now_ns() < end;) {
 		status = rank_do_copy(&me, __atomic_load_n(&stage->ga[MORTAL], __ATOMIC_ACQUIRE),
 				      heap_ga(&me, 0), 30000);
 		CHECK(status == ACP_ST_OK || status == ACP_ST_STAG);

@@ -138,7 +138,7 @@ static void *put_to_all(void *arg)
 	}
 	/* No rank is present: all fail only for that reason. */
 	for (i = 1; i <= TARGETS; i++)
-		CHECK_EQ(rank_wait(from, from->last - TARGETS + i, 10000 * MS), ACP_ST_TIMEOUT);
+		CHECK_EQ(rank_await(from, from->last - TARGETS + i, PATIENCE_SOON), ACP_ST_TIMEOUT);
 	return NULL;
 }
 

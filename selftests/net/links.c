@@ -151,10 +151,10 @@ static int state_of(const char *name)
 
 void links_await(const char *name)
 {
-	int tries = 10000;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	while (state_of(name) != IF_OPER_UP) {
-		CHECK(tries--);
+		CHECK(!patience_over(&p));
 		usleep(1000);
 	}
 }

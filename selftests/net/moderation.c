@@ -16,7 +16,6 @@
 #define MODERATION_US	"1000"	/* so that a slow machine makes progress meanwhile */
 #define TRIES		200000
 #define ROUNDS		100
-#define SOON		(20000 * MS)
 
 static struct nodes n;
 static struct rank r[2];
@@ -90,10 +89,10 @@ static uint64_t put_burst(unsigned int count, uint64_t value, bool *unrung)
 
 static void ends_by_itself(const struct rank *rank, uint64_t ticket)
 {
-	uint64_t end = now_ns() + SOON;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	while (rank_completed(rank) < ticket)
-		CHECK(now_ns() < end);
+		CHECK(!patience_over(&p));
 }
 
 static uint8_t status_of(const struct rank *rank, uint64_t ticket)

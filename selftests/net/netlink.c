@@ -68,7 +68,7 @@ static int dump_of(uint8_t cmd, uint32_t id, void (*each)(const struct answer *a
 
 TEST(netlink_node)
 {
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(simple(ACP_NL_CMD_NODE_GET), 0);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_ENABLE), 1);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_MACHINE_ENABLE), 1);
@@ -85,7 +85,7 @@ TEST(netlink_node)
 
 TEST(netlink_job)
 {
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, job()), 0);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_JOB), job());
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_UID), 0);
@@ -94,7 +94,7 @@ TEST(netlink_job)
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_NODES), 2);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_ME), 0);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_FAMILY), AF_INET);
-	CHECK_EQ(answer_u32(&got, ACP_NL_A_TIMEOUT), 3000);
+	CHECK_EQ(answer_u32(&got, ACP_NL_A_TIMEOUT), 10000);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_RANKS), 1);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_PLACED), 1);
 	CHECK(answer_u64(&got, ACP_NL_A_MEMORY) >=
@@ -117,7 +117,7 @@ static int of_rank(uint32_t rank)
 
 TEST(netlink_ranks_here_and_elsewhere)
 {
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
 	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), rank_ga(&r[1], 1, 60, 0), 8), ACP_ST_STAG);
 	CHECK_EQ(of_rank(0), 0);
@@ -154,7 +154,7 @@ TEST(netlink_regions)
 {
 	struct memory m;
 
-	begin(3000);
+	begin(10000);
 	memory_open(&r[0], &m, 3 * PAGE);
 	CHECK_EQ(dump_of(ACP_NL_CMD_REGION_GET, job(), note_region), 4);
 	CHECK(kinds[1] == 1 && kinds[2] == 1 && kinds[3] == 1 && kinds[4] == 1);
@@ -206,7 +206,7 @@ TEST(netlink_flows_and_their_counters)
 	uint64_t frames, bytes;
 	int i;
 
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(dump_of(ACP_NL_CMD_FLOW_GET, job(), NULL), 0);
 	for (i = 0; i < 10; i++)
 		CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 64), ACP_ST_OK);
@@ -297,7 +297,7 @@ TEST(netlink_counters_of_the_node)
 {
 	uint32_t i, seen = 0;
 
-	begin(3000);
+	begin(10000);
 	n_stats = 0;
 	CHECK(dump_of(ACP_NL_CMD_STAT_GET, 0, note_stat) > 30);
 	for (i = 0; i < n_stats; i++)
@@ -334,7 +334,7 @@ TEST(netlink_limits)
 {
 	struct setup s;
 
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(dump_of(ACP_NL_CMD_LIMIT_GET, 0, note_limit), ACP_LIMIT_END - 1);
 	CHECK_EQ(limit("user_ranks"), 0);
 	CHECK_EQ(answer_u64(&got, ACP_NL_A_USED), 1);
@@ -362,7 +362,7 @@ TEST(netlink_off_switch)
 {
 	struct setup s;
 
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(set_node(ACP_NL_A_ENABLE, 0), 0);
 	CHECK_EQ(limit_get("enable"), 0);
 	nodes_setup(&net, &s, 0, 2);
@@ -473,7 +473,7 @@ TEST(netlink_malformed_attributes)
 	static const uint8_t junk[64];
 	uint32_t cmd, attr, size, refused = 0;
 
-	begin(3000);
+	begin(10000);
 	for (cmd = 1; cmd <= ACP_NL_CMD_MAX + 2; cmd++) {
 		for (attr = 0; attr <= ACP_NL_A_SIZE + 3; attr++) {
 			for (size = 0; size <= 40; size += size < 10 ? 1 : 15) {
@@ -507,7 +507,7 @@ static int raw_dump(uint8_t cmd, uint16_t attr, uint32_t value)
 
 TEST(netlink_malformed_values)
 {
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, 0), -ERANGE);
 	CHECK_EQ(simple(ACP_NL_CMD_JOB_GET), -EINVAL);
 	CHECK_EQ(simple(ACP_NL_CMD_PING), -EINVAL);
@@ -577,7 +577,7 @@ static void other_user(void)
 
 TEST(netlink_others_see_nothing_of_a_job)
 {
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
 	in_child(other_user);
 	CHECK_EQ(of_job(ACP_NL_CMD_JOB_GET, job()), 0);
@@ -594,7 +594,7 @@ static void borrowed_socket(void)
 
 TEST(netlink_a_borrowed_socket_lends_nothing)
 {
-	begin(3000);
+	begin(10000);
 	in_child(borrowed_socket);
 }
 
@@ -638,7 +638,7 @@ TEST(netlink_an_owner_sees_and_ends_his_job)
 
 TEST(netlink_abort_reaches_other_nodes)
 {
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), 8), ACP_ST_OK);
 	CHECK_EQ(of_job(ACP_NL_CMD_JOB_ABORT, job()), 0);
 	while (!(__atomic_load_n(&r[1].cq->flags, __ATOMIC_ACQUIRE) & ACP_CQ_ABORTED))
@@ -728,7 +728,7 @@ TEST(netlink_dumps_while_jobs_come_and_go)
 /* Expect this event next. */
 static void heard(struct ask *e, uint32_t event)
 {
-	CHECK(ask_hear(e, &got, 10000));
+	CHECK(ask_hear(e, &got));
 	CHECK_EQ(got.cmd, ACP_NL_CMD_EVENT);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_EVENT), event);
 	CHECK(answer_u64(&got, ACP_NL_A_TIME) > 0);
@@ -738,7 +738,7 @@ static void heard(struct ask *e, uint32_t event)
 static void heard_at_last(struct ask *e, uint32_t event)
 {
 	do {
-		if (!ask_hear(e, &got, 30000))
+		if (!ask_hear(e, &got))
 			FAIL("event %u does not come", event);
 	} while (answer_u32(&got, ACP_NL_A_EVENT) != event);
 }
@@ -776,7 +776,7 @@ TEST(netlink_events_of_a_job)
 	CHECK_EQ(color(ACP_NL_CMD_COLOR_ADD, 2, "10.9.0.1"), 0);
 	heard(&e, ACP_NL_EVENT_SETTING);
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_COLOR), 2);
-	CHECK(!ask_hear(&e, &got, 50));
+	CHECK(ask_silent(&e, 50));
 }
 
 /* A rank with much memory, which another process may kill. */
@@ -889,7 +889,7 @@ static void other_listener(void)
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_UID), OTHER);
 	heard(&q, ACP_NL_EVENT_RANK_JOINED);
 	sleep_ms(300);
-	CHECK(!ask_hear(&q, &got, 50));
+	CHECK(ask_silent(&q, 50));
 }
 
 TEST(netlink_events_are_for_the_owner)
@@ -938,7 +938,7 @@ static int ping(uint32_t rank, uint32_t size, uint32_t timeout_ms)
 
 static void ping_result(void)
 {
-	CHECK(got.cmd || ask_hear(&q, &got, 30000));
+	CHECK(got.cmd || ask_hear(&q, &got));
 	CHECK_EQ(got.cmd, ACP_NL_CMD_PING);
 	CHECK_EQ(got.seq, q.seq);
 }
@@ -947,7 +947,7 @@ TEST(netlink_ping)
 {
 	uint32_t size;
 
-	begin(3000);
+	begin(10000);
 	for (size = 0; size <= ACP_NL_PING_SIZE_MAX; size++) {
 		CHECK_EQ(ping(1, size, 10000), 0);
 		ping_result();
@@ -962,7 +962,7 @@ TEST(netlink_ping)
 	CHECK_EQ(ping(2, 0, 1000), -EINVAL);
 	CHECK_EQ(ping(0, 0, 1000), -EINVAL);
 	CHECK_EQ(nodes_counters(&net, "drop_bad_msg"), 0);
-	CHECK(!ask_hear(&q, &got, 20));
+	CHECK(ask_silent(&q, 20));
 }
 
 static int ping_address(const char *address)
@@ -980,7 +980,7 @@ static int ping_address(const char *address)
 
 TEST(netlink_ping_an_address)
 {
-	begin(3000);
+	begin(10000);
 	CHECK_EQ(ping_address("10.9.0.2"), 0);
 	ping_result();
 	CHECK(answer_u64(&got, ACP_NL_A_RTT) > 0);
@@ -1027,16 +1027,18 @@ TEST(netlink_ping_encrypted)
  */
 TEST(netlink_ping_to_a_dead_node)
 {
+	struct patience soon;
 	uint64_t since;
 	uint32_t i;
 
 	begin(5000);
 	nodes_impair(&net, 1, "loss 100%");
 	since = now_ns();
+	soon = patience_begin(PATIENCE_SOON);
 	CHECK_EQ(ping(1, 0, 300), 0);
 	ping_result();
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_ERROR), ETIMEDOUT);
-	CHECK(now_ns() - since >= 300 * MS && now_ns() - since < 10000 * MS * test_load());
+	CHECK(now_ns() - since >= 300 * MS && !patience_over(&soon));
 	CHECK_EQ(ping(1, 0, 60000), 0);
 	ping_result();
 	CHECK_EQ(answer_u32(&got, ACP_NL_A_ERROR), EHOSTDOWN);
@@ -1045,7 +1047,7 @@ TEST(netlink_ping_to_a_dead_node)
 		CHECK_EQ(ping(1, 0, 60000), 0);
 	CHECK_EQ(ping(1, 0, 60000), -EBUSY);
 	for (i = 0; i < ACP_NL_PINGS_MAX; i++) {
-		CHECK(ask_hear(&q, &got, 30000));
+		CHECK(ask_hear(&q, &got));
 		CHECK_EQ(answer_u32(&got, ACP_NL_A_ERROR), EHOSTDOWN);
 	}
 	nodes_impair(&net, 1, "");
@@ -1072,7 +1074,7 @@ TEST(netlink_ping_told_of_makes_room)
 			nodes_impair(&net, 1, "loss 100%");
 		for (i = 0; i < ACP_NL_PINGS_MAX; i++) {
 			if (round > 0)
-				CHECK(heard[i] || ask_hear(&each[i], &got, 30000));
+				CHECK(heard[i] || ask_hear(&each[i], &got));
 			CHECK_EQ(ping_by(&each[i], 1, 0, 60000), 0);
 			heard[i] = got.cmd;
 		}

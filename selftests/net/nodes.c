@@ -260,11 +260,11 @@ static void address6(int s, const char *card, const char *address)
 static void await6(int s, const char *address)
 {
 	struct sockaddr_in6 in = { .sin6_family = AF_INET6 };
-	int tries = 5000;
+	struct patience p = patience_begin(PATIENCE_SOON);
 
 	CHECK_EQ(inet_pton(AF_INET6, address, &in.sin6_addr), 1);
 	while (bind(s, (struct sockaddr *)&in, sizeof(in))) {
-		CHECK(errno == EADDRNOTAVAIL && tries--);
+		CHECK(errno == EADDRNOTAVAIL && !patience_over(&p));
 		sleep_ms(1);
 	}
 }
@@ -482,12 +482,12 @@ struct count nodes_count(const struct nodes *n, uint32_t node, const char *name)
 
 void nodes_counted(const struct count *c, long long more)
 {
-	long long found = 0;
-	int i;
+	struct patience p = patience_begin(PATIENCE_SOON);
+	long long found;
 
-	for (i = 0; i < 100; i++) {
+	for (;;) {
 		found = nodes_counter(c->nodes, c->node, c->name) - c->before;
-		if (found >= more)
+		if (found >= more || patience_over(&p))
 			break;
 		sleep_ms(20);
 	}

@@ -323,7 +323,7 @@ static void begin(bool ipv6, uint32_t integrity)
 	inject_open(&x, &n, 1, 0, &setup);
 	rank_copy(&r[0], rank_ga(&r[0], 1, ACP_STAG_HEAP, 0), heap_ga(&r[0], 0), 8, 0);
 	inject_handshake(&x);
-	CHECK_EQ(rank_wait(&r[0], r[0].last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_SOON), ACP_ST_OK);
 	inject_drain(&x);
 }
 
@@ -692,7 +692,7 @@ static void split_at(size_t at)
 	send_ack(at);
 	send_hello(at);
 	do {
-		CHECK(inject_receive(&x, &f, NULL, 5000));
+		inject_expect(&x, &f, NULL);
 	} while (f.type != ACP_FRAME_HELLO);
 	x.encrypted = !x.encrypted;
 	send_split(out, put_datagram(out), at);

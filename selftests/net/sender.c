@@ -188,7 +188,7 @@ static uint64_t copy(size_t size)
 
 static void copy_ends(uint64_t ticket, size_t size)
 {
-	CHECK_EQ(rank_wait(&r[0], ticket, 60000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_WORK), ACP_ST_OK);
 	memcpy(t.model[1] + t.half, t.memory[0].addr, size);
 	traffic_random(&t, 1, 20, 5000);
 	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
@@ -472,7 +472,7 @@ static void play(uint32_t integrity)
 	inject_open(&x, &n, 1, 0, &s);
 	rank_copy(&r[0], rank_ga(&r[0], 1, ACP_STAG_HEAP, 0), heap_ga(&r[0], 0), 8, 0);
 	inject_handshake(&x);
-	CHECK_EQ(rank_wait(&r[0], r[0].last, 5000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_SOON), ACP_ST_OK);
 	inject_drain(&x);
 }
 
@@ -636,10 +636,10 @@ TEST(socket_lookup_program_refuses_ipv6)
 static void await_more(uint32_t node, const char *name, long long more)
 {
 	const long long before = nodes_counter(&n, node, name);
-	int tries = 600;
+	struct patience p = patience_begin(PATIENCE_WORK);
 
 	while (nodes_counter(&n, node, name) < before + more) {
-		CHECK(tries--);
+		CHECK(!patience_over(&p));
 		sleep_ms(50);
 	}
 }
@@ -784,8 +784,8 @@ TEST(paced_by_fq)
 	begin_traffic();
 	nodes_run(&n, 0, "tc qdisc add dev eth0 root fq maxrate 4mbit");
 	begun = now_ns();
-	CHECK_EQ(rank_wait(&r[0], copy(HALF), 60000 * MS), ACP_ST_OK);
-	CHECK_EQ(rank_wait(&r[0], copy(HALF), 60000 * MS), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], copy(HALF), PATIENCE_WORK), ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[0], copy(HALF), PATIENCE_WORK), ACP_ST_OK);
 	CHECK(now_ns() - begun > 150 * MS);
 	nodes_run(&n, 0, "tc qdisc del dev eth0 root");
 }

@@ -21,7 +21,6 @@
 #define AT_COUNTER	(AT_SLOTS + SLOTS * SLOT)
 #define AT_FLAGS	(AT_COUNTER + 64)	/* one per slot */
 #define HEAP		(AT_FLAGS + 8 * SLOTS + 64)
-#define WAIT		(60000 * MS)
 
 static struct nodes n;
 static struct rank r[RANKS];
@@ -60,7 +59,7 @@ static uint64_t submit(struct rank *rank, struct acp_sqe *e)
 
 static int ends(struct rank *rank, struct acp_sqe *e)
 {
-	return rank_wait(rank, submit(rank, e), WAIT);
+	return rank_await(rank, submit(rank, e), PATIENCE_WORK);
 }
 
 /*
@@ -135,7 +134,7 @@ static void compare(const char *what)
 	uint32_t i;
 
 	for (i = 0; i < RANKS; i++) {
-		CHECK_EQ(rank_wait(&r[i], r[i].last, WAIT), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[i], r[i].last, PATIENCE_WORK), ACP_ST_OK);
 		CHECK_EQ(r[i].cq->failed, 0);
 	}
 	for (i = 0; i < RANKS; i++)
@@ -292,7 +291,7 @@ TEST(A5_a_flag_does_not_change_when_what_it_waits_for_failed)
 			e.seen = bad.seen;
 			e.order = rank_push(&r[0], &bad);
 			rank_submit(&r[0], &e);
-			CHECK_EQ(rank_wait(&r[0], r[0].last, WAIT), ACP_ST_ORDER);
+			CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_ORDER);
 		}
 	}
 	sleep_ms(20);
@@ -417,7 +416,7 @@ static int together(uint32_t count, uint32_t failing, uint32_t dst, int *waiting
 	e.flags = 0;
 	e.order = last;
 	rank_submit(&r[0], &e);
-	*waiting = rank_wait(&r[0], r[0].last, WAIT);
+	*waiting = rank_await(&r[0], r[0].last, PATIENCE_WORK);
 	status = r[0].cq->status[last & (r[0].join.depth - 1)];
 	CHECK_EQ(rank_do_copy(&r[0], heap_ga(&r[0], AT_SLOTS), heap_ga(&r[0], 0), 8), ACP_ST_OK);
 	return status;
@@ -468,7 +467,7 @@ TEST(N12_strided_end_when_the_other_end_goes)
 			sleep_ms(4);
 			rank_close(&r[3]);
 		}
-		CHECK(rank_wait(&r[0], r[0].last, WAIT) >= 0);
+		CHECK(rank_await(&r[0], r[0].last, PATIENCE_WORK) >= 0);
 		if (k)
 			CHECK_EQ(r[0].cq->failed - before, 80);
 	}

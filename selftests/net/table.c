@@ -13,7 +13,7 @@
 #include "members.h"
 
 #define TABLE_RANKS_MAX	8
-#define EIGHT_NODES_SECONDS	600	/* creating them takes a minute on a slow machine */
+#define EIGHT_NODES_TEST	(2 * PATIENCE_LONG_TEST)	/* creating them takes a minute */
 #define SLOTS		16
 
 /* Amount of work of a test. A slow machine does a fifth of it: a key takes about 20 round trips. */
@@ -276,7 +276,7 @@ TEST(A2_insert_find_remove_by_all_with_loss)
 	CHECK(nodes_counters(&m.nodes, "tx_retransmits") > 0);
 }
 
-TEST_LONG(A2_insert_find_remove_by_all_of_eight_nodes_with_loss, EIGHT_NODES_SECONDS)
+TEST_LONG(A2_insert_find_remove_by_all_of_eight_nodes_with_loss, EIGHT_NODES_TEST)
 {
 	ranks = 8;
 	amount = (struct amount){ .own_keys = 30, .shared_keys = 20, .rounds = 2 };
@@ -398,7 +398,7 @@ TEST(A2_a_member_of_a_map_is_killed)
 	kill_last(2, member_dies, 50);
 }
 
-TEST_LONG(A2_a_user_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_SECONDS)
+TEST_LONG(A2_a_user_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_TEST)
 {
 	ranks = 8;
 	amount = (struct amount){ .own_keys = 15, .shared_keys = 10, .rounds = 2 };
@@ -406,7 +406,7 @@ TEST_LONG(A2_a_user_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_SECONDS)
 }
 
 /* No rank is left on its node, which then is silent: each access waits for ACP_TIMEOUT. */
-TEST_LONG(A2_a_member_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_SECONDS)
+TEST_LONG(A2_a_member_of_a_map_on_eight_nodes_is_killed, EIGHT_NODES_TEST)
 {
 	ranks = 8;
 	amount = (struct amount){ .own_keys = 4, .rounds = 1 };

@@ -184,8 +184,8 @@ static void begin(uint32_t integrity, bool ipv6, uint32_t timeout_ms)
 
 static int put_there(size_t size)
 {
-	return rank_wait(&r[0], rank_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), size, 0),
-			 60000 * MS);
+	return rank_await(&r[0], rank_copy(&r[0], heap_ga(&r[1], 0), heap_ga(&r[0], 0), size, 0),
+			 PATIENCE_WORK);
 }
 
 /* Events of a put and of an atomic, in their order. */

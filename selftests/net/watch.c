@@ -166,7 +166,7 @@ static void *wait_for_all_ranks(void *arg)
 	struct watcher *w = arg;
 	struct acpx_condition c[RANKS];
 	size_t indices[RANKS];
-	uint64_t begin = now_ns();
+	struct patience p = patience_begin(PATIENCE_SOON);
 	int64_t found;
 	int left = RANKS, i;
 
@@ -191,7 +191,7 @@ static void *wait_for_all_ranks(void *arg)
 		while (found--)
 			c[indices[found]].flag = NULL;
 	}
-	w->late = now_ns() - begin > 20000 * MS;
+	w->late = patience_over(&p);
 	return NULL;
 }
 
@@ -280,6 +280,7 @@ static int ready[2];
 /* The peer is killed: the wait continues to its end; the surviving rank can find the reason. */
 static void killed(void)
 {
+	struct patience p;
 	uint64_t begin;
 
 	member_init();
@@ -294,9 +295,11 @@ static void killed(void)
 	begin = now_ns();
 	CHECK_EQ(wait_ge(FLAG, 1, 2000 * MS), -ETIMEDOUT);
 	CHECK(now_ns() - begin >= 2000 * MS);
-	while (acpx_peer_state(1) != ACPX_PEER_DOWN && now_ns() - begin < 30000 * MS)
+	p = patience_begin(PATIENCE_WORK);
+	while (acpx_peer_state(1) != ACPX_PEER_DOWN) {
+		CHECK(!patience_over(&p));
 		sleep_ms(10);
-	CHECK_EQ(acpx_peer_state(1), ACPX_PEER_DOWN);
+	}
 	CHECK_EQ(acp_finalize(), -1);
 }
 

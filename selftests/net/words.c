@@ -9,7 +9,6 @@
 
 #include "nodes.h"
 
-#define WAIT	(60000 * MS)
 #define MOST	200		/* of a burst: several frames */
 
 static struct nodes n;
@@ -80,7 +79,7 @@ TEST(bursts_of_puts)
 			push(ACP_OP_COPY, heap_ga(&r[1], THERE(i)), heap_ga(&r[0], HERE(i)), 0);
 		}
 		ring();
-		CHECK_EQ(rank_wait(&r[0], r[0].last, WAIT), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
 		for (i = 0; i < row; i++) {
 			CHECK_EQ(get(&r[1], THERE(i)), value(row, i));
 			CHECK_EQ(r[1].heap[THERE(i) + 8], 0x5a);
@@ -121,7 +120,7 @@ static void check_mixed(unsigned int rows)
 			push(ACP_OP_COPY, mixed(i, &status), heap_ga(&r[0], HERE(i)), 0);
 		}
 		ring();
-		rank_wait(&r[0], r[0].last, WAIT);
+		rank_await(&r[0], r[0].last, PATIENCE_WORK);
 		CHECK_EQ(rank_completed(&r[0]), r[0].last);
 		for (i = 0; i < MOST; i++) {
 			mixed(i, &status);
@@ -158,7 +157,7 @@ TEST(bursts_of_adds_under_loss)
 		for (i = 0; i < MOST; i++)
 			push(ACP_OP_ADD8, heap_ga(&r[0], HERE(i)), heap_ga(&r[1], 0), 1);
 		ring();
-		CHECK_EQ(rank_wait(&r[0], r[0].last, WAIT), ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
 		CHECK_EQ(get(&r[1], 0), 1000 + MOST);
 		memset(found, 0, sizeof(found));
 		for (seen = 0, i = 0; i < MOST; i++) {
@@ -191,7 +190,7 @@ TEST(bursts_between_two_others)
 			push(ACP_OP_COPY, dst, heap_ga(&r[1], HERE(i)), 0);
 		}
 		ring();
-		rank_wait(&r[0], r[0].last, WAIT);
+		rank_await(&r[0], r[0].last, PATIENCE_WORK);
 		CHECK_EQ(rank_completed(&r[0]), r[0].last);
 		for (i = 0; i < MOST; i++) {
 			status = i % 9 == 4 ? ACP_ST_STAG : ACP_ST_OK;

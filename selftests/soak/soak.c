@@ -338,7 +338,7 @@ static void start_run(void)
 	board->seed = next_random(&stream);
 	board->timeout = between(&stream, 2000, 5000) * MS * slower();
 	board->slack = 2000 * MS * slower();
-	board->patience = 3 * board->timeout + 20000 * MS * slower();
+	board->patience = 3 * board->timeout + PATIENCE_SOON * slower();
 	set_job();
 	read_counters(counted);
 	for (i = 0; i < MEMBERS; i++)
@@ -583,12 +583,12 @@ static int module_file(void)
 /* Nothing holds the module once the jobs have lingered: check that nothing of them is left. */
 static void reload(void)
 {
-	uint64_t end = now_ns() + 15000 * MS * slower();
+	struct patience p = patience_begin(PATIENCE_SOON);
 	int fd = module_file();
 
 	CHECK(fd >= 0);
 	while (syscall(SYS_delete_module, "acp", O_NONBLOCK)) {
-		if (now_ns() > end)
+		if (patience_over(&p))
 			FAIL("the module cannot be unloaded: %s", strerror(errno));
 		sleep_ms(10);
 	}
@@ -656,6 +656,6 @@ __attribute__((constructor)) static void add_soak(void)
 {
 	static struct test self = { "soak", soak, 0, NULL };
 
-	self.seconds = setting("SOAK_SECONDS", 30) + 300;
+	self.limit = setting("SOAK_SECONDS", 30) * PATIENCE_S + PATIENCE_LONG_TEST;
 	test_add(&self);
 }

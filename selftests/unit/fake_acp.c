@@ -20,7 +20,6 @@
 
 #define STARTER_SIZE	65536
 #define HEAP_SIZE	(1u << 20)
-#define HANG_SECONDS	120
 #define LOOK_US		50
 
 #pragma weak libacp_txlock_times
@@ -269,7 +268,7 @@ static void __attribute__((noreturn)) run_rank(const struct fake_acp *f, int ran
 					       void (*function)(void *), void *arg)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(HANG_SECONDS);
+	test_limit(2 * PATIENCE_WORK);
 	fake_rank = rank;
 	fake_turns_enter();
 	fake_mem_open();

@@ -12,7 +12,7 @@ TESTS += $(LIB_TESTS)
 LIB_NO_TSAN := $(if $(findstring clang,$(CC)),,-Wno-tsan)
 LIB_CFLAGS := -std=gnu11 -O1 -g -Wall -Wextra -Werror -I$(TOP)/uapi -I$(LIB) -I$(HERE)/.. -pthread
 LIB_TSAN := -fsanitize=thread $(LIB_NO_TSAN)
-LIB_HEADERS := $(wildcard $(LIB)/*.h $(LIB)/*/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/test_lib_device.h $(HERE)/last_error.h
+LIB_HEADERS := $(wildcard $(LIB)/*.h $(LIB)/*/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/../patience.h $(HERE)/test_lib_device.h $(HERE)/last_error.h
 LIB_NAMES := $(patsubst $(LIB)/%.c,%,$(wildcard $(LIB)/*/*.c))
 LIB_DEVICE := -Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=syscall,--wrap=mmap,--wrap=munmap
 

@@ -582,7 +582,7 @@ TEST(context__failures_end_the_job_by_default)
 		pid_t pid = fork();
 
 		if (!pid) {
-			alarm(20);
+			test_limit(PATIENCE_SOON);
 			start();
 			acpx_set_error_mode(ACPX_ERRORS_ABORT);
 			bodies[i]();

@@ -789,7 +789,7 @@ static int child(void (*body)(void), char *said, size_t room)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		alarm(20);
+		test_limit(PATIENCE_SOON);
 		dup2(pipes[1], 2);
 		body();
 		_exit(0);

@@ -247,7 +247,7 @@ TEST(wake__by_the_kernel)
 
 	CHECK(start() == 0);
 	fake.deaf = true;
-	alarm(20);
+	test_limit(PATIENCE_SOON);
 	*(uint64_t *)(void *)fake.memory[ACP_STAG_STARTER][2] = 5;
 	sleeper_start(&s, 4096 + 64, 5);
 	acp_complete(acp_copy(at(0, 4096 + 64), at(2, 0), 8, ACP_HANDLE_NULL));
@@ -261,7 +261,7 @@ TEST(wake__by_another_thread)
 
 	CHECK(start() == 0);
 	fake.deaf = true;
-	alarm(20);
+	test_limit(PATIENCE_SOON);
 	sleeper_start(&s[0], 128, 1);
 	sleeper_start(&s[1], 192, 1);
 	*word(1024) = 1;
@@ -293,7 +293,7 @@ TEST(wake__for_others_while_falling_asleep)
 
 	CHECK(start() == 0);
 	fake.deaf = true;
-	alarm(20);
+	test_limit(PATIENCE_SOON);
 	pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(pages != MAP_FAILED);
 	before = fake.memory[ACP_STAG_LIBRARY][0];
@@ -318,7 +318,7 @@ TEST(wake__by_what_an_atomic_leaves)
 
 	CHECK(start() == 0);
 	fake.deaf = true;
-	alarm(20);
+	test_limit(PATIENCE_SOON);
 	*word(1024) = 3;
 	sleeper_start(&s, 512, 3);
 	CHECK(acp_add8(at(0, 512), at(0, 1024), 1, ACP_HANDLE_NULL) & 1);
@@ -333,7 +333,7 @@ TEST(wake__by_the_middle_of_a_copy)
 
 	CHECK(start() == 0);
 	fake.deaf = true;
-	alarm(20);
+	test_limit(PATIENCE_SOON);
 	memset(word(8192), 1, 8192);
 	sleeper_start(&s, 1024, 1);
 	acp_copy(at(0, 960), at(0, 8192), 192, ACP_HANDLE_NULL);
@@ -400,7 +400,7 @@ TEST(abort__ends_waits)
 
 	CHECK(start() == 0);
 	fake.deaf = true;
-	alarm(20);
+	test_limit(PATIENCE_SOON);
 	sleeper_start(&s, 0, 1);
 	fake_abort();
 	CHECK(sleeper_end(&s) == -ECANCELED);
@@ -415,7 +415,7 @@ TEST(finalize__ends_waits)
 
 	CHECK(start() == 0);
 	fake.deaf = true;
-	alarm(20);
+	test_limit(PATIENCE_SOON);
 	for (i = 0; i < THREADS; i++)
 		sleeper_start(&s[i], 64 * (size_t)i, 1);
 	CHECK(acp_finalize() == 0);
@@ -452,7 +452,7 @@ TEST(failure__ends_the_job_of_who_waits)
 	if (!pid) {
 		start();
 		fake.deaf = true;
-		alarm(20);
+		test_limit(PATIENCE_SOON);
 		acpx_set_error_mode(ACPX_ERRORS_ABORT);
 		fake_set_hold(true);
 		acp_copy(at(2, 1 << 30), at(0, 0), 8, ACP_HANDLE_NULL);
@@ -501,7 +501,7 @@ static void play_all(size_t distance, bool spin)
 	CHECK(start() == 0);
 	libacp.spin = spin;
 	fake.deaf = true;
-	alarm(120);
+	test_limit(2 * PATIENCE_WORK);
 	for (i = 0; i < THREADS; i++) {
 		p[i] = (struct player){
 			.own = distance * (size_t)i, .next = distance * (size_t)((i + 1) % THREADS),

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define S		1000000000
-#define PATIENCE	5	/* seconds after which the process is killed */
+#define PATIENCE	5	/* seconds for which nobody reads the output, until it is killed */
 
 static volatile sig_atomic_t end, pause_wanted;
 static sigset_t caught;		/* initially empty */
@@ -21,8 +21,28 @@ static void note(int number)
 		return;
 	}
 	end = 1;
-	/* The process may block forever in a write that nobody reads. */
 	alarm(PATIENCE);
+}
+
+/*
+ * The process may block forever in a write that nobody reads. Or the machine is slow: what can
+ * write will end.
+ */
+static void late(int number)
+{
+	struct pollfd p[] = {
+		{ .fd = STDOUT_FILENO, .events = POLLOUT },
+		{ .fd = STDERR_FILENO, .events = POLLOUT },
+	};
+	const int before = errno;
+
+	if (poll(p, 2, 0) == 2) {
+		alarm(PATIENCE);
+	} else {
+		signal(number, SIG_DFL);
+		raise(number);
+	}
+	errno = before;
 }
 
 void ctl_signal_catch(int number)
@@ -31,6 +51,7 @@ void ctl_signal_catch(int number)
 	 * Restart interrupted writes. Otherwise output would be truncated and treated as an error.
 	 */
 	struct sigaction action = { .sa_handler = note, .sa_flags = SA_RESTART }, before;
+	struct sigaction alarmed = { .sa_handler = late, .sa_flags = SA_RESTART };
 
 	/*
 	 * Shells make background commands ignore SIGINT. A SIGINT that is sent nevertheless is
@@ -39,6 +60,7 @@ void ctl_signal_catch(int number)
 	if (number != SIGINT && number != SIGTERM &&
 	    (sigaction(number, NULL, &before) || before.sa_handler == SIG_IGN))
 		return;
+	sigaction(SIGALRM, &alarmed, NULL);
 	sigaction(number, &action, NULL);
 	sigaddset(&caught, number);
 }

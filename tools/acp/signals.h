@@ -14,8 +14,7 @@
 
 /*
  * Record this signal from now on, unless it is ignored (SIGINT and SIGTERM are always recorded). A
- * command that has not ended five seconds after a request to end is killed: nobody reads its
- * output.
+ * command is killed five seconds after a request to end, or later, if nobody reads its output.
  */
 void ctl_signal_catch(int number);
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../patience.h"
 #include "member.h"
 
 int me, procs;
@@ -95,10 +96,10 @@ void rendezvous(void)
 
 void wait_for(const uint64_t *word, uint64_t value, const char *what)
 {
-	uint64_t end = now_ms() + PATIENCE_MS;
+	struct patience p = patience_begin(PATIENCE_WORK);
 
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) < value) {
-		if (now_ms() > end)
+		if (patience_over(&p))
 			fail("%s: waited in vain", what);
 		nap();
 	}

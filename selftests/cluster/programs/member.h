@@ -11,8 +11,6 @@
 
 #include "acp.h"
 
-#define PATIENCE_MS	60000	/* timeout of what must happen soon */
-
 extern int me, procs;
 
 /* Become a rank. Errors are returned, not fatal. Return the board of @size bytes. */
