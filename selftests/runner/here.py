@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Run a test on this machine."""
-import math
 import os
 import tempfile
 
 import evidence
 import results
-from children import await_end, children, load
+from children import await_end, children
 
 
 def run(tally, name, command, limit, where="", env=()):
     """Run a test; its descendants end with it. Return the Test."""
     with tempfile.TemporaryFile("w+", errors="replace") as out:
-        child = children.start(command, stdout=out, env={**os.environ, "ACP_TEST_LOAD": str(math.ceil(load())), **dict(env)})
+        child = children.start(command, stdout=out, env={**os.environ, **dict(env)})
         test = results.Test(tally, name, where, child.pid)
         trouble = ""
         try:
