@@ -29,8 +29,7 @@ struct acp_cipher {
 	struct aead_request *req;
 	struct crypto_aead *keyed[KEYED];
 	u64 ids[KEYED];			/* of their keys; 0: none */
-	struct crypto_aead *slow;	/* AES where vector registers may not be used */
-	struct aead_request *aes_req, *slow_req;
+	struct aead_request *aes_req;
 	struct crypto_aead *aegis, *slow_aegis;
 	struct aead_request *aegis_req, *slow_aegis_req;
 	void *room;			/* for decrypted frames of a GSO batch */
@@ -78,13 +77,10 @@ static void free_cipher(struct acp_cipher *c)
 
 	aead_request_free(c->req);
 	aead_request_free(c->aes_req);
-	aead_request_free(c->slow_req);
 	aead_request_free(c->aegis_req);
 	aead_request_free(c->slow_aegis_req);
 	if (c->tfm)
 		crypto_free_aead(c->tfm);
-	if (c->slow)
-		crypto_free_aead(c->slow);
 	if (c->aegis)
 		crypto_free_aead(c->aegis);
 	if (c->slow_aegis)
@@ -194,8 +190,8 @@ static int make_one(struct crypto_aead *tfm, struct crypto_aead **to, struct aea
  */
 static int make_aes(struct acp_cipher *c)
 {
-	int err = make_one(alloc_plain(&aes), &c->slow, &c->slow_req);
 	struct crypto_aead *largest = NULL;
+	int err = 0;
 	u32 i;
 
 	for (i = 0; i < KEYED && !err; i++) {
@@ -219,7 +215,7 @@ static int make_cipher(struct acp_cipher *c)
 	int err = make_one(crypto_alloc_aead("rfc7539(chacha20,poly1305)", 0, CRYPTO_ALG_ASYNC),
 			   &c->tfm, &c->req);
 
-	if (!err && aes.how)
+	if (!err && aes.how > SLOW)
 		err = make_aes(c);
 	if (!err && aegis.how)
 		err = make_aegis(c);
@@ -266,7 +262,6 @@ static void forget_keys(void)
 		struct acp_cipher *c = per_cpu_ptr(ciphers, cpu);
 
 		forget_key(c->tfm, c->req, ACP_AEAD_KEY);
-		forget_key(c->slow, c->slow_req, ACP_AEAD_KEY);
 		forget_key(c->aegis, c->aegis_req, ACP_AEGIS_KEY);
 		forget_key(c->slow_aegis, c->slow_aegis_req, ACP_AEGIS_KEY);
 		for (i = 0; i < KEYED; i++) {
@@ -378,19 +373,17 @@ void acp_aead_heard(struct acp_secret *s, u32 cipher)
 
 /*
  * Return a request with the key of this direction.  QUICK ciphers check themselves whether vector
- * registers may be used here.
+ * registers may be used here.  Setting the key of an AES that works with tables allocates memory
+ * and may sleep, so there is none: a node without instructions asks nobody for AES, and where
+ * vector registers are in use just now, the frame counts as lost.
  */
 static struct aead_request *with_aes(struct acp_cipher *c, const struct acp_way *way, int *err)
 {
 	u32 i = way->id % KEYED;
 
-	if (aes.how == NONE) {
+	if (aes.how <= SLOW || (aes.how == INTERNAL && !may_use_simd())) {
 		*err = -EBADMSG;
 		return NULL;
-	}
-	if (aes.how == INTERNAL && !may_use_simd()) {
-		*err = crypto_aead_setkey(c->slow, way->aes, ACP_AEAD_KEY);
-		return c->slow_req;
 	}
 	*err = 0;
 	if (c->ids[i] != way->id) {

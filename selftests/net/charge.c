@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: gate=6.12 kernels=6.1,6.12,rt,debug */
 /*
  * Memory that the kernel allocates for flows of a user is charged to that user, and little more
  * than that.

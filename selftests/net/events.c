@@ -264,7 +264,7 @@ TEST(K1_event_that_cannot_be_told_is_not_lost)
 {
 	struct acp_event e = { .size = sizeof(e) };
 	struct rank r[2];
-	struct acp_event *end = before_hole(sizeof(e.size));
+	struct acp_event *end;
 	struct setup s;
 
 	setup_local(&s, 0, 2);
@@ -273,6 +273,7 @@ TEST(K1_event_that_cannot_be_told_is_not_lost)
 	setup_local(&s, 1, 2);
 	rank_open(&r[1], &s);
 	rank_close(&r[1]);
+	end = before_hole(sizeof(e.size));
 	end->size = sizeof(e);
 	CHECK_ERRNO(ioctl(r[0].fd, ACP_IOC_EVENT, end), EFAULT);
 	e.size = sizeof(e) + 1;

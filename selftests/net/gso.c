@@ -344,7 +344,7 @@ static size_t each(void)
 /* The same in a job with encryption; the test uses that cipher. */
 static void play_encrypted(bool ipv6, uint32_t cipher)
 {
-	const char *name = cipher & ACP_SEAL_AES ? "gcm(aes)" : "aegis128";
+	const char *name = cipher & ACP_SEAL_AES ? "generic-gcm-aes" : "aegis128";
 
 	play(ipv6, ACP_INTEGRITY_AEAD);
 	if (cipher && !nodes_said("/proc/crypto", name))
