@@ -53,7 +53,7 @@ static long long charged(uint32_t node)
 	return (long long)answer_u64(&got, ACP_NL_A_USED);
 }
 
-/* Pages in the lists of the processors are neither free nor used: compaction empties these lists. */
+/* Pages in lists of processors are neither free nor used: compaction empties these lists. */
 static long taken_now(void)
 {
 	write_file("/proc/sys/vm/drop_caches", "3");
