@@ -39,7 +39,7 @@ struct acp_cipher {
 /* How this kernel implements a cipher for which CPUs have instructions. */
 enum how {
 	NONE,
-	SLOW,		/* with tables only */
+	SLOW,		/* with tables only, or put together from parts */
 	QUICK,		/* with instructions; checks itself whether they may be used */
 	INTERNAL,	/* with instructions; the caller checks that */
 };
@@ -133,13 +133,14 @@ static void load_modules(void)
 
 /*
  * Does it use tables? "generic-gcm-aesni", the name of a fast driver since 6.16, means GCM in
- * general.
+ * general.  "gcm_base(...)" is put together from parts: whatever these are, it allocates memory
+ * when it takes a key, and may sleep.
  */
 static bool is_slow(struct crypto_aead *tfm)
 {
 	const char *name = crypto_tfm_alg_driver_name(crypto_aead_tfm(tfm));
 
-	return strstr(name, "-generic") || strstr(name, "-lib");
+	return strstr(name, "-generic") || strstr(name, "-lib") || strstarts(name, "gcm_base(");
 }
 
 static enum how find(const struct kind *k)

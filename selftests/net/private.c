@@ -375,10 +375,15 @@ static void good_after_all(const void *good, size_t size)
 	goes_on();
 }
 
+static bool has_aes(void)
+{
+	return nodes_said("/proc/crypto", "generic-gcm-aes");
+}
+
 /* The simulated node uses that cipher from now on, and receives it if the victim prefers it. */
 static void speak(uint32_t cipher)
 {
-	if (cipher & ACP_SEAL_AES && !nodes_said("/proc/crypto", "generic-gcm-aes"))
+	if (cipher & ACP_SEAL_AES && !has_aes())
 		SKIP("this kernel has no gcm(aes) by instructions");
 	if (cipher & ACP_SEAL_AEGIS && !nodes_said("/proc/crypto", "aegis128"))
 		SKIP("this kernel has no aegis128");
@@ -423,6 +428,27 @@ TEST(hand_played_node_can_talk_aes)
 TEST(hand_played_node_can_talk_aegis)
 {
 	talk(BY_AEGIS);
+}
+
+/* Its key cannot be set in softirq. No frame by AES was asked for, so none is deciphered. */
+TEST(N6_by_aes_without_instructions)
+{
+	struct count aead;
+	char good[400];
+	size_t size;
+
+	begin(false, ACP_INTEGRITY_AEAD);
+	if (has_aes())
+		SKIP("this machine has instructions");
+	aead = count("drop_bad_aead");
+	x.cipher = BY_AES;
+	size = put_datagram(good);
+	inject_send(&x, good, size);
+	nodes_counted(&aead, 1);
+	untouched();
+	x.cipher = 0;
+	x.seq--;
+	goes_on();
 }
 
 static void flips(bool ipv6, uint32_t cipher)
