@@ -402,23 +402,70 @@ static void begin_alone(void)
 	take_processor();
 }
 
-/* All have something, and a round comes.  The rank that it did something for. */
+/* The rest is executed, and nothing but rounds and doorbells does anything again. */
+static void begin_again(void)
+{
+	give_processor();
+	workers_end();
+	take_processor();
+}
+
+#define DISTURBANCES	10		/* more of them are not by chance */
+
+static struct count rounds, commands;
+
+static void count_rounds(void)
+{
+	rounds = nodes_count(&n, 0, "rounds");
+	commands = nodes_count(&n, 0, "rounds_commands");
+}
+
+/*
+ * Have more rounds executed commands than were meant to?  A frame that is late makes a round, too,
+ * for what a ring is being filled with, or for a put before its doorbell.  The attempt counts for
+ * nothing then.
+ */
+static bool disturbed(long long meant)
+{
+	static unsigned int times;
+	long long ran = nodes_counter(&n, 0, "rounds") - rounds.before;
+
+	if (ran <= meant)
+		return false;
+	printf("# disturbed: %lld rounds executed commands, not %lld\n", ran, meant);
+	CHECK(++times <= DISTURBANCES);
+	begin_again();
+	return true;
+}
+
+static long long rounds_commands(void)
+{
+	return nodes_counter(&n, 0, "rounds_commands") - commands.before;
+}
+
+/* All have something, and a round comes. */
+static void one_round(void)
+{
+	do {
+		count_rounds();
+		all_push(FEW);
+		put_awake();
+	} while (disturbed(1));
+}
+
+/* The rank that a round did something for. */
 static unsigned int first_of_round(void)
 {
-	struct count commands = nodes_count(&n, 0, "rounds_commands");
 	unsigned int i, first;
 
-	all_push(FEW);
-	put_awake();
+	one_round();
 	for (first = 0; first < IDLE_RANKS - 1 && !done(first); first++)
 		;
 	CHECK_EQ(done(first), BUDGET_BYTES / LONG);
 	for (i = first + 1; i < IDLE_RANKS; i++)
 		CHECK_EQ(done(i), 0);
-	CHECK_EQ(nodes_counter(&n, 0, "rounds_commands") - commands.before, BUDGET_BYTES / LONG);
-	give_processor();
-	workers_end();
-	take_processor();
+	CHECK_EQ(rounds_commands(), BUDGET_BYTES / LONG);
+	begin_again();
 	return first;
 }
 
@@ -437,34 +484,34 @@ static void rounds_in_turn(void)
 
 static void rounds_with_full_rings(void)
 {
-	struct count commands;
 	unsigned int i;
 
 	begin_alone();
-	commands = nodes_count(&n, 0, "rounds_commands");
-	all_push(ENTRIES);
-	for (i = 0; i < ROUNDS; i++)
-		put_awake();
-	CHECK_EQ(nodes_counter(&n, 0, "rounds_commands") - commands.before, BUDGET_BYTES / LONG);
+	do {
+		count_rounds();
+		all_push(ENTRIES);
+		for (i = 0; i < ROUNDS; i++)
+			put_awake();
+	} while (disturbed(1));
+	CHECK_EQ(rounds_commands(), BUDGET_BYTES / LONG);
 	give_processor();
 	workers_end();
 }
 
 static void round_after_doorbell(void)
 {
-	struct count commands;
-
 	begin_alone();
-	commands = nodes_count(&n, 0, "rounds_commands");
-	all_push(FEW);
-	put_awake();
-	CHECK_EQ(ioctl(idle[0].fd, ACP_IOC_DOORBELL), 0);
-	CHECK_EQ(rank_completed(&idle[0]), idle[0].last);
-	push(&idle[0], 1, LONG, false);
-	put_awake();
-	CHECK_EQ(rank_completed(&idle[0]), idle[0].last);
-	CHECK_EQ(nodes_counter(&n, 0, "rounds_commands") - commands.before,
-		 BUDGET_BYTES / LONG + 1);
+	do {
+		count_rounds();
+		all_push(FEW);
+		put_awake();
+		CHECK_EQ(ioctl(idle[0].fd, ACP_IOC_DOORBELL), 0);
+		CHECK_EQ(rank_completed(&idle[0]), idle[0].last);
+		push(&idle[0], 1, LONG, false);
+		put_awake();
+		CHECK_EQ(rank_completed(&idle[0]), idle[0].last);
+	} while (disturbed(2));
+	CHECK_EQ(rounds_commands(), BUDGET_BYTES / LONG + 1);
 	give_processor();
 	workers_end();
 }
