@@ -11,7 +11,7 @@
  *		sleep_ms(1);
  *	}
  *
- * The clock stands still while the machine is stopped (no tick for a second), and is slower if a
+ * The clock runs at a tenth while the machine is stopped (no tick for a second), and is slower if a
  * calibrated loop takes longer than it did at best: at the least a tenth of the time that passes,
  * so that a limit is extended up to ten times. An extension is told as `# patience: ...`. The
  * harness of a test (test.h, isolated.h) ticks the clock of all processes of the test; a program

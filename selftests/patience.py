@@ -6,8 +6,8 @@
         ktap.check(not limit.over(), "...")
         time.sleep(0.05)
 
-A limit counts by a clock that advances only as far as the machine delivers: it stands still while
-the machine is stopped, and is slower if a calibrated loop takes longer than it did at best; at the
+A limit counts by a clock that advances only as far as the machine delivers: at a tenth while the
+machine is stopped, and slower if a calibrated loop takes longer than it did at best; at the
 least a tenth of the time that passes. A thread ticks it.
 """
 import subprocess

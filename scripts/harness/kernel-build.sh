@@ -77,7 +77,7 @@ build() {
 	if [ ! -e .configured ]; then
 		configure && : >.configured || return 1
 	fi
-	compile && strip_tree
+	compile && rm -f .unpacked .configured && strip_tree
 }
 
 # $1: a build to use instead, or nothing; the rest: the command line. Print the build's directory.

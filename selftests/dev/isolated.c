@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -208,34 +207,12 @@ static void show_threads(int pid)
 		closedir(dir);
 }
 
-#define SYSLOG_READ_ALL	3	/* action of klogctl() */
-
-/* Let the kernel write the state of the processors to its log, which others read, too. */
-static void show_processors(void)
-{
-	static char log[20000];
-	int trigger = open("/proc/sysrq-trigger", O_WRONLY | O_CLOEXEC), n = 0, i;
-
-	if (trigger < 0)
-		return;
-	if (write(trigger, "l", 1) == 1)
-		n = klogctl(SYSLOG_READ_ALL, log, sizeof(log));
-	close(trigger);
-	for (i = 0; i < n; i++) {
-		if (!i || log[i - 1] == '\n')
-			printf("# ");
-		putchar(log[i]);
-	}
-	printf("\n");
-}
-
 /* Show where the processes of a hanging test are. */
 static void show_group(pid_t group)
 {
 	struct dirent *e;
 	DIR *dir = opendir("/proc");
 
-	show_processors();
 	while (dir && (e = readdir(dir)))
 		if (atoi(e->d_name) > 0 && getpgid(atoi(e->d_name)) == group)
 			show_threads(atoi(e->d_name));

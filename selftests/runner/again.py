@@ -3,7 +3,8 @@
 
 If it passes twice it was unsteady, which is told and does not count as failed. All other failures
 count at once: a complaint of the kernel or of a sanitizer, a crash, a guest that died, wrong data,
-and each assertion that is not about time. selftests/UNSTEADY.md has the names that were seen.
+and each assertion that is not about time, as is CHECK(!patience_over(...)). selftests/UNSTEADY.md
+has the names that were seen.
 """
 import os
 import re
@@ -14,6 +15,9 @@ import results
 
 KEPT = os.path.join(children.TOP, "build", "tests")
 FORGIVEN = 3        # unsteady tests; more are a failure
+# Reasons of failures that are about time: of a test's limit, of isolated.h and test.h, of patience.h
+LATE = re.compile(results.LATE + r"|hung$|\S+:\d+:? !?patience_over\(")
+SANITIZER = r"Sanitizer|runtime error:"
 SEED = re.compile(r"\bseed[ =:]+(\d+)", re.I)
 
 
@@ -26,9 +30,16 @@ def keep(test):
     return path
 
 
+def complaints():
+    """Return a pattern of what a kernel or a sanitizer says about faults."""
+    with open(os.path.join(children.TOP, "scripts", "harness", "splats"), encoding="utf-8") as f:
+        return re.compile("|".join([SANITIZER] + [text.rstrip("\n") for text in f if not text.startswith("#")]))
+
+
 def about_time(test):
     """Return true if nothing but patience ran out."""
-    return test.failed and all(reason.startswith(results.LATE) for _, reason in test.failed)
+    return (test.failed and all(LATE.match(reason) for _, reason in test.failed)
+            and not any(map(complaints().search, test.output)))
 
 
 def passes_twice(plan, test):

@@ -43,16 +43,12 @@ def end_group(child):
                 pass
 
 
-def group(pid):
-    """Return the processes of a group, whose leader may have ended."""
-    found = []
-    for number in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.getpgid(int(number)) == pid:
-                found.append(int(number))
-        except ProcessLookupError:
-            pass
-    return found
+def kill_group(child):
+    """Kill the descendants that a child leaves behind, which has ended, but is not waited for."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass            # only the child itself is left
 
 
 class Children:

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 
-from children import group
+from results import family
 
 SHOWN = 400         # lines
 SECONDS = 60        # of a debugger
@@ -43,10 +43,10 @@ def _debugger(pid):
     return [f"  {text}" for text in ran.stdout.splitlines() if text.startswith(("#", "Thread"))]
 
 
-def of_group(pid):
-    """Return lines about the processes of a group: states, kernel stacks, user stacks."""
+def of_family(pid):
+    """Return lines about a process and its descendants: states, kernel stacks, user stacks."""
     lines = []
-    for process in group(pid):
+    for process in family(pid):
         lines += _threads(process)
         if "qemu" not in _read(f"/proc/{process}/comm"):
             lines += _debugger(process)

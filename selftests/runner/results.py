@@ -15,12 +15,12 @@ RESULT = re.compile(r"(not )?ok\b\s*\d*\s*-?\s*([^#]*?)\s*(?:#\s*(.*))?$")
 PLAN = re.compile(r"1\.\.(\d+)\s*$")
 
 
-def cpu_seconds(ancestor):
-    """Return the processor time of a process and its descendants; 0 if it has ended."""
+def family(ancestor):
+    """Return process -> processor ticks of a process and its descendants; none if it has ended."""
     ticks, children_of = {}, collections.defaultdict(list)
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
-            with open(path) as f:
+            with open(path, errors="replace") as f:
                 number, _, rest = f.read().partition(" ")
         except OSError:
             continue                    # it has just ended
@@ -28,12 +28,18 @@ def cpu_seconds(ancestor):
         children_of[int(field[1])].append(int(number))
         # its own, and that of children it waited for
         ticks[int(number)] = sum(map(int, field[11:15]))
-    found, total = [ancestor], 0
-    while found:
-        process = found.pop()
-        total += ticks.get(process, 0)
-        found += children_of[process]
-    return total / os.sysconf("SC_CLK_TCK")
+    todo, found = [ancestor], {}
+    while todo:
+        process = todo.pop()
+        if process in ticks:
+            found[process] = ticks[process]
+        todo += children_of[process]
+    return found
+
+
+def cpu_seconds(ancestor):
+    """Return the processor time of a process and its descendants; 0 if it has ended."""
+    return sum(family(ancestor).values()) / os.sysconf("SC_CLK_TCK")
 
 
 class Tally:
@@ -105,6 +111,8 @@ class Test:
         self.wall = time.monotonic() - self.begun
         if not trouble and self.planned is not None and self.results != self.planned:
             trouble = f"{self.results} results, {self.planned} planned"
+        if not trouble and self.planned == 0:
+            trouble = "no tests in it"
         if trouble and not (self.failed and trouble.startswith("exit status")):
             self._count(False, "", trouble)
         elif not self.results:
