@@ -126,15 +126,16 @@ class GuestRun:
         return self.waiting and (again or len(self.waiting) < before)
 
     def _met_phantom(self, other):
-        """Return true if the emulator killed the guest: then the interrupted test is repeated."""
-        if not self.test or self.phantoms == 2 or not PHANTOM.search("\n".join(other)):
+        """Return true if the emulator killed the guest: then an interrupted test is repeated."""
+        if self.phantoms == 2 or not PHANTOM.search("\n".join(other)):
             return False
         self.phantoms += 1
+        name = self.test.name if self.test else "guest"
         with self.tally.lock:
-            print(f"# {self.test.title}: the emulator met a breakpoint that is not there; once more in a new guest",
+            print(f"# {self.where} {name}: the emulator met a breakpoint that is not there; once more in a new guest",
                   flush=True)
-        if self.test.name in self.limits:       # not in loading or unloading the module
-            self.waiting.insert(0, self.test.name)
+        if name in self.limits:         # it was not booting, loading or unloading the module
+            self.waiting.insert(0, name)
         self.test = None
         return True
 
