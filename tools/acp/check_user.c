@@ -45,6 +45,12 @@ static void note_refused(struct ctl_findings *f, const struct stat *s)
 	const struct group *g = getgrgid(s->st_gid);
 	char remedy[400];
 
+	if (faccessat(AT_FDCWD, ACP_DEVICE, R_OK | W_OK, AT_EACCESS) == 0) {
+		ctl_found(f, CTL_BAD, "device",
+			  "Mount that file system without nodev, or use the /dev of the system.",
+			  "devices cannot be used where " ACP_DEVICE " is");
+		return;
+	}
 	if ((s->st_mode & 0060) == 0060 && s->st_gid != 0)
 		snprintf(remedy, sizeof(remedy),
 			 "As root: usermod -a -G %s %s; it counts from the next login on.",
@@ -89,9 +95,9 @@ void ctl_check_device(struct ctl_findings *f)
 		note_refused(f, &s);
 	} else if (errno == EPERM) {
 		ctl_found(f, CTL_BAD, "device",
-			  "In a container, give it the device (--device " ACP_DEVICE "), or mount "
-			  "/dev without nodev.",
-			  ACP_DEVICE " is there, but this container may not use devices");
+			  "Give it the device: --device " ACP_DEVICE ", or DeviceAllow=" ACP_DEVICE
+			  " in the unit of a service.",
+			  ACP_DEVICE " is there, but this container or service may not use it");
 	} else {
 		ctl_found(f, CTL_BAD, "device", f->loaded ? "dmesg may say why." :
 			  "It comes with the module.", "opening " ACP_DEVICE ": %s",
