@@ -60,7 +60,10 @@ static void explain_permission(void)
 	gid_t id;
 
 	user_name(user);
-	if (!group_name(group, &id))
+	/* On such a mount, open() fails like that although the permissions are there. */
+	if (faccessat(AT_FDCWD, ACP_DEVICE, R_OK | W_OK, AT_EACCESS) == 0)
+		libacp_error("no permission to use " ACP_DEVICE ", since devices cannot be used where it is: mount that file system without nodev, or use the /dev of the system");
+	else if (!group_name(group, &id))
 		libacp_error("no permission to use %s, which is for root only: install the udev rule 90-acp.rules and run 'udevadm trigger %s'",
 			     ACP_DEVICE, ACP_DEVICE);
 	else if (is_member(id, user))
@@ -69,6 +72,13 @@ static void explain_permission(void)
 	else
 		libacp_error("no permission to use " ACP_DEVICE ": run 'usermod -a -G %s %s' as root and log in again",
 			     group, user);
+}
+
+/* The control group refuses devices with another error than file permissions do. */
+static void explain_container(void)
+{
+	libacp_error("this container or service may not use %s: pass the device to it (--device %s, or DeviceAllow=%s of its unit)",
+		     ACP_DEVICE, ACP_DEVICE, ACP_DEVICE);
 }
 
 static void explain_absence(void)
@@ -87,8 +97,10 @@ int libacp_device_open(void)
 
 	if (fd >= 0)
 		return fd;
-	if (error == EACCES || error == EPERM)
+	if (error == EACCES)
 		explain_permission();
+	else if (error == EPERM)
+		explain_container();
 	else if (error == ENOENT || error == ENXIO || error == ENODEV)
 		explain_absence();
 	else

@@ -87,6 +87,7 @@ struct libacp_boot {
 	uint32_t port;
 	uint32_t integrity;		/* ACP_INTEGRITY_ */
 	uint32_t timeout_ms, init_timeout_ms;
+	uint64_t init_end;		/* libacp_now() at which acp_init() gives up */
 	uint32_t depth;
 	uint64_t starter_size, heap_size;	/* bytes */
 	uint32_t rank_run_count, node_run_count;
@@ -107,6 +108,9 @@ struct libacp_boot {
  * Returns 0, or -1 after a message on standard error.
  */
 int libacp_boot_load(struct libacp_boot *boot, int *argc, char ***argv);
+
+/* Let the time that acp_init() may take begin now. */
+void libacp_boot_begin(struct libacp_boot *boot);
 
 /* Free what libacp_boot_load() allocated and clear @boot. */
 void libacp_boot_free(struct libacp_boot *boot);
@@ -217,6 +221,12 @@ uint64_t libacp_memlock(void);
  */
 void libacp_memlock_text(uint64_t bytes, uint64_t enough, char text[LIBACP_MEMLOCK_TEXT]);
 
+/*
+ * Describe in @text why the module found no memory for @bytes, although no limit of its own was
+ * reached: the memory limit of the control group, or the machine.
+ */
+void libacp_memory_text(uint64_t bytes, char text[LIBACP_MEMLOCK_TEXT]);
+
 /* Return the name by which administrators set a limit (ACP_LIMIT_). */
 const char *libacp_limit_name(uint64_t limit);
 
@@ -279,13 +289,14 @@ void libacp_die_of_absence(const char *call) __attribute__((noreturn));
 /* ---- barrier.c ---- */
 
 /*
- * Wait in a barrier until all ranks have entered it. Threads of a process take turns. Returns 0 or
- * -errno; with -EPROTO, sync->node is the node whose parameters differ.
+ * Wait in a barrier until all ranks have entered it, or until libacp_now() is @end (UINT64_MAX:
+ * never); signals do not extend it. Threads of a process take turns. Returns 0 or -errno; with
+ * -EPROTO, sync->node is the node whose parameters differ.
  */
-int libacp_barrier_wait(struct acp_sync *sync);
+int libacp_barrier_wait(struct acp_sync *sync, uint64_t end);
 
-/* As libacp_barrier_wait(), with @flags (ACP_SYNC_) and a timeout in ns; UINT64_MAX: none. */
-int libacp_barrier(uint32_t flags, uint64_t timeout_ns);
+/* As libacp_barrier_wait(), with @flags (ACP_SYNC_), without timeout. */
+int libacp_barrier(uint32_t flags);
 
 /*
  * Handle the failure of a barrier (-errno). In the default error mode, a barrier that can never
@@ -362,7 +373,7 @@ struct libacp_region {
 	uint64_t writable;	/* size, or 0 if the owner must not write */
 	uint64_t word_reads;	/* number of offsets at which 8 bytes can be read; 0: none */
 	uint64_t word_writes;	/* the same for writing. Both are stored last, as the tag is. */
-	uint64_t unused;	/* padding to one cache line */
+	uint64_t apart;		/* not 0: children do not get its whole pages */
 };
 
 #define LIBACP_CHUNK	64u	/* regions per chunk; any job has at least as many STags */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/libacp.h"
 
@@ -47,6 +48,7 @@ static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, boo
 	region = *chunk + stag % LIBACP_CHUNK;
 	if (region->tag == tag + 1)
 		return 0;		/* registered repeatedly: the kernel returns the same key */
+	region->apart = 0;
 	region->base = base;
 	region->ga = key + low;
 	region->size = size;
@@ -55,6 +57,68 @@ static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, boo
 	__atomic_store_n(&region->word_writes, writable ? words : 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&region->tag, tag + 1, __ATOMIC_RELEASE);
 	return 0;
+}
+
+/* ---- Memory that children do not get ---- */
+
+/*
+ * Advise the kernel about the whole pages of a range. A mapping of huge pages can only be split
+ * between them. Returns 0 or -1.
+ */
+static int advise(const char *base, uint64_t size, int advice)
+{
+	const uint64_t granules[] = { (uint64_t)sysconf(_SC_PAGESIZE), 2ULL << 20, 1ULL << 30 };
+	const uint64_t from = (uintptr_t)base, to = from + size;
+	size_t i;
+
+	for (i = 0; i < sizeof(granules) / sizeof(granules[0]); i++) {
+		uint64_t first = (from + granules[i] - 1) & ~(granules[i] - 1);
+		uint64_t end = to & ~(granules[i] - 1);
+
+		if (first >= end)
+			return 0;
+		if (madvise((void *)(uintptr_t)first, end - first, advice) == 0)
+			return 0;
+		if (errno != EINVAL)
+			break;
+	}
+	return -1;
+}
+
+/* Repeat the advice for the part of a region that is in a range. */
+static void keep_apart(const struct libacp_region *region, const char *base, uint64_t size)
+{
+	const char *from = region->base > base ? region->base : base;
+	const char *end = region->base + region->size < base + size ?
+			  region->base + region->size : base + size;
+
+	if (region->tag && region->apart && from < end)
+		advise(region->base, region->size, MADV_DONTFORK);
+}
+
+/* A region is no more: children get its pages again, but for those of other such regions. */
+static void rejoin(struct libacp_region *region)
+{
+	uint32_t i, j;
+
+	if (!region->apart)
+		return;
+	region->apart = 0;
+	advise(region->base, region->size, MADV_DOFORK);
+	for (i = 0; i <= libacp.stag_mask / LIBACP_CHUNK; i++)
+		for (j = 0; libacp_chunks[i] && j < LIBACP_CHUNK; j++)
+			keep_apart(&libacp_chunks[i][j], region->base, region->size);
+}
+
+static void rejoin_all(void)
+{
+	uint32_t i, j;
+
+	for (i = 0; i <= libacp.stag_mask / LIBACP_CHUNK; i++)
+		for (j = 0; libacp_chunks[i] && j < LIBACP_CHUNK; j++)
+			if (libacp_chunks[i][j].tag && libacp_chunks[i][j].apart)
+				advise(libacp_chunks[i][j].base, libacp_chunks[i][j].size,
+				       MADV_DOFORK);
 }
 
 /* ---- Memory from the kernel ---- */
@@ -145,6 +209,7 @@ void libacp_mem_close(void)
 	}
 	if (!libacp_chunks)
 		return;
+	rejoin_all();
 	for (i = 0; i < chunk_count(); i++)
 		free(libacp_chunks[i]);
 	munmap(libacp_chunks, chunk_count() * sizeof(*libacp_chunks));
@@ -168,49 +233,74 @@ static void explain_limit(size_t size, uint64_t limit)
 			     size, libacp_limit_name(limit), libacp_limit_place(limit));
 }
 
-static void explain_memlock(size_t size)
+static void explain_memory(size_t size, uint64_t limit)
 {
 	char text[LIBACP_MEMLOCK_TEXT];
 	static int told;
 
 	if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
 		return;
-	libacp_memlock_text(size, 0, text);
+	if (limit == ACP_LIMIT_MEMLOCK)
+		libacp_memlock_text(size, 0, text);
+	else
+		libacp_memory_text(size, text);
 	libacp_error("cannot register %zu bytes of memory: %s", size, text);
+}
+
+/*
+ * Register; table lock held. Returns 0 or -errno. If there is a key after an error, the caller must
+ * unregister it.
+ */
+static int enter(struct acp_reg *reg, bool apart)
+{
+	struct acp_unreg unreg = { .size = sizeof(unreg) };
+	struct libacp_region *region;
+	int error;
+
+	if (ioctl(libacp.fd, ACP_IOC_REG, reg) < 0)
+		return -errno;
+	if (!reg->key)
+		return libacp_no_answer();
+	error = add_region(reg->key, (char *)(uintptr_t)reg->base, reg->base - reg->start,
+			   reg->end - reg->base, !(reg->access & ACP_ACCESS_RO));
+	if (error) {
+		unreg.key = reg->key;
+		reg->key = 0;
+		ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
+		return error;
+	}
+	region = libacp_mem_region(reg->key);
+	if (!apart || !region)
+		return 0;
+	region->apart = 1;
+	return advise(region->base, region->size, MADV_DONTFORK) ? -ENOMEM : 0;
 }
 
 acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access)
 {
+	const bool apart = access & ACPX_ACCESS_DONTFORK;
 	struct acp_reg reg = {
-		.size = sizeof(reg), .color = (uint32_t)color, .access = access,
+		.size = sizeof(reg), .color = (uint32_t)color,
+		.access = access & ~ACPX_ACCESS_DONTFORK,
 		.addr = (uintptr_t)addr, .length = size,
 	};
-	int error = 0;
+	int error;
 
 	if (!libacp_in() || !addr || !size || color < 0 || (uint32_t)color >= libacp.colors) {
 		errno = EINVAL;
 		return ACP_ATKEY_NULL;
 	}
 	pthread_mutex_lock(&table);
-	if (ioctl(libacp.fd, ACP_IOC_REG, &reg) < 0)
-		error = -errno;
-	else if (!reg.key)
-		error = libacp_no_answer();
-	else
-		error = add_region(reg.key, (char *)(uintptr_t)reg.base, reg.base - reg.start,
-				   reg.end - reg.base, !(access & ACPX_ACCESS_RO));
-	if (error == -ENOMEM && reg.key) {
-		struct acp_unreg unreg = { .size = sizeof(unreg), .key = reg.key };
-
-		ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
-	}
+	error = enter(&reg, apart);
 	pthread_mutex_unlock(&table);
+	if (error == -ENOMEM && reg.key)
+		acp_unregister_memory(reg.key);
 	if (error == 0)
 		return reg.key;
 	if (error == -EDQUOT)
 		explain_limit(size, reg.limit);
-	if (error == -ENOMEM && reg.limit == ACP_LIMIT_MEMLOCK)
-		explain_memlock(size);
+	if (error == -ENOMEM)
+		explain_memory(size, reg.limit);
 	errno = -error;
 	return ACP_ATKEY_NULL;
 }
@@ -245,6 +335,7 @@ int acp_unregister_memory(acp_atkey_t atkey)
 		result = -1;
 	}
 	if (result == 0 && unreg.left == 0) {
+		rejoin(region);
 		__atomic_store_n(&region->word_reads, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&region->word_writes, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&region->tag, 0, __ATOMIC_RELEASE);

@@ -82,6 +82,48 @@ TEST(P7_one_node_does_not_come)
 		      "job started there, and is UDP port 16707 open between the nodes\\?");
 }
 
+static void set_neighbours(const char *text)
+{
+	int fd = open("/proc/sys/net/ipv4/neigh/default/gc_thresh3", O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+/* A machine with more nodes than its neighbour table takes blamed the other node. */
+TEST(P7_no_room_in_the_neighbour_table)
+{
+	setenv("ACP_INIT_TIMEOUT", "1500", 1);
+	members_open(&m, RANKS, PER_NODE);
+	set_neighbours("0");
+	members_start_all(&m, init_fails);
+	members_expect(&m, 0);
+	set_neighbours("1024");
+	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		      "ranks 2 and 3 did not: node 1 \\(10\\.9\\.0\\.2\\) does not answer, but "
+		      "[1-9][0-9]* frames had no room in the neighbour table .*gc_thresh3.*");
+}
+
+/* Without connections: a frame that answers one of node 0 would keep its address. */
+#define TRANSLATION	"add table ip t; add chain ip t c { type filter hook postrouting priority 100; }; " \
+			"add rule ip t c udp dport 16707 ip saddr set 10.9.0.77"
+
+/* Frames of node 1 arrive with another address, and are not accepted. */
+TEST(P7_address_translation_between_the_nodes)
+{
+	setenv("ACP_INIT_TIMEOUT", "1500", 1);
+	members_open(&m, RANKS, PER_NODE);
+	if (system("unshare -n nft '" TRANSLATION "' 2>/dev/null"))
+		SKIP("this kernel has no address translation");
+	nodes_run(&m.nodes, 1, "ip address add 10.9.0.77/24 dev eth0 && nft '%s'", TRANSLATION);
+	members_start_all(&m, init_fails);
+	members_expect(&m, 0);
+	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		      "ranks 2 and 3 did not: node 1 \\(10\\.9\\.0\\.2\\) does not answer, but "
+		      "[1-9][0-9]* frames came from other addresses than the nodes have, .*");
+}
+
 /* ---- Keys ---- */
 
 /* Set another key for the ranks that start from now on. */
