@@ -10,6 +10,12 @@
 #define LATER_MAX	13	/* looks are repeated after at most 2^13 ms, ... */
 #define LATER_SHARE	8	/* ... or after so many times the duration of the last one */
 
+/*
+ * Looks may wait for a process that changes its mapping for long: they have a queue of their own,
+ * so that nothing else of the machine waits for them.
+ */
+static struct workqueue_struct *looks;
+
 /* Numbers of pages. */
 struct span {
 	unsigned long first, end;
@@ -36,18 +42,15 @@ static void note_change(struct acp_region *r, const struct mmu_notifier_range *r
 		(max(range->start, r->start) - r->start) >> PAGE_SHIFT,
 		min(PAGE_ALIGN(range->end - r->start) >> PAGE_SHIFT, r->npages),
 	};
-	bool ready, later;
+	bool ready;
 
 	spin_lock(&r->changed_lock);
 	add(r, change);
 	ready = r->ready;
-	later = r->unseen;
-	r->unseen = later;	/* should it still not be seen, look again soon */
+	r->unseen = min_t(u8, r->unseen, 1);	/* should it still not be seen, look again soon */
 	spin_unlock(&r->changed_lock);
-	if (ready && later)	/* its timer may be running */
-		mod_delayed_work(system_unbound_wq, &r->recheck, 0);
-	else if (ready)
-		queue_delayed_work(system_unbound_wq, &r->recheck, 0);
+	if (ready)	/* its timer may be running, or begin to just now */
+		mod_delayed_work(looks, &r->recheck, 0);
 }
 
 /*
@@ -119,7 +122,7 @@ static bool compare(struct acp_region *r, struct span batch)
 {
 	unsigned long seq = mmu_interval_read_begin(&r->notifier);
 
-	switch (acp_pages_look(&r->pages, r->mm, batch.first, batch.end)) {
+	switch (acp_pages_look(&r->pages, r->mm, batch.first, batch.end, &r->revoked)) {
 	case ACP_PAGES_SAME:
 		return true;
 	case ACP_PAGES_UNSEEN:
@@ -164,7 +167,7 @@ static void look_later(struct acp_region *r, struct span unseen, unsigned long b
 		r->unseen++;
 	delay = max(msecs_to_jiffies(1 << (r->unseen - 1)), spent * LATER_SHARE);
 	spin_unlock(&r->changed_lock);
-	queue_delayed_work(system_unbound_wq, &r->recheck, delay);
+	queue_delayed_work(looks, &r->recheck, delay);
 }
 
 static void none_unseen(struct acp_region *r)
@@ -208,6 +211,17 @@ static bool set_ready(struct acp_region *r)
 
 /* ---- for regions ---- */
 
+int acp_mapping_init(void)
+{
+	looks = alloc_workqueue("acp_mapping", WQ_UNBOUND, 0);
+	return looks ? 0 : -ENOMEM;
+}
+
+void acp_mapping_exit(void)
+{
+	destroy_workqueue(looks);
+}
+
 int acp_mapping_attach(struct acp_region *r)
 {
 	int err;
@@ -233,7 +247,7 @@ int acp_mapping_attach(struct acp_region *r)
 
 void acp_mapping_settle(struct acp_region *r)
 {
-	flush_delayed_work(&r->recheck);
+	flush_work(&r->recheck.work);
 }
 
 void acp_mapping_detach(struct acp_region *r)

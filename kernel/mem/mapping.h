@@ -12,6 +12,9 @@
 
 struct acp_region;
 
+int acp_mapping_init(void);
+void acp_mapping_exit(void);
+
 /**
  * acp_mapping_attach() - pin the pages of a new region and watch their mapping
  * @r: region of the calling process
@@ -27,6 +30,8 @@ int acp_mapping_attach(struct acp_region *r);
 /**
  * acp_mapping_settle() - complete the checks that changes up to now have caused
  * @r: region
+ *
+ * Checks that are repeated because a page cannot be looked at now are not waited for.
  *
  * Context: process, may sleep.
  */

@@ -354,12 +354,16 @@ static unsigned long still_there(const struct acp_pages *p, struct vm_area_struc
 	return same;
 }
 
-/* A page of shared memory: does its file still have it, or is it on its way to or from swap? */
+/*
+ * A page of shared memory: does its file still have it, or is it on its way to or from swap?  Back
+ * from swap, it has its file before it leaves the swap cache.
+ */
 static bool in_its_file(struct page *page)
 {
 	struct folio *folio = page_folio(page);
 
-	return READ_ONCE(folio->mapping) || folio_test_swapcache(folio);
+	return READ_ONCE(folio->mapping) || folio_test_swapcache(folio) ||
+	       READ_ONCE(folio->mapping);
 }
 
 /*
@@ -376,7 +380,8 @@ static enum acp_pages_state look_at_unmapped(const struct acp_pages *p, struct v
 
 	if (PageAnon(page))
 		return ACP_PAGES_MISSING;
-	if (!in_its_file(page))
+	/* No other file is asked for pages: that may take for ever. */
+	if (!(vma->vm_flags & VM_MAYSHARE) || !is_shared_memory(vma) || !in_its_file(page))
 		return ACP_PAGES_OTHER;
 	if (on_demand(vma))
 		return ACP_PAGES_UNSEEN;
@@ -389,12 +394,15 @@ static enum acp_pages_state look_at_unmapped(const struct acp_pages *p, struct v
 }
 
 enum acp_pages_state acp_pages_look(struct acp_pages *p, struct mm_struct *mm, unsigned long first,
-				    unsigned long end)
+				    unsigned long end, const bool *lost)
 {
 	enum acp_pages_state state = ACP_PAGES_SAME;
 	unsigned long same;
 
 	mmap_read_lock(mm);
+	/* What was unmapped before mmap_lock was taken is lost, whatever is mapped there now. */
+	if (READ_ONCE(*lost))
+		state = ACP_PAGES_OTHER;
 	for (; first < end && state < ACP_PAGES_MISSING; first += same ?: 1) {
 		struct vm_area_struct *vma = vma_lookup(mm, address_of(p, first));
 		bool other = false;

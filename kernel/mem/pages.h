@@ -63,7 +63,7 @@ enum acp_pages_state {
  * Sleeps.
  */
 enum acp_pages_state acp_pages_look(struct acp_pages *p, struct mm_struct *mm, unsigned long first,
-				    unsigned long end);
+				    unsigned long end, const bool *lost);
 
 /* In newer kernels the struct pages of a folio are contiguous. */
 #ifndef nth_page

@@ -141,7 +141,7 @@ static int find_rank(struct libacp_boot *boot, const struct libacp_values *value
 	}
 	if (values->text[SET_RANK])
 		return 0;
-	if (!is_alone())
+	if (!values->text[SET_MULTIRUN] && !is_alone())
 		return -1;
 	if (boot->nprocs == 1)
 		return 0;

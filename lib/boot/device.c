@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/libacp.h"
@@ -54,15 +55,24 @@ static bool is_member(gid_t id, const char *user)
 	return member && *member;
 }
 
+/* On such a mount, open() fails whatever the permissions are. */
+static bool is_nodev(void)
+{
+	struct statvfs mount;
+
+	return statvfs(ACP_DEVICE, &mount) == 0 && mount.f_flag & ST_NODEV;
+}
+
 static void explain_permission(void)
 {
 	char user[NAME_BYTES], group[NAME_BYTES];
 	gid_t id;
 
 	user_name(user);
-	/* On such a mount, open() fails like that although the permissions are there. */
-	if (faccessat(AT_FDCWD, ACP_DEVICE, R_OK | W_OK, AT_EACCESS) == 0)
+	if (is_nodev())
 		libacp_error("no permission to use " ACP_DEVICE ", since devices cannot be used where it is: mount that file system without nodev, or use the /dev of the system");
+	else if (faccessat(AT_FDCWD, ACP_DEVICE, R_OK | W_OK, AT_EACCESS) == 0)
+		libacp_error("no permission to use " ACP_DEVICE ", although its mode permits it: a security module (AppArmor, SELinux) forbids it, as the kernel's log tells");
 	else if (!group_name(group, &id))
 		libacp_error("no permission to use %s, which is for root only: install the udev rule 90-acp.rules and run 'udevadm trigger %s'",
 			     ACP_DEVICE, ACP_DEVICE);

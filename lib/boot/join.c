@@ -161,7 +161,7 @@ static int try_join(struct acp_join *join)
 
 	for (join->limit = 0; ioctl(libacp.fd, ACP_IOC_JOIN, join) < 0; join->limit = 0) {
 		error = errno;
-		if (error == EINTR)
+		if (error == EINTR && libacp_left(libacp.boot.init_end))
 			continue;
 		if (libacp_left(libacp.boot.init_end) &&
 		    libacp_now() - begin < patience(error, join->limit)) {

@@ -518,7 +518,10 @@ static void registered(pmix_status_t status, size_t id, void *data)
 	pthread_mutex_unlock(&watch.lock);
 }
 
-/* If the launcher does not support events or does not answer, the job runs without them. */
+/*
+ * If the launcher does not support events or does not answer, the job runs without them; and at
+ * least three quarters of what acp_init() has left remain for others to come.
+ */
 static void start_watching(void)
 {
 	static pmix_status_t codes[] = {
@@ -526,7 +529,9 @@ static void start_watching(void)
 		PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_EXIT_NONZERO_TERM, PMIX_ERR_JOB_ABORTED,
 		PMIX_ERR_LOST_CONNECTION, PMIX_EVENT_NODE_DOWN, PMIX_EVENT_NODE_OFFLINE,
 	};
-	const struct timespec until = clock_of(libacp_end_of(WATCH_MS * 1000000ULL));
+	const uint64_t share = libacp_left(libacp.boot.init_end) / 4;
+	const uint64_t most = WATCH_MS * 1000000ULL;
+	const struct timespec until = clock_of(libacp_end_of(share < most ? share : most));
 	pmix_status_t status;
 	int error = 0;
 

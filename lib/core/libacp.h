@@ -373,7 +373,7 @@ struct libacp_region {
 	uint64_t writable;	/* size, or 0 if the owner must not write */
 	uint64_t word_reads;	/* number of offsets at which 8 bytes can be read; 0: none */
 	uint64_t word_writes;	/* the same for writing. Both are stored last, as the tag is. */
-	uint64_t apart;		/* not 0: children do not get its whole pages */
+	uint64_t unused;	/* padding to one cache line */
 };
 
 #define LIBACP_CHUNK	64u	/* regions per chunk; any job has at least as many STags */

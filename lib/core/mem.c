@@ -48,7 +48,6 @@ static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, boo
 	region = *chunk + stag % LIBACP_CHUNK;
 	if (region->tag == tag + 1)
 		return 0;		/* registered repeatedly: the kernel returns the same key */
-	region->apart = 0;
 	region->base = base;
 	region->ga = key + low;
 	region->size = size;
@@ -85,40 +84,68 @@ static int advise(const char *base, uint64_t size, int advice)
 	return -1;
 }
 
-/* Repeat the advice for the part of a region that is in a range. */
-static void keep_apart(const struct libacp_region *region, const char *base, uint64_t size)
-{
-	const char *from = region->base > base ? region->base : base;
-	const char *end = region->base + region->size < base + size ?
-			  region->base + region->size : base + size;
+/*
+ * Ranges that children do not get, each until its registration ends: that can be larger, and other
+ * registrations can overlap it. Guarded by the table lock.
+ */
+struct apart {
+	struct apart *next;
+	acp_atkey_t key;
+	const char *base, *end;
+};
 
-	if (region->tag && region->apart && from < end)
-		advise(region->base, region->size, MADV_DONTFORK);
+static struct apart *aparts;
+
+/* Give children the pages of a range again, but for those of other ranges. */
+static void rejoin(const char *base, const char *end)
+{
+	const struct apart *a;
+
+	advise(base, (uint64_t)(end - base), MADV_DOFORK);
+	for (a = aparts; a; a = a->next) {
+		const char *from = a->base > base ? a->base : base;
+		const char *to = a->end < end ? a->end : end;
+
+		if (from < to)
+			advise(from, (uint64_t)(to - from), MADV_DONTFORK);
+	}
 }
 
-/* A region is no more: children get its pages again, but for those of other such regions. */
-static void rejoin(struct libacp_region *region)
+/* Keep a range apart until the registration with this key ends. Returns 0 or -ENOMEM. */
+static int keep_apart(acp_atkey_t key, const char *base, const char *end)
 {
-	uint32_t i, j;
+	struct apart *a;
 
-	if (!region->apart)
-		return;
-	region->apart = 0;
-	advise(region->base, region->size, MADV_DOFORK);
-	for (i = 0; i <= libacp.stag_mask / LIBACP_CHUNK; i++)
-		for (j = 0; libacp_chunks[i] && j < LIBACP_CHUNK; j++)
-			keep_apart(&libacp_chunks[i][j], region->base, region->size);
+	for (a = aparts; a; a = a->next)
+		if (a->key == key && a->base <= base && end <= a->end)
+			return 0;
+	a = malloc(sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	if (advise(base, (uint64_t)(end - base), MADV_DONTFORK)) {
+		free(a);
+		rejoin(base, end);
+		return -ENOMEM;
+	}
+	*a = (struct apart){ aparts, key, base, end };
+	aparts = a;
+	return 0;
 }
 
-static void rejoin_all(void)
+/* The registration with this key has ended; ACP_ATKEY_NULL: all have. */
+static void end_apart(acp_atkey_t key)
 {
-	uint32_t i, j;
+	struct apart **at = &aparts, *a;
 
-	for (i = 0; i <= libacp.stag_mask / LIBACP_CHUNK; i++)
-		for (j = 0; libacp_chunks[i] && j < LIBACP_CHUNK; j++)
-			if (libacp_chunks[i][j].tag && libacp_chunks[i][j].apart)
-				advise(libacp_chunks[i][j].base, libacp_chunks[i][j].size,
-				       MADV_DOFORK);
+	while ((a = *at)) {
+		if (key != ACP_ATKEY_NULL && a->key != key) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		rejoin(a->base, a->end);
+		free(a);
+	}
 }
 
 /* ---- Memory from the kernel ---- */
@@ -209,7 +236,7 @@ void libacp_mem_close(void)
 	}
 	if (!libacp_chunks)
 		return;
-	rejoin_all();
+	end_apart(ACP_ATKEY_NULL);
 	for (i = 0; i < chunk_count(); i++)
 		free(libacp_chunks[i]);
 	munmap(libacp_chunks, chunk_count() * sizeof(*libacp_chunks));
@@ -254,7 +281,7 @@ static void explain_memory(size_t size, uint64_t limit)
 static int enter(struct acp_reg *reg, bool apart)
 {
 	struct acp_unreg unreg = { .size = sizeof(unreg) };
-	struct libacp_region *region;
+	const char *base = (const char *)(uintptr_t)reg->addr, *end = base + reg->length;
 	int error;
 
 	if (ioctl(libacp.fd, ACP_IOC_REG, reg) < 0)
@@ -269,11 +296,7 @@ static int enter(struct acp_reg *reg, bool apart)
 		ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
 		return error;
 	}
-	region = libacp_mem_region(reg->key);
-	if (!apart || !region)
-		return 0;
-	region->apart = 1;
-	return advise(region->base, region->size, MADV_DONTFORK) ? -ENOMEM : 0;
+	return apart ? keep_apart(reg->key, base, end) : 0;
 }
 
 acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access)
@@ -324,6 +347,10 @@ int acp_unregister_memory(acp_atkey_t atkey)
 	struct libacp_region *region;
 	int result = -1;
 
+	if (!libacp_in()) {		/* in a child, the lock may be held for ever */
+		errno = ENOENT;
+		return -1;
+	}
 	pthread_mutex_lock(&table);
 	region = find_key(atkey);
 	if (!region)
@@ -335,7 +362,7 @@ int acp_unregister_memory(acp_atkey_t atkey)
 		result = -1;
 	}
 	if (result == 0 && unreg.left == 0) {
-		rejoin(region);
+		end_apart(atkey);
 		__atomic_store_n(&region->word_reads, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&region->word_writes, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&region->tag, 0, __ATOMIC_RELEASE);

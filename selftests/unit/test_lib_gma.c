@@ -273,6 +273,21 @@ TEST(register__dontfork_keeps_whole_pages_from_children)
 	CHECK(acp_finalize() == 0 && pages_of_child(pages) == 0xff);
 }
 
+TEST(register__dontfork_of_a_part_of_registered_memory)
+{
+	char *pages = mmap(NULL, 8 * FAKE_PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	acp_atkey_t key;
+
+	CHECK(pages != MAP_FAILED && start() == 0);
+	key = acp_register_memory(pages, 8 * FAKE_PAGE, 0);
+	CHECK(acpx_register_memory(pages + 4 * FAKE_PAGE, 2 * FAKE_PAGE, 0, APART) == key);
+	CHECK(pages_of_child(pages) == 0xcf);
+	CHECK(acp_unregister_memory(key) == 0 && pages_of_child(pages) == 0xcf);
+	CHECK(acp_unregister_memory(key) == 0 && pages_of_child(pages) == 0xff);
+	CHECK(acp_finalize() == 0);
+}
+
 /* ---- Accesses by the calling thread ---- */
 
 TEST(local__copies)

@@ -166,10 +166,14 @@ static void take_nodes(void *arg, const struct ctl_reply *r)
 	uint64_t *nodes = arg;
 	size_t i;
 
-	for (i = 0; i < TABLES; i++)
-		if (ctl_reply_u32(r, ACP_NL_A_FAMILY) == tables[i].family)
-			nodes[i] += (uint64_t)(ctl_reply_u32(r, ACP_NL_A_NODES) - 1) *
-				    ctl_reply_u32(r, ACP_NL_A_COLORS);
+	for (i = 0; i < TABLES; i++) {
+		uint64_t others = (uint64_t)(ctl_reply_u32(r, ACP_NL_A_NODES) - 1) *
+				  ctl_reply_u32(r, ACP_NL_A_COLORS);
+
+		/* Jobs may share nodes: the largest one counts. */
+		if (ctl_reply_u32(r, ACP_NL_A_FAMILY) == tables[i].family && others > nodes[i])
+			nodes[i] = others;
+	}
 }
 
 /* All network namespaces share the table, but only the first one shows its size. */
@@ -193,11 +197,11 @@ static void check_table(struct ctl_findings *f, size_t table, uint64_t nodes)
 		 tables[table].name, 2 * nodes);
 	if (nodes >= most)
 		ctl_found(f, CTL_WARN, "neighbours", remedy,
-			  "the table of %s takes only %" PRIu64 " addresses; jobs have %" PRIu64,
+			  "the table of %s takes only %" PRIu64 " addresses; a job has %" PRIu64,
 			  tables[table].name, most, nodes);
 	else
 		ctl_found(f, CTL_GOOD, "neighbours", NULL,
-			  "the table of %s takes %" PRIu64 " addresses; jobs have %" PRIu64,
+			  "the table of %s takes %" PRIu64 " addresses; the largest job has %" PRIu64,
 			  tables[table].name, most, nodes);
 }
 

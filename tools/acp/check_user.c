@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -45,10 +46,18 @@ static void note_refused(struct ctl_findings *f, const struct stat *s)
 	const struct group *g = getgrgid(s->st_gid);
 	char remedy[400];
 
-	if (faccessat(AT_FDCWD, ACP_DEVICE, R_OK | W_OK, AT_EACCESS) == 0) {
+	struct statvfs mount;
+
+	if (statvfs(ACP_DEVICE, &mount) == 0 && mount.f_flag & ST_NODEV) {
 		ctl_found(f, CTL_BAD, "device",
 			  "Mount that file system without nodev, or use the /dev of the system.",
 			  "devices cannot be used where " ACP_DEVICE " is");
+		return;
+	}
+	if (faccessat(AT_FDCWD, ACP_DEVICE, R_OK | W_OK, AT_EACCESS) == 0) {
+		ctl_found(f, CTL_BAD, "device",
+			  "Ask the administrator of AppArmor or SELinux; the kernel's log tells which.",
+			  "a security module forbids the use of " ACP_DEVICE);
 		return;
 	}
 	if ((s->st_mode & 0060) == 0060 && s->st_gid != 0)
