@@ -7,6 +7,7 @@
 #include "job/limits.h"
 #include "netlink/netlink.h"
 #include "job/node.h"
+#include "mem/mapping.h"
 #include "exec/station.h"
 #include "exec/worker.h"
 #include "net/gso_rx.h"
@@ -47,9 +48,12 @@ static int __init acp_init(void)
 	err = acp_worker_init();
 	if (err)
 		goto station_exit;
-	err = acp_node_init();
+	err = acp_mapping_init();
 	if (err)
 		goto worker_exit;
+	err = acp_node_init();
+	if (err)
+		goto mapping_exit;
 	err = acp_nl_init();
 	if (err)
 		goto node_exit;
@@ -62,6 +66,8 @@ nl_exit:
 	acp_nl_exit();
 node_exit:
 	acp_node_exit();
+mapping_exit:
+	acp_mapping_exit();
 worker_exit:
 	acp_worker_exit();
 station_exit:
@@ -83,6 +89,7 @@ static void __exit acp_exit(void)
 	rcu_barrier();
 	rcu_barrier();
 	rcu_barrier();
+	acp_mapping_exit();
 	acp_skbs_exit();
 	acp_gso_exit();
 	acp_gso_rx_exit();

@@ -27,6 +27,7 @@
 	X(tx_direct, "datagrams that went past steps of the network stack") \
 	X(tx_retransmits, "frames sent again")				\
 	X(tx_errors, "frames the network stack refused")		\
+	X(tx_neighbour, "frames without room for their next hop in the neighbour table") \
 	X(tx_nomem, "frames not sent for lack of memory")		\
 	X(narrowed, "times that a path swallowed what its MTU allows")	\
 	X(rx_frames, "frames accepted")					\

@@ -478,6 +478,7 @@ struct acpx_event {
 #define ACPX_ACCESS_WRITE	2u	/* ... write */
 #define ACPX_ACCESS_ATOMIC	4u	/* ... do atomics */
 #define ACPX_ACCESS_RO		8u	/* read-only memory, also for its owner */
+#define ACPX_ACCESS_DONTFORK	16u	/* children do not get the whole pages of it */
 
 /* ---- Copies of several blocks as one access: see acpx_copy_strided(3) ---- */
 

@@ -310,7 +310,8 @@ struct acp_unreg {
 
 /*
  * ACP_IOC_WAIT: process the ring, then sleep until "ticket" is complete.
- *	-EINTR		a signal arrived; call again
+ *	-EINTR		a signal arrived, with SA_RESTART, too: call again with what
+ *			is left of the time
  *	-ETIMEDOUT	not complete after timeout_ns (0: do not sleep)
  * With ACP_WAIT_ARM it does not sleep: poll() reports POLLIN once "ticket"
  * is complete.
@@ -326,7 +327,8 @@ struct acp_wait {
 
 /*
  * ACP_IOC_SYNC: barrier over all ranks of the job; one call per rank at a time.
- *	-EINTR		a signal arrived; call again, the arrival counts once
+ *	-EINTR		a signal arrived, with SA_RESTART, too: call again with what
+ *			is left of the time; the arrival counts once
  *	-ETIMEDOUT	not all ranks arrived within timeout_ns
  *	-EBUSY		another thread of this rank is in the barrier
  *	-EPIPE		a rank left the job: no further barrier can complete
@@ -431,7 +433,8 @@ struct acp_watch {
 
 /*
  * ACP_IOC_WATCH: sleep until "wakes" of the caller's acp_watch changes.
- *	-EINTR		a signal arrived; call again
+ *	-EINTR		a signal arrived, with SA_RESTART, too: call again with what
+ *			is left of the time
  *	-ETIMEDOUT	it is unchanged after timeout_ns
  */
 struct acp_watch_wait {

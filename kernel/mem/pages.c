@@ -6,6 +6,7 @@
 #include <linux/pgtable.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/userfaultfd_k.h>
 #include "pages.h"
 
 #define SEEN_MAX	32	/* pages per get_user_pages_remote() */
@@ -43,8 +44,14 @@ int acp_pages_make(struct acp_pages *p, unsigned long start, unsigned long n, bo
 
 /* ---- the page table of the process ---- */
 
-/* The page frame at an address, if it is mapped by a huge page (and writable if requested). */
-static bool huge_pfn(struct mm_struct *mm, unsigned long addr, bool writable, unsigned long *pfn)
+/* What a lockless look at the page table found. */
+struct huge {
+	unsigned long pfn;
+	bool readable, writable;
+};
+
+/* The page frame at an address, if it is mapped by a huge page. */
+static bool find_huge(struct mm_struct *mm, unsigned long addr, struct huge *h)
 {
 	pgd_t *pgdp = pgd_offset(mm, addr), pgd = READ_ONCE(*pgdp);
 	p4d_t *p4dp, p4d;
@@ -62,14 +69,17 @@ static bool huge_pfn(struct mm_struct *mm, unsigned long addr, bool writable, un
 	if (pud_none(pud) || !pud_present(pud))
 		return false;
 	if (pud_leaf(pud)) {
-		*pfn = pud_pfn(pud) + ((addr & ~PUD_MASK) >> PAGE_SHIFT);
-		return pud_access_permitted(pud, writable);
+		*h = (struct huge){ pud_pfn(pud) + ((addr & ~PUD_MASK) >> PAGE_SHIFT),
+				    pud_access_permitted(pud, false),
+				    pud_access_permitted(pud, true) };
+		return true;
 	}
 	pmd = READ_ONCE(*pmd_offset_lockless(pudp, pud, addr));
 	if (pmd_none(pmd) || !pmd_present(pmd) || !pmd_leaf(pmd))
 		return false;
-	*pfn = pmd_pfn(pmd) + ((addr & ~PMD_MASK) >> PAGE_SHIFT);
-	return pmd_access_permitted(pmd, writable);
+	*h = (struct huge){ pmd_pfn(pmd) + ((addr & ~PMD_MASK) >> PAGE_SHIFT),
+			    pmd_access_permitted(pmd, false), pmd_access_permitted(pmd, true) };
+	return true;
 }
 
 /*
@@ -78,17 +88,17 @@ static bool huge_pfn(struct mm_struct *mm, unsigned long addr, bool writable, un
  * get_user_pages_fast() relies on that, too.  The notifier reports later changes.
  */
 static bool in_huge_mapping(struct mm_struct *mm, unsigned long addr, struct page *page,
-			    bool writable)
+			    struct huge *h)
 {
-	unsigned long flags, pfn;
-	bool huge;
+	unsigned long flags;
+	bool found;
 
 	if (!IS_ENABLED(CONFIG_HAVE_FAST_GUP) && !IS_ENABLED(CONFIG_HAVE_GUP_FAST))
 		return false;
 	local_irq_save(flags);
-	huge = huge_pfn(mm, addr, writable, &pfn);
+	found = find_huge(mm, addr, h);
 	local_irq_restore(flags);
-	return huge && pfn == page_to_pfn(page);
+	return found && h->pfn == page_to_pfn(page);
 }
 
 /* Does a pin of this page hold the n - 1 pages after it, too, and are they mapped after it? */
@@ -96,11 +106,14 @@ static bool holds_all(const struct acp_pages *p, struct page *page, unsigned lon
 		      unsigned long n)
 {
 	struct folio *folio = page_folio(page);
+	struct huge h;
 
 	if (n == 1)
 		return true;
-	return folio_page_idx(folio, page) + n <= folio_nr_pages(folio) &&
-	       in_huge_mapping(current->mm, addr, page, p->writable);
+	if (folio_page_idx(folio, page) + n > folio_nr_pages(folio) ||
+	    !in_huge_mapping(current->mm, addr, page, &h))
+		return false;
+	return p->writable ? h.writable : h.readable;
 }
 
 /* ---- pinning ---- */
@@ -293,39 +306,116 @@ void acp_pages_drop(struct acp_pages *p)
 
 /* ---- comparing ---- */
 
-/* The number of pages from i on that are still mapped in mm, at most n.  0: page i is not. */
-static unsigned long still_there(const struct acp_pages *p, struct mm_struct *mm, unsigned long i,
-				 unsigned long n)
+/* Get the pages that mm has at an address, also while they are protected.  0: not now. */
+static long see(struct mm_struct *mm, unsigned long addr, unsigned long n, unsigned int how,
+		struct page **seen)
 {
-	unsigned long together, same = 0, k;
+	how |= FOLL_FORCE | FOLL_NOWAIT;
+#ifdef ACP_HAS_GUP_VMAS
+	return get_user_pages_remote(mm, addr, n, how, seen, NULL, NULL);
+#else
+	return get_user_pages_remote(mm, addr, n, how, seen, NULL);
+#endif
+}
+
+/*
+ * May user space have to provide a page that is not mapped?  It must not be asked: in some kernels
+ * (6.1) get_user_pages_remote() spins, with mmap_lock held, until a descriptor that is just being
+ * closed has left the mapping, which takes mmap_lock.
+ */
+static bool on_demand(struct vm_area_struct *vma)
+{
+	return userfaultfd_missing(vma) || userfaultfd_minor(vma);
+}
+
+/*
+ * The number of pages from i on that are mapped in vma, at most n.  0: page i is not, or another
+ * one is mapped there (*other).
+ */
+static unsigned long still_there(const struct acp_pages *p, struct vm_area_struct *vma,
+				 unsigned long i, unsigned long n, bool *other)
+{
+	unsigned long together, same = 0, k, addr = address_of(p, i);
 	struct page *seen[SEEN_MAX], *page = acp_pages_at(p, i, &together);
+	struct huge h;
 	long got;
 
-	if (together > 1 && in_huge_mapping(mm, address_of(p, i), page, false))
+	if (PageCompound(page) && in_huge_mapping(vma->vm_mm, addr, page, &h))
 		return min(n, together);
-	n = min_t(unsigned long, n, SEEN_MAX);
-#ifdef ACP_HAS_GUP_VMAS
-	got = get_user_pages_remote(mm, address_of(p, i), n, FOLL_NOWAIT, seen, NULL, NULL);
-#else
-	got = get_user_pages_remote(mm, address_of(p, i), n, FOLL_NOWAIT, seen, NULL);
-#endif
+	if (is_vm_hugetlb_page(vma) && on_demand(vma))	/* FOLL_NOFAULT would fault in 6.1 */
+		return 0;
+	n = min3(n, (unsigned long)SEEN_MAX, (vma->vm_end - addr) >> PAGE_SHIFT);
+	got = see(vma->vm_mm, addr, n, FOLL_NOFAULT, seen);
 	for (k = 0; got > 0 && k < got; k++) {
 		same += same == k && seen[k] == acp_pages_at(p, i + k, &together);
 		put_page(seen[k]);
 	}
+	*other = got > 0 && !same;
 	return same;
 }
 
-bool acp_pages_same(struct acp_pages *p, struct mm_struct *mm, unsigned long first,
-		    unsigned long end)
+/*
+ * A page of shared memory: does its file still have it, or is it on its way to or from swap?  Back
+ * from swap, it has its file before it leaves the swap cache.
+ */
+static bool in_its_file(struct page *page)
 {
-	unsigned long same = 1;
+	struct folio *folio = page_folio(page);
+
+	return READ_ONCE(folio->mapping) || folio_test_swapcache(folio) ||
+	       READ_ONCE(folio->mapping);
+}
+
+/*
+ * Page i is not mapped.  A pinned page of private memory stays mapped unless the process gives it
+ * up.  A page of shared memory can be unmapped by reclaim or migration and is mapped again at the
+ * next access, which this is.
+ */
+static enum acp_pages_state look_at_unmapped(const struct acp_pages *p, struct vm_area_struct *vma,
+					     unsigned long i)
+{
+	unsigned long together;
+	struct page *seen, *page = acp_pages_at(p, i, &together);
+	long got;
+
+	if (PageAnon(page))
+		return ACP_PAGES_MISSING;
+	/* No other file is asked for pages: that may take for ever. */
+	if (!(vma->vm_flags & VM_MAYSHARE) || !is_shared_memory(vma) || !in_its_file(page))
+		return ACP_PAGES_OTHER;
+	if (on_demand(vma))
+		return ACP_PAGES_UNSEEN;
+	got = see(vma->vm_mm, address_of(p, i), 1, 0, &seen);
+	if (got == 1)
+		put_page(seen);
+	if (got == 1)
+		return seen == page ? ACP_PAGES_SAME : ACP_PAGES_OTHER;
+	return got == -EFAULT ? ACP_PAGES_MISSING : ACP_PAGES_UNSEEN;
+}
+
+enum acp_pages_state acp_pages_look(struct acp_pages *p, struct mm_struct *mm, unsigned long first,
+				    unsigned long end, const bool *lost)
+{
+	enum acp_pages_state state = ACP_PAGES_SAME;
+	unsigned long same;
 
 	mmap_read_lock(mm);
-	for (; first < end && same; first += same) {
-		same = still_there(p, mm, first, end - first);
+	/* What was unmapped before mmap_lock was taken is lost, whatever is mapped there now. */
+	if (READ_ONCE(*lost))
+		state = ACP_PAGES_OTHER;
+	for (; first < end && state < ACP_PAGES_MISSING; first += same ?: 1) {
+		struct vm_area_struct *vma = vma_lookup(mm, address_of(p, first));
+		bool other = false;
+
+		same = vma ? still_there(p, vma, first, end - first, &other) : 0;
+		if (other)
+			state = ACP_PAGES_OTHER;
+		else if (!vma)
+			state = ACP_PAGES_MISSING;
+		else if (!same)
+			state = max(state, look_at_unmapped(p, vma, first));
 		cond_resched();
 	}
 	mmap_read_unlock(mm);
-	return same;
+	return state;
 }

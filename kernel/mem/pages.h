@@ -47,12 +47,23 @@ int acp_pages_pin(struct acp_pages *p);
 /* Unpin all pinned pages and free the table.  Sleeps. */
 void acp_pages_drop(struct acp_pages *p);
 
+/* What can be said about pages, from the best to the worst. */
+enum acp_pages_state {
+	ACP_PAGES_SAME,		/* all are mapped at their addresses */
+	ACP_PAGES_UNSEEN,	/* some cannot be looked at now; the process has no others */
+	ACP_PAGES_MISSING,	/* one is not mapped, unless the mapping is just being changed */
+	ACP_PAGES_OTHER,	/* the process has, or will get, another page for one of them */
+};
+
 /*
- * Are pages [first, end) still mapped at their addresses in mm?  Holds mmap_lock
- * all the time: the caller limits the number of pages.  Sleeps.
+ * Look at pages [first, end) in mm, without regard to protection. Returns at the first one that is
+ * missing or another one. Maps pages of shared memory if they are not mapped, so that the notifier
+ * reports when they are lost. Waits for locked pages, but not for a page that user space may have
+ * to provide (userfaultfd). Holds mmap_lock all the time: the caller limits the number of pages.
+ * Sleeps.
  */
-bool acp_pages_same(struct acp_pages *p, struct mm_struct *mm, unsigned long first,
-		    unsigned long end);
+enum acp_pages_state acp_pages_look(struct acp_pages *p, struct mm_struct *mm, unsigned long first,
+				    unsigned long end, const bool *lost);
 
 /* In newer kernels the struct pages of a folio are contiguous. */
 #ifndef nth_page

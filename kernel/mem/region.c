@@ -2,16 +2,15 @@
 /* Regions: see region.h. */
 #include <linux/highmem.h>
 #include <linux/mm.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include "../job/job.h"
 #include "../job/limits.h"
+#include "mapping.h"
 #include "region.h"
 #include "watch.h"
 #include "wide.h"
 
-#define LOOK_BATCH 1024	/* pages compared before mmap_lock is dropped */
 #define WIDE_MIN SZ_32K	/* bytes; shorter copies do not pay for saving registers */
 
 /* ---- access, any context ---- */
@@ -481,81 +480,6 @@ int acp_region_allocate(struct acp_rank *rank, u32 stag, u64 bytes)
 
 /* ---- user memory ---- */
 
-/* Record that pages in this range may have changed.  True: the worker may check them now. */
-static bool note_change(struct acp_region *r, const struct mmu_notifier_range *range)
-{
-	unsigned long first = (max(range->start, r->start) - r->start) >> PAGE_SHIFT;
-	unsigned long end = min(PAGE_ALIGN(range->end - r->start) >> PAGE_SHIFT, r->npages);
-	bool ready;
-
-	spin_lock(&r->changed_lock);
-	if (r->changed == r->changed_end) {
-		r->changed = first;
-		r->changed_end = end;
-	} else {
-		r->changed = min(r->changed, first);
-		r->changed_end = max(r->changed_end, end);
-	}
-	ready = r->ready;
-	spin_unlock(&r->changed_lock);
-	return ready;
-}
-
-/*
- * The mapping changes.  Unmapping revokes the region at once.  Other changes can
- * be harmless (an attempted migration, write protection by fork), so a worker
- * checks whether the process still has our pages mapped.  They are pinned:
- * nobody else can get them until then.
- */
-static bool invalidate(struct mmu_interval_notifier *n, const struct mmu_notifier_range *range,
-		       unsigned long seq)
-{
-	struct acp_region *r = container_of(n, struct acp_region, notifier);
-
-	mmu_interval_set_seq(n, seq);
-	switch (range->event) {
-	case MMU_NOTIFY_UNMAP:
-	case MMU_NOTIFY_RELEASE:
-		WRITE_ONCE(r->revoked, true);
-		break;
-	case MMU_NOTIFY_CLEAR:
-		if (note_change(r, range))
-			queue_work(system_unbound_wq, &r->recheck);
-		break;
-	default:
-		break;
-	}
-	return true;
-}
-
-static const struct mmu_interval_notifier_ops notifier_ops = {
-	.invalidate = invalidate,
-};
-
-/*
- * The notifier is called before the mapping changes: wait until the change is
- * complete, then check.  A change that begins after the wait is recorded and
- * queues this work again.
- */
-static void recheck(struct work_struct *work)
-{
-	struct acp_region *r = container_of(work, struct acp_region, recheck);
-	unsigned long i, end;
-
-	if (!mmget_not_zero(r->mm))
-		return;
-	spin_lock(&r->changed_lock);
-	i = r->changed;
-	end = r->changed_end;
-	r->changed = end;
-	spin_unlock(&r->changed_lock);
-	mmu_interval_read_begin(&r->notifier);
-	for (; i < end && !READ_ONCE(r->revoked); i += LOOK_BATCH)
-		if (!acp_pages_same(&r->pages, r->mm, i, min(end, i + LOOK_BATCH)))
-			WRITE_ONCE(r->revoked, true);
-	mmput(r->mm);
-}
-
 /*
  * Find an existing region that covers this registration, and count it once more; or NULL.  Pending
  * checks of the region are completed first.  A region that is revoked, or whose count is at its
@@ -572,7 +496,7 @@ static struct acp_region *count_cover(struct acp_rank *rank, const struct acp_re
 					 reg->addr + reg->length, steps))) {
 		r = container_of(c, struct acp_region, cover);
 		if (!READ_ONCE(r->revoked))
-			flush_work(&r->recheck);
+			acp_mapping_settle(r);
 		if (!READ_ONCE(r->revoked) && r->count < U32_MAX) {
 			r->count++;
 		} else {
@@ -601,58 +525,10 @@ static int check_reg(struct acp_rank *rank, const struct acp_reg *reg)
 	return 0;
 }
 
-/* Allow recheck() to run.  True: the mapping has changed since the notifier was inserted. */
-static bool set_ready(struct acp_region *r)
-{
-	bool changed;
-
-	spin_lock(&r->changed_lock);
-	r->ready = true;
-	changed = r->changed != r->changed_end;
-	spin_unlock(&r->changed_lock);
-	return changed;
-}
-
-/*
- * Insert the notifier, wait for changes in progress, then pin.  Changes from the insertion on are
- * recorded.
- */
-static int attach(struct acp_region *r)
-{
-	int err;
-
-	INIT_WORK(&r->recheck, recheck);
-	spin_lock_init(&r->changed_lock);
-	err = acp_pages_make(&r->pages, r->start, r->npages, !(r->access & ACP_ACCESS_RO));
-	if (err)
-		return err;
-	err = mmu_interval_notifier_insert(&r->notifier, r->mm, r->start,
-					   r->npages << PAGE_SHIFT, &notifier_ops);
-	if (err)
-		return err;
-	r->notified = true;
-	mmu_interval_read_begin(&r->notifier);
-	err = acp_pages_pin(&r->pages);
-	if (err)
-		return err;
-	if (set_ready(r))
-		recheck(&r->recheck);
-	return READ_ONCE(r->revoked) ? -EFAULT : 0;
-}
-
-static void detach(struct acp_region *r)
-{
-	if (r->notified) {
-		mmu_interval_notifier_remove(&r->notifier);
-		cancel_work_sync(&r->recheck);
-	}
-	acp_pages_drop(&r->pages);
-}
-
 /* Free a region that is in no table. */
 static void drop(struct acp_region *r)
 {
-	detach(r);
+	acp_mapping_detach(r);
 	acp_region_release(r);
 }
 
@@ -688,7 +564,7 @@ static struct acp_region *pin_new(struct acp_rank *rank, const struct acp_reg *r
 	r->start = reg->addr - first;
 	r->base = first;
 	r->end = first + reg->length;
-	err = attach(r);
+	err = acp_mapping_attach(r);
 	if (!err)
 		return r;
 	drop(r);

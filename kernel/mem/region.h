@@ -45,10 +45,11 @@ struct acp_region {
 	unsigned long start;	/* user address of offset 0 */
 	struct mm_struct *mm;	/* memlock holds it */
 	struct mmu_interval_notifier notifier;
-	struct work_struct recheck;	/* is the mapping still the same? */
-	spinlock_t changed_lock;	/* guards the next three */
+	struct delayed_work recheck;	/* is the mapping still the same? */
+	spinlock_t changed_lock;	/* guards the next four, and setting notifier's number */
 	unsigned long changed;	/* pages [changed, changed_end) are to be checked */
 	unsigned long changed_end;
+	u8 unseen;		/* times in a row that pages could not be looked at */
 	bool ready;		/* all pages are pinned: recheck may run */
 	bool notified;		/* the notifier is inserted */
 	bool registered;

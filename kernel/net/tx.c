@@ -30,6 +30,18 @@ static int send_datagram(struct acp_peer *peer, struct net *net, struct sock *sk
 	return acp_bypass_xmit(peer->job->node, sk, skb);
 }
 
+/*
+ * The neighbour table of the machine is full if there is no entry for the next hop: IPv6 says
+ * -EINVAL then, and it has no other reason to.
+ */
+static noinline void count_error(struct acp_node *node, const struct sock *sk, int err, u32 frames)
+{
+	if (err == (sk->sk_family == AF_INET ? -ENOBUFS : -EINVAL))
+		acp_stat_add(node, tx_neighbour, frames);
+	else
+		acp_stat_add(node, tx_errors, frames);
+}
+
 void acp_tx_send(struct acp_peer *peer, struct acp_outbox *out)
 {
 	struct acp_node *node = peer->job->node;
@@ -53,6 +65,6 @@ void acp_tx_send(struct acp_peer *peer, struct acp_outbox *out)
 		acp_stat_add(node, tx_frames, frames);
 		err = send_datagram(peer, node->net, sk, skb);
 		if (unlikely(net_xmit_eval(err)))
-			acp_stat_add(node, tx_errors, frames);
+			count_error(node, sk, err, frames);
 	}
 }

@@ -75,6 +75,11 @@ static int check_numbers(const struct libacp_boot *boot)
 	return 0;
 }
 
+void libacp_boot_begin(struct libacp_boot *boot)
+{
+	boot->init_end = libacp_end_of(boot->init_timeout_ms * 1000000ULL);
+}
+
 static void apply_numbers(struct libacp_boot *boot, const struct libacp_values *values)
 {
 	const uint64_t *number = values->number;
@@ -89,16 +94,36 @@ static void apply_numbers(struct libacp_boot *boot, const struct libacp_values *
 	boot->timeout_ms = (uint32_t)number[SET_TIMEOUT];
 	boot->debug = number[SET_DEBUG];
 	boot->init_timeout_ms = (uint32_t)number[SET_INIT_TIMEOUT];
+	libacp_boot_begin(boot);
 }
 
-/* Slurm provides rank and size only on request. Otherwise each process is a job of one rank. */
-static void warn_of_lonely_ranks(void)
+/*
+ * Launchers that do not provide PMIx, or only on request, tell the number of their processes at
+ * least: one that started as "rank 0 of 1" would fight with the others for rank 0, or compute
+ * something else than its user thinks. False, with a message, if this process is one of several.
+ */
+static bool is_alone(void)
 {
-	const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+	static const struct {
+		const char *variable, *remedy;
+	} launchers[] = {
+		{ "SLURM_STEP_NUM_TASKS", "srun --mpi=pmix" },
+		{ "OMPI_COMM_WORLD_SIZE", "an mpirun with PMIx, or acprun" },
+		{ "MV2_COMM_WORLD_SIZE", "acprun, or Open MPI's mpirun" },
+		{ "PMI_SIZE", "acprun, or Open MPI's mpirun" },
+	};
+	size_t i;
 
-	if (tasks && strcmp(tasks, "1") != 0)
-		libacp_error("warning: each of the %s processes of this step of Slurm's is a job of its own: srun --mpi=pmix makes them one",
-			     tasks);
+	for (i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		const char *size = getenv(launchers[i].variable);
+
+		if (!size || strcmp(size, "1") == 0)
+			continue;
+		libacp_error("this is one of several processes (%s=%s), but their launcher provides no PMIx: start them by %s; or set ACP_RANK and ACP_NPROCS, for a job of one rank ACP_RANK=0",
+			     launchers[i].variable, size, launchers[i].remedy);
+		return false;
+	}
+	return true;
 }
 
 /* Determine rank and number of ranks, from the launcher unless ACP_RANK is set. */
@@ -114,9 +139,11 @@ static int find_rank(struct libacp_boot *boot, const struct libacp_values *value
 			     (unsigned long long)values->number[SET_NPROCS], boot->nprocs);
 		return -1;
 	}
-	if (boot->nprocs == 1 && !values->text[SET_RANK])
-		warn_of_lonely_ranks();
-	if (boot->nprocs == 1 || values->text[SET_RANK])
+	if (values->text[SET_RANK])
+		return 0;
+	if (!values->text[SET_MULTIRUN] && !is_alone())
+		return -1;
+	if (boot->nprocs == 1)
 		return 0;
 	libacp_error("ACP_NPROCS=%u, but ACP_RANK is not set", boot->nprocs);
 	return -1;
@@ -226,7 +253,7 @@ static int make_plan(struct libacp_plan *plan, const struct libacp_boot *boot,
 	if (!several)
 		return 0;
 	return libacp_mpmd_join(plan, values->text[SET_PORTFILE], boot->rank == 0,
-				boot->init_timeout_ms);
+				boot->init_end);
 }
 
 /* Distribute the plan of rank 0, or its failure, to all ranks of the launcher. */
@@ -234,7 +261,7 @@ static int share_plan(struct libacp_plan *plan, const struct libacp_boot *boot, 
 {
 	char *text = boot->rank == 0 && result == 0 ? libacp_plan_text(plan) : NULL;
 
-	if (libacp_pmix_share(boot->rank, &text, boot->init_timeout_ms) < 0)
+	if (libacp_pmix_share(boot, &text) < 0)
 		result = -1;
 	if (result == 0 && boot->rank != 0 && !libacp_plan_parse(plan, text)) {
 		libacp_error("rank 0 could not tell how the job is laid out");

@@ -12,6 +12,7 @@
  *	names.c		addresses of nodes from their names
  *	pmix.c		launchers that provide PMIx
  *	mpmd.c		several programs that form one job
+ *	drops.c		frames that were not accepted meanwhile
  *
  * Unless stated otherwise, functions that fail print a message to standard error, and are called by
  * one thread at a time (under the membership lock of join.c).
@@ -188,11 +189,15 @@ bool libacp_pmix_there(void);
 
 /*
  * Connect to the launcher and get the rank and the number of ranks. Returns 0 or -1. The connection
- * persists after libacp_pmix_close() until the process ends by exit(), which calls
- * libacp_pmix_leave(), because another job may follow.
+ * persists after libacp_pmix_close(), because another attempt may follow.
  */
 int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs);
 void libacp_pmix_close(void);
+
+/*
+ * Tell the launcher that this process ends properly, and disconnect. No effect if it is not
+ * connected. Called before the last barrier of a job, and when the process ends by exit().
+ */
 void libacp_pmix_leave(void);
 
 /*
@@ -202,10 +207,10 @@ void libacp_pmix_leave(void);
 int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **nodes);
 
 /*
- * Distribute the text of rank 0 to all ranks; the receivers free it. Waits for all ranks for up to
- * @timeout_ms. Returns 0 or -1.
+ * Distribute the text of rank 0 to all ranks; the receivers free it. Waits for all ranks until
+ * boot->init_end. Returns 0 or -1.
  */
-int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms);
+int libacp_pmix_share(const struct libacp_boot *boot, char **text);
 
 /* Call @failed in another thread when the launcher reports the failure of a rank. NULL: stop. */
 void libacp_pmix_watch(void (*failed)(void));
@@ -218,12 +223,23 @@ void libacp_pmix_abort(const char *text);
 /*
  * Combine the programs of a job: nodes, placement, key and number in the plan of this program
  * become those of the job. @leader: publish the plan of this program. Waits for the other programs
- * for up to @timeout_ms. Returns 0 or -1.
+ * until libacp_now() is @end. Returns 0 or -1.
  */
-int libacp_mpmd_join(struct libacp_plan *plan, const char *path, bool leader,
-		     uint32_t timeout_ms);
+int libacp_mpmd_join(struct libacp_plan *plan, const char *path, bool leader, uint64_t end);
+
 /* Remove the file of this program, which no rank reads after the first barrier. */
 void libacp_mpmd_done(void);
+
+/* ---- drops.c ---- */
+
+/* Remember the counters of this node before acp_init() waits for other nodes. */
+void libacp_drops_begin(void);
+
+/*
+ * Write how many frames were dropped since, and the likeliest cause. False if none were. Prints no
+ * message.
+ */
+bool libacp_drops_name(char *text, size_t size);
 
 #pragma GCC visibility pop
 

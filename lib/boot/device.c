@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/libacp.h"
@@ -54,13 +55,25 @@ static bool is_member(gid_t id, const char *user)
 	return member && *member;
 }
 
+/* On such a mount, open() fails whatever the permissions are. */
+static bool is_nodev(void)
+{
+	struct statvfs mount;
+
+	return statvfs(ACP_DEVICE, &mount) == 0 && mount.f_flag & ST_NODEV;
+}
+
 static void explain_permission(void)
 {
 	char user[NAME_BYTES], group[NAME_BYTES];
 	gid_t id;
 
 	user_name(user);
-	if (!group_name(group, &id))
+	if (is_nodev())
+		libacp_error("no permission to use " ACP_DEVICE ", since devices cannot be used where it is: mount that file system without nodev, or use the /dev of the system");
+	else if (faccessat(AT_FDCWD, ACP_DEVICE, R_OK | W_OK, AT_EACCESS) == 0)
+		libacp_error("no permission to use " ACP_DEVICE ", although its mode permits it: a security module (AppArmor, SELinux) forbids it, as the kernel's log tells");
+	else if (!group_name(group, &id))
 		libacp_error("no permission to use %s, which is for root only: install the udev rule 90-acp.rules and run 'udevadm trigger %s'",
 			     ACP_DEVICE, ACP_DEVICE);
 	else if (is_member(id, user))
@@ -69,6 +82,13 @@ static void explain_permission(void)
 	else
 		libacp_error("no permission to use " ACP_DEVICE ": run 'usermod -a -G %s %s' as root and log in again",
 			     group, user);
+}
+
+/* The control group refuses devices with another error than file permissions do. */
+static void explain_container(void)
+{
+	libacp_error("this container or service may not use %s: pass the device to it (--device %s, or DeviceAllow=%s of its unit)",
+		     ACP_DEVICE, ACP_DEVICE, ACP_DEVICE);
 }
 
 static void explain_absence(void)
@@ -87,8 +107,10 @@ int libacp_device_open(void)
 
 	if (fd >= 0)
 		return fd;
-	if (error == EACCES || error == EPERM)
+	if (error == EACCES)
 		explain_permission();
+	else if (error == EPERM)
+		explain_container();
 	else if (error == ENOENT || error == ENXIO || error == ENODEV)
 		explain_absence();
 	else

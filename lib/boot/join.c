@@ -62,10 +62,12 @@ static uint64_t node_bytes(void)
 static void explain_join_memory(uint32_t limit)
 {
 	const struct libacp_boot *boot = &libacp.boot;
-	char text[LIBACP_MEMLOCK_TEXT] = "too little memory of this machine is free";
+	char text[LIBACP_MEMLOCK_TEXT];
 
 	if (limit == ACP_LIMIT_MEMLOCK)
 		libacp_memlock_text(join_bytes(), node_bytes(), text);
+	else
+		libacp_memory_text(join_bytes(), text);
 	libacp_error("no memory for the starter memory (ACP_STARTER_SIZE, %llu bytes) and the heap (ACP_HEAP_SIZE, %llu bytes): %s",
 		     (unsigned long long)boot->starter_size, (unsigned long long)boot->heap_size,
 		     text);
@@ -130,9 +132,9 @@ static void explain_join(int error, uint32_t limit)
 }
 
 /*
- * Return for how long to retry after an error. Ranks of the previous run may still be leaving, a
- * child that one of them forked may not have closed its descriptor yet, or duplicate address
- * detection may be running.
+ * Return for how long to retry after an error, at most until acp_init() gives up. Ranks of the
+ * previous run may still be leaving, a child that one of them forked may not have closed its
+ * descriptor yet, or duplicate address detection may be running.
  */
 static uint64_t patience(int error, uint32_t limit)
 {
@@ -140,7 +142,7 @@ static uint64_t patience(int error, uint32_t limit)
 
 	if (error == EADDRNOTAVAIL &&
 	    libacp_addresses_settle(boot, libacp_boot_node_of(boot, boot->rank)))
-		return boot->init_timeout_ms * MS;
+		return UINT64_MAX;
 	if (error == EEXIST || error == ESTALE)
 		return LEAVING_NS;
 	if (error == EDQUOT && limit != ACP_LIMIT_DEPTH)
@@ -159,9 +161,10 @@ static int try_join(struct acp_join *join)
 
 	for (join->limit = 0; ioctl(libacp.fd, ACP_IOC_JOIN, join) < 0; join->limit = 0) {
 		error = errno;
-		if (error == EINTR)
+		if (error == EINTR && libacp_left(libacp.boot.init_end))
 			continue;
-		if (libacp_now() - begin < patience(error, join->limit)) {
+		if (libacp_left(libacp.boot.init_end) &&
+		    libacp_now() - begin < patience(error, join->limit)) {
 			over = false;
 		} else if (error == EADDRNOTAVAIL && !over) {
 			/*
@@ -256,10 +259,16 @@ static void engine_saw_failure(void)
 	ioctl(libacp.fd, ACP_IOC_ABORT);
 }
 
-static void leave(void)
+static void stop_watching(void)
 {
 	if (libacp.boot.engine)
 		libacp_pmix_watch(NULL);
+	libacp.abort_engine = NULL;
+}
+
+static void leave(void)
+{
+	stop_watching();
 	libacp_scratch_close();
 	__atomic_store_n(&libacp.state, LIBACP_OUT, __ATOMIC_RELEASE);
 	libacp_watch_close();
@@ -372,10 +381,11 @@ static void explain_mismatched(uint32_t node)
 
 static int first_barrier(void)
 {
-	struct acp_sync sync = {
-		.size = sizeof(sync), .timeout_ns = libacp.boot.init_timeout_ms * MS,
-	};
-	int error = libacp_barrier_wait(&sync);
+	struct acp_sync sync = { .size = sizeof(sync) };
+	int error;
+
+	libacp_drops_begin();
+	error = libacp_barrier_wait(&sync, libacp.boot.init_end);
 
 	if (error == -ETIMEDOUT) {
 		libacp_tell_missing();
@@ -452,6 +462,8 @@ int acp_finalize(void)
 		libacp_contexts_complete();
 		libacp_rendezvous_settle();
 		acp_complete(ACP_HANDLE_ALL);
+		stop_watching();
+		libacp_pmix_leave();
 		result = libacp_barrier_in("acp_finalize", ACP_SYNC_FINAL);
 		leave();
 		libacp_boot_free(&libacp.boot);
@@ -475,6 +487,7 @@ int acp_reset(int rank)
 		libacp_barrier_failed("acp_reset", result);
 		if (result == 0) {
 			leave();
+			libacp_boot_begin(&libacp.boot);
 			result = join_and_sync();
 		} else {
 			/* Nothing changed. */

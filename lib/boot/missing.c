@@ -138,7 +138,7 @@ static bool name_wrong_keys(char text[LIBACP_REASON_TEXT])
 /* Write the probable cause, and what to do. */
 static void explain_missing(const struct answers *a, char text[LIBACP_REASON_TEXT])
 {
-	char node[150];
+	char node[150], cause[200];
 
 	if (name_wrong_keys(text))
 		return;
@@ -148,6 +148,11 @@ static void explain_missing(const struct answers *a, char text[LIBACP_REASON_TEX
 		return;
 	}
 	name_node(a->silent, node, sizeof(node));
+	if (libacp_drops_name(cause, sizeof(cause))) {
+		snprintf(text, LIBACP_REASON_TEXT, "%s does not answer, but %s: 'acp check' tells more",
+			 node, cause);
+		return;
+	}
 	snprintf(text, LIBACP_REASON_TEXT,
 		 "%s does not answer: was the job started there, and is UDP port %u open between the nodes?",
 		 node, libacp.boot.port);

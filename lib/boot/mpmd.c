@@ -44,8 +44,11 @@ static int write_new(const char *name, const char *text)
 
 	if (fd < 0)
 		return -1;
-	for (; done < length && wrote >= 0; done += (size_t)(wrote > 0 ? wrote : 0))
+	for (; done < length && wrote >= 0; done += (size_t)(wrote > 0 ? wrote : 0)) {
 		wrote = write(fd, text + done, length - done);
+		if (wrote < 0 && errno == EINTR)
+			wrote = 0;
+	}
 	if (wrote < 0 || fsync(fd) < 0) {
 		int saved = errno;
 
@@ -311,16 +314,15 @@ static int read_all(struct whole *whole, struct libacp_plan *job, const char *pa
 	return 0;
 }
 
-int libacp_mpmd_join(struct libacp_plan *plan, const char *path, bool leader, uint32_t timeout_ms)
+int libacp_mpmd_join(struct libacp_plan *plan, const char *path, bool leader, uint64_t end)
 {
-	const uint64_t until = libacp_now() + timeout_ms * 1000000ULL;
 	struct whole whole = { .nodes = malloc(plan->total * sizeof(*whole.nodes)) };
 	char *nodes = NULL, *placement = NULL;
 
 	if (!whole.nodes)
 		libacp_error("no memory for the ranks of the job");
 	else if ((!leader || publish(plan, path) == 0) &&
-		 read_all(&whole, plan, path, until) == 0)
+		 read_all(&whole, plan, path, end) == 0)
 		nodes = list_nodes(&whole);
 	if (nodes)
 		placement = libacp_placement_text(whole.nodes, plan->total);

@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,14 +74,17 @@ static pmix_proc_t self;
 static uint32_t openings;	/* number of calls so far; makes the key of shared texts unique */
 
 /*
- * The process that connected to the launcher, which happens only once. If a process disconnected
- * and connected again, it could enter a fence before another process of its node has disconnected.
- * The launcher would then complete the fence without that process, and nobody would receive its
- * text.
+ * acp_finalize() disconnects before its barrier. However the process ends afterwards, by exit(),
+ * _exit() or exec, the launcher has heard a proper end; and all ranks have disconnected before one
+ * of them connects again: otherwise the launcher would complete the next fence without a process
+ * that is about to disconnect. After a failure of acp_init() the process stays connected until it
+ * ends, because others may not have disconnected when it tries again.
  */
 static struct {
-	pid_t process;		/* 0: not connected */
+	pid_t process;		/* which the launcher has started; 0: it has not been asked */
+	bool connected;
 	bool needed;		/* between open and close */
+	bool ending;		/* at_exit() was called */
 } session;
 
 /* ---- Loading ---- */
@@ -101,6 +105,34 @@ static int find_functions(void *library)
 	return 0;
 }
 
+/* Called for the program, the first object: true if it names a dynamic linker. */
+static int find_linker(struct dl_phdr_info *info, size_t size, void *found)
+{
+	size_t i;
+
+	(void)size;
+	for (i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_INTERP)
+			*(bool *)found = true;
+	return 1;
+}
+
+/*
+ * A static program can open libpmix, with a second copy of the C library that is not set up: the
+ * threads of libpmix crash.
+ */
+static bool can_load(void)
+{
+	bool linker = false;
+
+	dl_iterate_phdr(find_linker, &linker);
+	if (!linker)
+		libacp_error("an engine that speaks PMIx started this process (" NAMESPACE
+			     " is set), but a program that is linked statically cannot load "
+			     SONAME ": link it with -Wl,-Bstatic -lacp -Wl,-Bdynamic instead of -static, or start it without an engine (ACP_RANK)");
+	return linker;
+}
+
 /* Loaded once and never unloaded, because its threads may be running. */
 static int load(void)
 {
@@ -109,10 +141,12 @@ static int load(void)
 
 	if (loaded)
 		return 0;
+	if (!can_load())
+		return -1;
 	library = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		libacp_error("an engine that speaks PMIx started this process (" NAMESPACE
-			     " is set), but " SONAME " is missing (Debian: libpmix2): %s",
+			     " is set), but " SONAME " cannot be loaded (Debian: libpmix2), and to start without an engine needs ACP_RANK: %s",
 			     dlerror());
 		return -1;
 	}
@@ -155,19 +189,20 @@ static int get_size(uint32_t *nprocs)
 
 void libacp_pmix_leave(void)
 {
-	if (!session.process)
+	if (!session.connected || session.process != getpid())
 		return;
+	session.connected = false;
 	pmix.finalize(NULL, 0);
-	session.process = 0;
 }
 
 /*
- * Not during a job, so that the launcher detects a failure. Not in a child process, which is no
- * rank.
+ * Not during a job, so that the launcher detects a failure, unless a later exit handler or
+ * destructor calls acp_finalize(). Not in a child process, which is no rank.
  */
 static void at_exit(void)
 {
-	if (session.process == getpid() && !session.needed)
+	session.ending = true;
+	if (!session.needed)
 		libacp_pmix_leave();
 }
 
@@ -176,9 +211,9 @@ static int connect_engine(void)
 	static bool registered;
 	pmix_status_t status;
 
-	if (session.process == getpid())
+	if (session.connected && session.process == getpid())
 		return 0;
-	if (session.process) {
+	if (session.process && session.process != getpid()) {
 		libacp_error("PMIx: the engine has started process %d, of which this is only a child",
 			     (int)session.process);
 		return -1;
@@ -195,6 +230,7 @@ static int connect_engine(void)
 	if (status != PMIX_SUCCESS)
 		return failed_to("connect to the engine that started this process", status);
 	session.process = getpid();
+	session.connected = true;
 	return 0;
 }
 
@@ -215,6 +251,8 @@ int libacp_pmix_open(uint32_t *rank, uint32_t *nprocs)
 void libacp_pmix_close(void)
 {
 	session.needed = false;
+	if (session.ending)
+		libacp_pmix_leave();
 }
 
 /* ---- The map ---- */
@@ -332,24 +370,15 @@ static void fence_ended(pmix_status_t status, void *number)
 	pthread_mutex_unlock(&fence.lock);
 }
 
-static struct timespec deadline(uint32_t timeout_ms)
+static struct timespec clock_of(uint64_t end)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	return until;
+	return (struct timespec){ (time_t)(end / 1000000000), (long)(end % 1000000000) };
 }
 
 /* Wait until the fence has ended. Returns 0 or ETIMEDOUT. */
-static int await_fence(uint32_t timeout_ms)
+static int await_fence(uint64_t end)
 {
-	const struct timespec until = deadline(timeout_ms);
+	const struct timespec until = clock_of(end);
 	int error = 0;
 
 	pthread_mutex_lock(&fence.lock);
@@ -361,7 +390,7 @@ static int await_fence(uint32_t timeout_ms)
 }
 
 /* Enter the fence of all ranks, which distributes the texts to every node. */
-static int exchange(uint32_t timeout_ms)
+static int exchange(const struct libacp_boot *boot)
 {
 	pmix_info_t collect;
 	pmix_status_t status;
@@ -379,9 +408,9 @@ static int exchange(uint32_t timeout_ms)
 		return 0;
 	if (status != PMIX_SUCCESS)
 		return failed_to("synchronize with the other ranks", status);
-	if (await_fence(timeout_ms)) {
+	if (await_fence(boot->init_end)) {
 		libacp_error("not all ranks called acp_init within %u ms (ACP_INIT_TIMEOUT)",
-			     timeout_ms);
+			     boot->init_timeout_ms);
 		return -1;
 	}
 	if (fence.status == PMIX_SUCCESS)
@@ -407,7 +436,7 @@ static int put(const char *key, char *text)
  * The fence has delivered the text. If it has not, because this rank and rank 0 have called
  * acp_init() different numbers of times, the launcher would wait for it. The timeout limits that.
  */
-static char *get(const char *key, uint32_t timeout_ms)
+static char *get(const char *key, uint64_t end)
 {
 	pmix_value_t *value = NULL;
 	pmix_status_t status;
@@ -418,7 +447,7 @@ static char *get(const char *key, uint32_t timeout_ms)
 	memset(&patience, 0, sizeof(patience));
 	strcpy(patience.key, PMIX_TIMEOUT);
 	patience.value.type = PMIX_INT;
-	patience.value.data.integer = (int)(timeout_ms / 1000) + 1;
+	patience.value.data.integer = (int)(libacp_left(end) / 1000000000) + 1;
 	name_proc(&first, 0);
 	status = pmix.get(&first, key, &patience, 1, &value);
 	if (status == PMIX_SUCCESS && value->type == PMIX_STRING)
@@ -430,19 +459,19 @@ static char *get(const char *key, uint32_t timeout_ms)
 	return text;
 }
 
-int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms)
+int libacp_pmix_share(const struct libacp_boot *boot, char **text)
 {
 	char key[32];
 	int result = 0;
 
 	/* A process may be a rank repeatedly. */
 	snprintf(key, sizeof(key), "acp.plan.%u", openings);
-	if (rank == 0)
+	if (boot->rank == 0)
 		result = put(key, *text ? *text : "");
 	if (result == 0)
-		result = exchange(timeout_ms);
-	if (result == 0 && rank != 0) {
-		*text = get(key, timeout_ms);
+		result = exchange(boot);
+	if (result == 0 && boot->rank != 0) {
+		*text = get(key, boot->init_end);
 		result = *text ? 0 : -1;
 	}
 	return result;
@@ -489,7 +518,10 @@ static void registered(pmix_status_t status, size_t id, void *data)
 	pthread_mutex_unlock(&watch.lock);
 }
 
-/* If the launcher does not support events or does not answer, the job runs without them. */
+/*
+ * If the launcher does not support events or does not answer, the job runs without them; and at
+ * least three quarters of what acp_init() has left remain for others to come.
+ */
 static void start_watching(void)
 {
 	static pmix_status_t codes[] = {
@@ -497,7 +529,9 @@ static void start_watching(void)
 		PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_EXIT_NONZERO_TERM, PMIX_ERR_JOB_ABORTED,
 		PMIX_ERR_LOST_CONNECTION, PMIX_EVENT_NODE_DOWN, PMIX_EVENT_NODE_OFFLINE,
 	};
-	const struct timespec until = deadline(WATCH_MS);
+	const uint64_t share = libacp_left(libacp.boot.init_end) / 4;
+	const uint64_t most = WATCH_MS * 1000000ULL;
+	const struct timespec until = clock_of(libacp_end_of(share < most ? share : most));
 	pmix_status_t status;
 	int error = 0;
 
@@ -559,11 +593,10 @@ int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **
 	return -1;
 }
 
-int libacp_pmix_share(uint32_t rank, char **text, uint32_t timeout_ms)
+int libacp_pmix_share(const struct libacp_boot *boot, char **text)
 {
-	(void)rank;
+	(void)boot;
 	(void)text;
-	(void)timeout_ms;
 	return -1;
 }
 

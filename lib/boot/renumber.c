@@ -63,7 +63,7 @@ static int move(acp_ga_t dst, acp_ga_t src, size_t size)
 
 static int barrier(uint32_t flags)
 {
-	return libacp_barrier(flags, UINT64_MAX);
+	return libacp_barrier(flags);
 }
 
 /* ---- Rank 0 ---- */

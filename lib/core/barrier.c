@@ -9,28 +9,36 @@
 
 static pthread_mutex_t barrier = PTHREAD_MUTEX_INITIALIZER;
 
-int libacp_barrier_wait(struct acp_sync *sync)
+/* Enter the barrier until @end: of each call that a signal ends, the next one has the rest. */
+static int enter(struct acp_sync *sync, uint64_t end)
+{
+	int error;
+
+	do {
+		sync->node = UINT32_MAX;
+		sync->timeout_ns = libacp_left(end);
+		error = ioctl(libacp.fd, ACP_IOC_SYNC, sync) < 0 ? errno : 0;
+	} while (error == EINTR && sync->timeout_ns);
+	return error == EINTR ? ETIMEDOUT : error;
+}
+
+int libacp_barrier_wait(struct acp_sync *sync, uint64_t end)
 {
 	int error;
 
 	pthread_mutex_lock(&barrier);
-	do {
-		sync->node = UINT32_MAX;
-		error = ioctl(libacp.fd, ACP_IOC_SYNC, sync) < 0 ? errno : 0;
-	} while (error == EINTR);
+	error = enter(sync, end);
 	if (!error && sync->node != libacp.node)
 		error = -libacp_no_answer();
 	pthread_mutex_unlock(&barrier);
 	return -error;
 }
 
-int libacp_barrier(uint32_t flags, uint64_t timeout_ns)
+int libacp_barrier(uint32_t flags)
 {
-	struct acp_sync sync = {
-		.size = sizeof(sync), .flags = flags, .timeout_ns = timeout_ns,
-	};
+	struct acp_sync sync = { .size = sizeof(sync), .flags = flags };
 
-	return libacp_barrier_wait(&sync);
+	return libacp_barrier_wait(&sync, UINT64_MAX);
 }
 
 void libacp_barrier_failed(const char *call, int error)
@@ -44,7 +52,7 @@ void libacp_barrier_failed(const char *call, int error)
 
 int libacp_barrier_in(const char *call, uint32_t flags)
 {
-	int error = libacp_barrier(flags, UINT64_MAX);
+	int error = libacp_barrier(flags);
 
 	libacp_barrier_failed(call, error);
 	errno = -error;

@@ -17,7 +17,23 @@
 /* Return CLOCK_MONOTONIC in nanoseconds. Any thread may call it. */
 uint64_t libacp_now(void);
 
-/* Sleep for @ns nanoseconds, or less if a signal handler runs. Any thread may call it. */
+/* Return the end of @ns nanoseconds that begin now; UINT64_MAX: never, in both. */
+static inline uint64_t libacp_end_of(uint64_t ns)
+{
+	const uint64_t now = libacp_now();
+
+	return ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+}
+
+/* Return what is left until @end, from libacp_end_of(): 0 if it has passed. */
+static inline uint64_t libacp_left(uint64_t end)
+{
+	const uint64_t now = end == UINT64_MAX ? 0 : libacp_now();
+
+	return now < end ? end - now : 0;
+}
+
+/* Sleep for @ns nanoseconds, whatever signals arrive. Any thread may call it. */
 void libacp_sleep(uint64_t ns);
 
 /*

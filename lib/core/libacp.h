@@ -87,6 +87,7 @@ struct libacp_boot {
 	uint32_t port;
 	uint32_t integrity;		/* ACP_INTEGRITY_ */
 	uint32_t timeout_ms, init_timeout_ms;
+	uint64_t init_end;		/* libacp_now() at which acp_init() gives up */
 	uint32_t depth;
 	uint64_t starter_size, heap_size;	/* bytes */
 	uint32_t rank_run_count, node_run_count;
@@ -107,6 +108,9 @@ struct libacp_boot {
  * Returns 0, or -1 after a message on standard error.
  */
 int libacp_boot_load(struct libacp_boot *boot, int *argc, char ***argv);
+
+/* Let the time that acp_init() may take begin now. */
+void libacp_boot_begin(struct libacp_boot *boot);
 
 /* Free what libacp_boot_load() allocated and clear @boot. */
 void libacp_boot_free(struct libacp_boot *boot);
@@ -217,6 +221,12 @@ uint64_t libacp_memlock(void);
  */
 void libacp_memlock_text(uint64_t bytes, uint64_t enough, char text[LIBACP_MEMLOCK_TEXT]);
 
+/*
+ * Describe in @text why the module found no memory for @bytes, although no limit of its own was
+ * reached: the memory limit of the control group, or the machine.
+ */
+void libacp_memory_text(uint64_t bytes, char text[LIBACP_MEMLOCK_TEXT]);
+
 /* Return the name by which administrators set a limit (ACP_LIMIT_). */
 const char *libacp_limit_name(uint64_t limit);
 
@@ -279,13 +289,14 @@ void libacp_die_of_absence(const char *call) __attribute__((noreturn));
 /* ---- barrier.c ---- */
 
 /*
- * Wait in a barrier until all ranks have entered it. Threads of a process take turns. Returns 0 or
- * -errno; with -EPROTO, sync->node is the node whose parameters differ.
+ * Wait in a barrier until all ranks have entered it, or until libacp_now() is @end (UINT64_MAX:
+ * never); signals do not extend it. Threads of a process take turns. Returns 0 or -errno; with
+ * -EPROTO, sync->node is the node whose parameters differ.
  */
-int libacp_barrier_wait(struct acp_sync *sync);
+int libacp_barrier_wait(struct acp_sync *sync, uint64_t end);
 
-/* As libacp_barrier_wait(), with @flags (ACP_SYNC_) and a timeout in ns; UINT64_MAX: none. */
-int libacp_barrier(uint32_t flags, uint64_t timeout_ns);
+/* As libacp_barrier_wait(), with @flags (ACP_SYNC_), without timeout. */
+int libacp_barrier(uint32_t flags);
 
 /*
  * Handle the failure of a barrier (-errno). In the default error mode, a barrier that can never

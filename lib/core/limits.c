@@ -2,12 +2,15 @@
 /* Limits that administrators set, for messages. */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "core/libacp.h"
 
 #define LINE_BYTES	200
+#define GROUP_BYTES	1024
 
 /* Return the bytes of this process that count against RLIMIT_MEMLOCK. */
 static uint64_t locked_here(void)
@@ -36,6 +39,10 @@ void libacp_memlock_text(uint64_t bytes, uint64_t enough, char text[LIBACP_MEMLO
 {
 	const uint64_t locked = locked_here();
 
+	if (libacp_memlock() == RLIM_INFINITY) {
+		libacp_memory_text(bytes, text);
+		return;
+	}
 	if (enough < locked + bytes)
 		enough = locked + bytes;
 	snprintf(text, LIBACP_MEMLOCK_TEXT,
@@ -45,6 +52,69 @@ void libacp_memlock_text(uint64_t bytes, uint64_t enough, char text[LIBACP_MEMLO
 		 " or more, or /etc/security/limits.d/acp.conf), or end other processes",
 		 libacp_memlock(), locked, bytes, enough / 1024 + (enough % 1024 != 0));
 }
+
+/* ---- Control groups ---- */
+
+/* Get the path of the control group (version 2) of this process, without a final slash. */
+static bool find_group(char group[GROUP_BYTES])
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[GROUP_BYTES];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		found = strncmp(line, "0::/", 4) == 0;
+	}
+	if (file)
+		fclose(file);
+	if (found)
+		strcpy(group, strcmp(line, "0::/") == 0 ? "" : line + 3);
+	return found;
+}
+
+/* False if the file has no number, but "max". */
+static bool read_group(const char *group, const char *name, uint64_t *number)
+{
+	char path[GROUP_BYTES + LINE_BYTES];
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, name);
+	file = fopen(path, "re");
+	if (file) {
+		found = fscanf(file, "%" SCNu64, number) == 1;
+		fclose(file);
+	}
+	return found;
+}
+
+void libacp_memory_text(uint64_t bytes, char text[LIBACP_MEMLOCK_TEXT])
+{
+	char group[GROUP_BYTES];
+	uint64_t max, used;
+	bool more = find_group(group);
+
+	/* The limits of all groups around it count as well. */
+	while (more) {
+		if (read_group(group, "memory.max", &max) &&
+		    read_group(group, "memory.current", &used) &&
+		    (used > max || bytes > max - used)) {
+			snprintf(text, LIBACP_MEMLOCK_TEXT,
+				 "the control group %.150s may have %" PRIu64
+				 " bytes (memory.max), of which %" PRIu64
+				 " are used: raise it (MemoryMax= of a unit, --memory of a container or job)",
+				 *group ? group : "/", max, used);
+			return;
+		}
+		more = *group;
+		if (more)
+			*strrchr(group, '/') = '\0';
+	}
+	snprintf(text, LIBACP_MEMLOCK_TEXT, "too little memory of this machine is free");
+}
+
+/* ---- Limits of the module ---- */
 
 const char *libacp_limit_name(uint64_t limit)
 {

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/libacp.h"
 
@@ -55,6 +56,96 @@ static int add_region(acp_ga_t key, char *base, uint64_t low, uint64_t size, boo
 	__atomic_store_n(&region->word_writes, writable ? words : 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&region->tag, tag + 1, __ATOMIC_RELEASE);
 	return 0;
+}
+
+/* ---- Memory that children do not get ---- */
+
+/*
+ * Advise the kernel about the whole pages of a range. A mapping of huge pages can only be split
+ * between them. Returns 0 or -1.
+ */
+static int advise(const char *base, uint64_t size, int advice)
+{
+	const uint64_t granules[] = { (uint64_t)sysconf(_SC_PAGESIZE), 2ULL << 20, 1ULL << 30 };
+	const uint64_t from = (uintptr_t)base, to = from + size;
+	size_t i;
+
+	for (i = 0; i < sizeof(granules) / sizeof(granules[0]); i++) {
+		uint64_t first = (from + granules[i] - 1) & ~(granules[i] - 1);
+		uint64_t end = to & ~(granules[i] - 1);
+
+		if (first >= end)
+			return 0;
+		if (madvise((void *)(uintptr_t)first, end - first, advice) == 0)
+			return 0;
+		if (errno != EINVAL)
+			break;
+	}
+	return -1;
+}
+
+/*
+ * Ranges that children do not get, each until its registration ends: that can be larger, and other
+ * registrations can overlap it. Guarded by the table lock.
+ */
+struct apart {
+	struct apart *next;
+	acp_atkey_t key;
+	const char *base, *end;
+};
+
+static struct apart *aparts;
+
+/* Give children the pages of a range again, but for those of other ranges. */
+static void rejoin(const char *base, const char *end)
+{
+	const struct apart *a;
+
+	advise(base, (uint64_t)(end - base), MADV_DOFORK);
+	for (a = aparts; a; a = a->next) {
+		const char *from = a->base > base ? a->base : base;
+		const char *to = a->end < end ? a->end : end;
+
+		if (from < to)
+			advise(from, (uint64_t)(to - from), MADV_DONTFORK);
+	}
+}
+
+/* Keep a range apart until the registration with this key ends. Returns 0 or -ENOMEM. */
+static int keep_apart(acp_atkey_t key, const char *base, const char *end)
+{
+	struct apart *a;
+
+	for (a = aparts; a; a = a->next)
+		if (a->key == key && a->base <= base && end <= a->end)
+			return 0;
+	a = malloc(sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	if (advise(base, (uint64_t)(end - base), MADV_DONTFORK)) {
+		free(a);
+		rejoin(base, end);
+		return -ENOMEM;
+	}
+	*a = (struct apart){ aparts, key, base, end };
+	aparts = a;
+	return 0;
+}
+
+/* The registration with this key has ended; ACP_ATKEY_NULL: all have. */
+static void end_apart(acp_atkey_t key)
+{
+	struct apart **at = &aparts, *a;
+
+	while ((a = *at)) {
+		if (key != ACP_ATKEY_NULL && a->key != key) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		rejoin(a->base, a->end);
+		free(a);
+	}
 }
 
 /* ---- Memory from the kernel ---- */
@@ -145,6 +236,7 @@ void libacp_mem_close(void)
 	}
 	if (!libacp_chunks)
 		return;
+	end_apart(ACP_ATKEY_NULL);
 	for (i = 0; i < chunk_count(); i++)
 		free(libacp_chunks[i]);
 	munmap(libacp_chunks, chunk_count() * sizeof(*libacp_chunks));
@@ -168,49 +260,70 @@ static void explain_limit(size_t size, uint64_t limit)
 			     size, libacp_limit_name(limit), libacp_limit_place(limit));
 }
 
-static void explain_memlock(size_t size)
+static void explain_memory(size_t size, uint64_t limit)
 {
 	char text[LIBACP_MEMLOCK_TEXT];
 	static int told;
 
 	if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
 		return;
-	libacp_memlock_text(size, 0, text);
+	if (limit == ACP_LIMIT_MEMLOCK)
+		libacp_memlock_text(size, 0, text);
+	else
+		libacp_memory_text(size, text);
 	libacp_error("cannot register %zu bytes of memory: %s", size, text);
+}
+
+/*
+ * Register; table lock held. Returns 0 or -errno. If there is a key after an error, the caller must
+ * unregister it.
+ */
+static int enter(struct acp_reg *reg, bool apart)
+{
+	struct acp_unreg unreg = { .size = sizeof(unreg) };
+	const char *base = (const char *)(uintptr_t)reg->addr, *end = base + reg->length;
+	int error;
+
+	if (ioctl(libacp.fd, ACP_IOC_REG, reg) < 0)
+		return -errno;
+	if (!reg->key)
+		return libacp_no_answer();
+	error = add_region(reg->key, (char *)(uintptr_t)reg->base, reg->base - reg->start,
+			   reg->end - reg->base, !(reg->access & ACP_ACCESS_RO));
+	if (error) {
+		unreg.key = reg->key;
+		reg->key = 0;
+		ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
+		return error;
+	}
+	return apart ? keep_apart(reg->key, base, end) : 0;
 }
 
 acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned int access)
 {
+	const bool apart = access & ACPX_ACCESS_DONTFORK;
 	struct acp_reg reg = {
-		.size = sizeof(reg), .color = (uint32_t)color, .access = access,
+		.size = sizeof(reg), .color = (uint32_t)color,
+		.access = access & ~ACPX_ACCESS_DONTFORK,
 		.addr = (uintptr_t)addr, .length = size,
 	};
-	int error = 0;
+	int error;
 
 	if (!libacp_in() || !addr || !size || color < 0 || (uint32_t)color >= libacp.colors) {
 		errno = EINVAL;
 		return ACP_ATKEY_NULL;
 	}
 	pthread_mutex_lock(&table);
-	if (ioctl(libacp.fd, ACP_IOC_REG, &reg) < 0)
-		error = -errno;
-	else if (!reg.key)
-		error = libacp_no_answer();
-	else
-		error = add_region(reg.key, (char *)(uintptr_t)reg.base, reg.base - reg.start,
-				   reg.end - reg.base, !(access & ACPX_ACCESS_RO));
-	if (error == -ENOMEM && reg.key) {
-		struct acp_unreg unreg = { .size = sizeof(unreg), .key = reg.key };
-
-		ioctl(libacp.fd, ACP_IOC_UNREG, &unreg);
-	}
+	error = enter(&reg, apart);
 	pthread_mutex_unlock(&table);
+	if (error == -ENOMEM && reg.key)
+		acp_unregister_memory(reg.key);
 	if (error == 0)
 		return reg.key;
 	if (error == -EDQUOT)
 		explain_limit(size, reg.limit);
-	if (error == -ENOMEM && reg.limit == ACP_LIMIT_MEMLOCK)
-		explain_memlock(size);
+	if (error == -ENOMEM)
+		explain_memory(size, reg.limit);
 	errno = -error;
 	return ACP_ATKEY_NULL;
 }
@@ -234,6 +347,10 @@ int acp_unregister_memory(acp_atkey_t atkey)
 	struct libacp_region *region;
 	int result = -1;
 
+	if (!libacp_in()) {		/* in a child, the lock may be held for ever */
+		errno = ENOENT;
+		return -1;
+	}
 	pthread_mutex_lock(&table);
 	region = find_key(atkey);
 	if (!region)
@@ -245,6 +362,7 @@ int acp_unregister_memory(acp_atkey_t atkey)
 		result = -1;
 	}
 	if (result == 0 && unreg.left == 0) {
+		end_apart(atkey);
 		__atomic_store_n(&region->word_reads, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&region->word_writes, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&region->tag, 0, __ATOMIC_RELEASE);

@@ -122,9 +122,13 @@ uint64_t libacp_now(void)
 
 void libacp_sleep(uint64_t ns)
 {
-	const struct timespec pause = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+	const uint64_t end = libacp_end_of(ns);
+	const struct timespec until = {
+		(time_t)(end / 1000000000), (long)(end % 1000000000),
+	};
 
-	nanosleep(&pause, NULL);
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
 }
 
 /* ---- The rank ---- */

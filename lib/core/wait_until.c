@@ -246,13 +246,12 @@ static int64_t spin_until(struct waiter *w, uint64_t deadline)
 /* Called by a thread that libacp_watch_close() waits for. */
 static int64_t wait_inside(struct waiter *w, uint64_t timeout_ns)
 {
-	uint64_t now, deadline;
 	int64_t found = w->look(w);
+	uint64_t deadline;
 
 	if (found != -EAGAIN || !timeout_ns)
 		return found;
-	now = libacp_now();
-	deadline = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+	deadline = libacp_end_of(timeout_ns);
 	if (libacp.spin)
 		found = spin_until(w, deadline);
 	return found == -EAGAIN ? sleep_until(w, deadline) : found;

@@ -224,17 +224,22 @@ static void nothing(int signal)
 
 TEST(P8_watch_is_interrupted)
 {
-	struct sigaction a = { .sa_handler = nothing };
+	static const int flags[] = { 0, SA_RESTART };
 	pid_t parent = getpid();
+	int i;
 
 	begin();
-	CHECK_EQ(sigaction(SIGUSR1, &a, NULL), 0);
-	if (!fork()) {
-		wait_asleep(parent, 1);
-		kill(parent, SIGUSR1);
-		_exit(0);
+	for (i = 0; i < 2; i++) {
+		struct sigaction a = { .sa_handler = nothing, .sa_flags = flags[i] };
+
+		CHECK_EQ(sigaction(SIGUSR1, &a, NULL), 0);
+		if (!fork()) {
+			wait_asleep(parent, 1);
+			kill(parent, SIGUSR1);
+			_exit(0);
+		}
+		CHECK_ERRNO(watch_for(&r[0], 0, FOREVER), EINTR);
 	}
-	CHECK_ERRNO(watch_for(&r[0], 0, FOREVER), EINTR);
 }
 
 static void *watch_in_thread(void *arg)

@@ -696,3 +696,66 @@ TEST(P8_signals_in_every_wait)
 {
 	members_run(RANKS, PER_NODE, signals);
 }
+
+#define STORM_MS	1000
+
+static void check_took(uint64_t begin, struct patience *soon)
+{
+	CHECK(now_ns() - begin >= STORM_MS * MS);
+	CHECK(!patience_over(soon));
+}
+
+/* A storm of signals: calls with a time-out end at that time. */
+static void storm_of(int flags)
+{
+	const struct sigaction action = { .sa_handler = ignore, .sa_flags = flags };
+	const long us = test_short() ? 50000 : 1000;
+	const struct itimerval often = { { 0, us }, { 0, us } };
+	struct patience soon;
+	uint64_t begin;
+
+	CHECK(!sigaction(SIGALRM, &action, NULL));
+	CHECK(!setitimer(ITIMER_REAL, &often, NULL));
+	begin = now_ns();
+	soon = patience_begin(PATIENCE_SOON);
+	CHECK_EQ(acp_init(NULL, NULL), -1);
+	check_took(begin, &soon);
+	setenv("ACP_NPROCS", "1", 1);
+	setenv("ACP_NODES", m.nodes.address[0], 1);
+	member_init();
+	begin = now_ns();
+	soon = patience_begin(PATIENCE_SOON);
+	CHECK_EQ(acpx_wait_until(member_word(HERE), 8, ACPX_CMP_EQ, 1,
+				 STORM_MS * 1000000ULL), -ETIMEDOUT);
+	check_took(begin, &soon);
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+static void storm_restarts(void)
+{
+	storm_of(SA_RESTART);
+}
+
+static void storm_interrupts(void)
+{
+	storm_of(0);
+}
+
+/* One rank of several: the others do not come. */
+static void run_alone(void (*body)(void))
+{
+	members_open(&m, RANKS, PER_NODE);
+	setenv("ACP_INIT_TIMEOUT", "1000", 1);
+	members_start(&m, 0, body);
+	CHECK_EQ(members_wait(&m, 0), 0);
+}
+
+TEST(P8_time_outs_in_a_storm_of_signals)
+{
+	run_alone(storm_interrupts);
+}
+
+TEST(P8_time_outs_in_a_storm_of_signals_that_restart)
+{
+	run_alone(storm_restarts);
+}

@@ -5,9 +5,11 @@
  */
 #include "../dev/isolated.h"
 
-#include <fcntl.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <regex.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include "members.h"
 
@@ -80,6 +82,98 @@ TEST(P7_one_node_does_not_come)
 	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
 		      "ranks 2 and 3 did not: node 1 \\(10\\.9\\.0\\.2\\) does not answer: was the "
 		      "job started there, and is UDP port 16707 open between the nodes\\?");
+}
+
+#define NEIGHBOURS	"/proc/sys/net/ipv4/neigh/default/"
+#define KEPT		(11 * PATIENCE_S / 2)	/* entries younger than 5 s are kept */
+
+/* The neighbour table of the machine takes no entry, or as many as usual. */
+static void set_neighbours(bool none)
+{
+	CHECK(write_file(NEIGHBOURS "gc_thresh2", none ? "0" : "512"));
+	CHECK(write_file(NEIGHBOURS "gc_thresh3", none ? "0" : "1024"));
+}
+
+/* Send a datagram to another address of node 0's network each time: is there room for it? */
+static bool neighbour_fits(void)
+{
+	static unsigned int last;
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
+	int fd, error = 0, on = 1;
+
+	to.sin_addr.s_addr = htonl(0x0a090064 + last++ % 100);
+	nodes_enter(&m.nodes, 0);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	nodes_leave(&m.nodes);
+	CHECK(fd >= 0);
+	/* Without this option the error is not reported. */
+	CHECK_EQ(setsockopt(fd, SOL_IP, IP_RECVERR, &on, sizeof(on)), 0);
+	if (sendto(fd, "", 1, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		error = errno;
+	close(fd);
+	CHECK(!error || error == ENOBUFS);
+	return !error;
+}
+
+/*
+ * Wait until there is no room in the table, and no entry of former tests whose end would make some:
+ * for as long as the youngest of them is kept.
+ */
+static void fill_neighbours(void)
+{
+	struct patience p = patience_begin(PATIENCE_SOON);
+	uint64_t full = now_ns();
+
+	while (now_ns() < full + KEPT) {
+		CHECK(!patience_over(&p));
+		if (neighbour_fits()) {
+			nodes_run(&m.nodes, 0, "ip neighbour flush dev eth0");
+			full = now_ns();
+		}
+		sleep_ms(20);
+	}
+}
+
+static void no_room_for_neighbours(void)
+{
+	setenv("ACP_INIT_TIMEOUT", "1500", 1);
+	members_open(&m, RANKS, PER_NODE);
+	fill_neighbours();
+	members_start_all(&m, init_fails);
+	members_expect(&m, 0);
+	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		      "ranks 2 and 3 did not: node 1 \\(10\\.9\\.0\\.2\\) does not answer, but "
+		      "[1-9][0-9]* frames had no room in the neighbour table .*gc_thresh3.*");
+}
+
+/* A machine with more nodes than its neighbour table takes blamed the other node. */
+TEST(P7_no_room_in_the_neighbour_table)
+{
+	int status;
+
+	set_neighbours(true);
+	status = child_status(no_room_for_neighbours);
+	set_neighbours(false);
+	CHECK_EQ(status, 0);
+}
+
+/* Without connections: a frame that answers one of node 0 would keep its address. */
+#define TRANSLATION	"add table ip t; add chain ip t c { type filter hook postrouting priority 100; }; " \
+			"add rule ip t c udp dport 16707 ip saddr set 10.9.0.77"
+
+/* Frames of node 1 arrive with another address, and are not accepted. */
+TEST(P7_address_translation_between_the_nodes)
+{
+	setenv("ACP_INIT_TIMEOUT", "1500", 1);
+	members_open(&m, RANKS, PER_NODE);
+	if (system("unshare -n nft '" TRANSLATION "' 2>/dev/null"))
+		SKIP("this kernel has no address translation");
+	nodes_run(&m.nodes, 1, "ip address add 10.9.0.77/24 dev eth0 && nft '%s'", TRANSLATION);
+	members_start_all(&m, init_fails);
+	members_expect(&m, 0);
+	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		      "ranks 2 and 3 did not: node 1 \\(10\\.9\\.0\\.2\\) does not answer, but "
+		      "[1-9][0-9]* frames came from other addresses than the nodes have, .*");
 }
 
 /* ---- Keys ---- */

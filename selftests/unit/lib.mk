@@ -4,7 +4,7 @@
 LIB := $(TOP)/lib
 LIB_TESTS := test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma \
 	test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan test_lib_watch \
-	test_lib_watch_tsan test_lib_steps test_lib_header test_lib_messages
+	test_lib_watch_tsan test_lib_steps test_lib_header test_lib_messages test_lib_ends
 
 TESTS += $(LIB_TESTS)
 
@@ -40,22 +40,24 @@ BOOT_FILES := $(LIB)/core/job.c $(addprefix $(LIB)/boot/,boot.c settings.c nodes
 test_lib_boot: test_lib_boot.c $(BOOT_FILES)
 # An engine that is played: pmix.h is in Debian's libpmix-dev.
 test_lib_launch: test_lib_launch.c $(BOOT_FILES)
-test_lib_launch: LIB_CFLAGS += $(shell pkg-config --cflags-only-I pmix) \
+test_lib_launch test_lib_ends: LIB_CFLAGS += $(shell pkg-config --cflags-only-I pmix) \
 	-Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlerror
+test_lib_launch test_lib_ends: test_lib_engine.h
+test_lib_ends: test_lib_ends.c $(LIB)/boot/pmix.c $(call objects,$(ASAN),$(filter-out boot/pmix,$(LIB_NAMES)))
 test_lib_rings test_lib_rings_tsan: test_lib_rings.c
 test_lib_ga: test_lib_ga.c
 test_lib_gma test_lib_gma_tsan: test_lib_gma.c
 test_lib_contexts test_lib_contexts_tsan: test_lib_contexts.c
 test_lib_watch test_lib_watch_tsan: test_lib_watch.c
 test_lib_messages: test_lib_messages.c
-test_lib_messages: LIB_CFLAGS += -Wl,--wrap=getrlimit,--wrap=stat,--wrap=getgrgid,--wrap=access
+test_lib_messages: LIB_CFLAGS += -Wl,--wrap=getrlimit,--wrap=stat,--wrap=getgrgid,--wrap=access,--wrap=faccessat,--wrap=fopen
 test_lib_ga test_lib_gma test_lib_contexts test_lib_watch test_lib_messages: $(call objects,$(ASAN),$(LIB_NAMES))
 test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(call objects,$(TSAN),$(LIB_NAMES))
 test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan \
-	test_lib_watch test_lib_watch_tsan test_lib_messages: LIB_CFLAGS += $(LIB_DEVICE)
+	test_lib_watch test_lib_watch_tsan test_lib_messages test_lib_ends: LIB_CFLAGS += $(LIB_DEVICE)
 
 test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma test_lib_contexts \
-test_lib_watch test_lib_messages: $(LIB_HEADERS)
+test_lib_watch test_lib_messages test_lib_ends: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(LIB_HEADERS)

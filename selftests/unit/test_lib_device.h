@@ -70,6 +70,7 @@ static struct fake_device {
 	uint32_t woken;			/* rank of the last wake-up */
 	bool deaf;			/* set by the test: only wake-ups end a sleep */
 	unsigned int signals;		/* ... number of sleeps that end with EINTR */
+	uint64_t alarm_ns;		/* ... a barrier never completes; signals come so often */
 	bool far;			/* only ranks 2n and 2n + 1 share a node */
 	uint32_t states[FAKE_RANKS], statuses[FAKE_RANKS];	/* known states of ranks */
 
@@ -515,6 +516,26 @@ static int fake_watch(const struct acp_watch_wait *wait)
 	return fake.aborted ? -ECANCELED : 0;
 }
 
+/* A barrier that others do not enter, with signals in between. Nobody waits for it for ever. */
+static int fake_sync_alone(uint64_t timeout_ns)
+{
+	const bool rings = timeout_ns > fake.alarm_ns;
+	const struct timespec pause = { 0, (long)(rings ? fake.alarm_ns : timeout_ns) };
+
+	nanosleep(&pause, NULL);
+	return rings && fake.syncs < 1000 ? -EINTR : -ETIMEDOUT;
+}
+
+static int fake_sync(struct acp_sync *sync)
+{
+	fake.syncs++;
+	fake.final = sync->flags & ACP_SYNC_FINAL;
+	sync->node = fake.join.node;
+	if (fake.alarm_ns)
+		return fake_sync_alone(sync->timeout_ns);
+	return fake.aborted ? -ECANCELED : -fake.sync_error;
+}
+
 static int fake_join_error(struct acp_join *join)
 {
 	int error = fake.join_error;
@@ -548,10 +569,7 @@ static int fake_call(unsigned long request, void *arg)
 	case ACP_IOC_WAIT:
 		return fake_wait(arg, &fake.head);
 	case ACP_IOC_SYNC:
-		fake.syncs++;
-		fake.final = ((struct acp_sync *)arg)->flags & ACP_SYNC_FINAL;
-		((struct acp_sync *)arg)->node = fake.join.node;
-		return fake.aborted ? -ECANCELED : -fake.sync_error;
+		return fake_sync(arg);
 	case ACP_IOC_PEER:
 		if (fake.far && peer->rank / 2 != fake.join.rank / 2)
 			return -ESRCH;

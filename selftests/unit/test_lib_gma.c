@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "acp.h"
@@ -129,6 +130,48 @@ TEST(init__goes_on_after_a_signal)
 	CHECK(start() == 0 && acp_finalize() == 0);
 }
 
+/* Each signal used to start the whole time again. */
+TEST(init__has_one_end_however_many_signals_come)
+{
+	uint64_t begin = libacp_now();
+
+	setenv("ACP_INIT_TIMEOUT", "100", 1);
+	fake.alarm_ns = 20000000;
+	CHECK(start() == -1);
+	CHECK(fake.syncs >= 2 && fake.syncs <= 8);
+	CHECK(libacp_now() - begin >= 100000000);
+	fake.alarm_ns = 0;
+	unsetenv("ACP_INIT_TIMEOUT");
+	CHECK(start() == 0 && acp_finalize() == 0);
+}
+
+static void ignore(int number)
+{
+	(void)number;
+}
+
+static void ring_often(int flags)
+{
+	const struct sigaction action = { .sa_handler = ignore, .sa_flags = flags };
+	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+
+	CHECK(!sigaction(SIGALRM, &action, NULL) && !setitimer(ITIMER_REAL, &often, NULL));
+}
+
+TEST(sleep__is_as_long_however_many_signals_come)
+{
+	static const int flags[] = { 0, SA_RESTART };
+	uint64_t begin;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ring_often(flags[i]);
+		begin = libacp_now();
+		libacp_sleep(50000000);
+		CHECK(libacp_now() - begin >= 50000000);
+	}
+}
+
 TEST(reset__keeps_the_job_when_refused)
 {
 	uint32_t generation;
@@ -185,6 +228,63 @@ TEST(reset__alone)
 	*word(0, 0) = 42;
 	CHECK(acp_reset(0) == 0 && fake.join.generation == generation + 1);
 	CHECK(acp_rank() == 0 && acp_procs() == 1 && *word(0, 0) == 0);
+	CHECK(acp_finalize() == 0);
+}
+
+/* ---- Registration ---- */
+
+#define APART	(ACPX_ACCESS_READ | ACPX_ACCESS_WRITE | ACPX_ACCESS_ATOMIC | ACPX_ACCESS_DONTFORK)
+
+/* Return which of 8 pages a child has, as a mask. */
+static int pages_of_child(char *pages)
+{
+	int i, status, mask = 0;
+	pid_t child = fork();
+
+	if (!child) {
+		for (i = 0; i < 8; i++)
+			mask |= (msync(pages + i * FAKE_PAGE, FAKE_PAGE, MS_ASYNC) == 0) << i;
+		_exit(mask);
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+TEST(register__dontfork_keeps_whole_pages_from_children)
+{
+	char *pages = mmap(NULL, 8 * FAKE_PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	acp_atkey_t key, other, plain;
+
+	CHECK(pages != MAP_FAILED && start() == 0);
+	plain = acp_register_memory(pages, 8 * FAKE_PAGE, 0);
+	CHECK(plain && pages_of_child(pages) == 0xff);
+	CHECK(acp_unregister_memory(plain) == 0);
+
+	/* Bytes 100 to 3 pages + 100: pages 1 and 2 have nothing else. */
+	key = acpx_register_memory(pages + 100, 3 * FAKE_PAGE, 0, APART);
+	CHECK(key && pages_of_child(pages) == 0xf9);
+	CHECK(acpx_register_memory(pages + 100, 3 * FAKE_PAGE, 0, APART) == key);
+	other = acpx_register_memory(pages + 2 * FAKE_PAGE, 3 * FAKE_PAGE, 0, APART);
+	CHECK(other && other != key && pages_of_child(pages) == 0xe1);
+
+	CHECK(acp_unregister_memory(key) == 0 && pages_of_child(pages) == 0xe1);
+	CHECK(acp_unregister_memory(key) == 0 && pages_of_child(pages) == 0xe3);
+	CHECK(acp_finalize() == 0 && pages_of_child(pages) == 0xff);
+}
+
+TEST(register__dontfork_of_a_part_of_registered_memory)
+{
+	char *pages = mmap(NULL, 8 * FAKE_PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	acp_atkey_t key;
+
+	CHECK(pages != MAP_FAILED && start() == 0);
+	key = acp_register_memory(pages, 8 * FAKE_PAGE, 0);
+	CHECK(acpx_register_memory(pages + 4 * FAKE_PAGE, 2 * FAKE_PAGE, 0, APART) == key);
+	CHECK(pages_of_child(pages) == 0xcf);
+	CHECK(acp_unregister_memory(key) == 0 && pages_of_child(pages) == 0xcf);
+	CHECK(acp_unregister_memory(key) == 0 && pages_of_child(pages) == 0xff);
 	CHECK(acp_finalize() == 0);
 }
 

@@ -93,6 +93,7 @@ static void start_as(const char *rank)
 static mode_t device_mode;
 static const char *member;
 static bool module_is_there;
+static bool permitted;		/* by the mode of /dev/acp */
 
 int __real_stat(const char *path, struct stat *st);
 struct group *__real_getgrgid(gid_t id);
@@ -115,6 +116,16 @@ struct group *__wrap_getgrgid(gid_t id)
 		return __real_getgrgid(id);
 	members[0] = (char *)(uintptr_t)member;
 	return &group;
+}
+
+int __wrap_faccessat(int dir, const char *path, int mode, int flags)
+{
+	(void)dir;
+	(void)path;
+	(void)mode;
+	(void)flags;
+	errno = EACCES;
+	return permitted ? 0 : -1;
 }
 
 int __wrap_access(const char *path, int mode)
@@ -165,6 +176,21 @@ TEST(device__no_permission_for_anybody_but_root)
 	device_mode = 0600;
 	CHECK(start_alone() == -1);
 	check_said("acp: no permission to use /dev/acp, which is for root only: install the udev rule 90-acp.rules and run 'udevadm trigger /dev/acp'");
+}
+
+TEST(device__on_a_mount_without_devices)
+{
+	fake.open_error = EACCES;
+	permitted = true;
+	CHECK(start_alone() == -1);
+	check_said("acp: no permission to use /dev/acp, since devices cannot be used where it is: mount that file system without nodev, or use the /dev of the system");
+}
+
+TEST(device__that_a_container_may_not_use)
+{
+	fake.open_error = EPERM;
+	CHECK(start_alone() == -1);
+	check_said("acp: this container or service may not use /dev/acp: pass the device to it (--device /dev/acp, or DeviceAllow=/dev/acp of its unit)");
 }
 
 TEST(device__that_a_container_has_not_been_given)
@@ -297,6 +323,109 @@ TEST(memlock__registering_says_sizes_once)
 	check_said("acp: rank 0: cannot register 100000 bytes of memory: RLIMIT_MEMLOCK is 65536 bytes for all processes of this user together, of which this one has 0 locked, and 100000 more are needed: raise it (ulimit -l 98 or more, or /etc/security/limits.d/acp.conf), or end other processes");
 	CHECK(acp_register_memory(block, sizeof(block), 0) == ACP_ATKEY_NULL && errno == ENOMEM);
 	check_said("%s", "");
+}
+
+/* Files of control groups: path, text. Others are those of the machine. */
+static const char *const (*groups)[2];
+
+static const char *const *counters;	/* of the node, at each look */
+
+FILE *__real_fopen(const char *path, const char *mode);
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	const char *const (*file)[2];
+
+	if (strcmp(path, "/proc/thread-self/net/acp") == 0) {
+		const char *text = counters ? *counters++ : " ";
+
+		return fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+	}
+	if (strcmp(path, "/proc/self/cgroup") != 0 && strncmp(path, "/sys/fs/cgroup/", 15) != 0)
+		return __real_fopen(path, mode);
+	for (file = groups; file && (*file)[0]; file++)
+		if (strcmp(path, (*file)[0]) == 0)
+			return fmemopen((void *)(uintptr_t)(*file)[1], strlen((*file)[1]), "r");
+	errno = ENOENT;
+	return NULL;
+}
+
+static const char *const limited[][2] = {
+	{ "/proc/self/cgroup", "1:net_cls:/\n0::/user.slice/job.scope\n" },
+	{ "/sys/fs/cgroup/user.slice/job.scope/memory.max", "max\n" },
+	{ "/sys/fs/cgroup/user.slice/job.scope/memory.current", "900000\n" },
+	{ "/sys/fs/cgroup/user.slice/memory.max", "1000000\n" },
+	{ "/sys/fs/cgroup/user.slice/memory.current", "950000\n" },
+	{ NULL, NULL },
+};
+
+TEST(memory__the_control_group_whose_limit_is_met_is_named)
+{
+	static char block[100000];
+
+	limit_memory(1000000);
+	groups = limited;
+	fake.join_error = ENOMEM;
+	CHECK(start_alone() == -1);
+	check_said("acp: no memory for the starter memory (ACP_STARTER_SIZE, 10240 bytes) and the heap (ACP_HEAP_SIZE, 1048576 bytes): the control group /user.slice may have 1000000 bytes (memory.max), of which 950000 are used: raise it (MemoryMax= of a unit, --memory of a container or job)");
+	fake.join_error = 0;
+	start_as("0");
+	fake.reg_error = ENOMEM;
+	CHECK(acp_register_memory(block, sizeof(block), 0) == ACP_ATKEY_NULL && errno == ENOMEM);
+	check_said("acp: rank 0: cannot register 100000 bytes of memory: the control group /user.slice may have 1000000 bytes (memory.max), of which 950000 are used: raise it (MemoryMax= of a unit, --memory of a container or job)");
+}
+
+static void check_missing_of(const char *said_of_node)
+{
+	fake.sync_error = ETIMEDOUT;
+	fake.hold = true;	/* others do not answer */
+	setenv("ACP_RANK", "0", 1);
+	setenv("ACP_NPROCS", "4", 1);
+	setenv("ACP_NODES", "10.0.0.1 10.0.0.2", 1);
+	setenv("ACP_INSECURE", "1", 1);
+	setenv("ACP_INIT_TIMEOUT", "50", 1);
+	CHECK(start_alone() == -1);
+	check_said("acp: rank 0: warning: ACP_INSECURE=1: the network is trusted, no key protects the job\nacp: rank 0: not all 4 ranks came within 50 ms (ACP_INIT_TIMEOUT): ranks 1 to 3 did not: node 1 (10.0.0.2) does not answer%s",
+		   said_of_node);
+}
+
+/* With masquerade between the nodes, it was asked whether the port is open. */
+TEST(missing__the_likeliest_cause_is_named)
+{
+	static const char *const translated[] = {
+		"tx_errors 9\ndrop_bad_source 3\n", "tx_errors 10\ndrop_bad_source 15\n",
+	};
+	static const char *const refused[] = {
+		"tx_errors 9\ndrop_bad_source 3\n", "tx_errors 10\ndrop_bad_source 3\n",
+	};
+
+	counters = translated;
+	check_missing_of(", but 12 frames came from other addresses than the nodes have, as behind address translation (masquerade): 'acp check' tells more");
+	counters = refused;
+	check_missing_of(", but 1 frames were refused by the network of this machine: by its routes, or by firewall rules for what it sends: 'acp check' tells more");
+}
+
+static const char *const contained[][2] = {
+	{ "/proc/self/cgroup", "0::/\n" },
+	{ "/sys/fs/cgroup/memory.max", "1000000\n" },
+	{ "/sys/fs/cgroup/memory.current", "950000\n" },
+	{ NULL, NULL },
+};
+
+/* RLIMIT_MEMLOCK was said to be 18446744073709551615. */
+TEST(memory__no_limit_is_no_number)
+{
+	limit_memory(RLIM_INFINITY);
+	fake.join_error = ENOMEM;
+	fake.limit = ACP_LIMIT_MEMLOCK;
+	fake.join_errors = 1000000;
+	setenv("ACP_INIT_TIMEOUT", "50", 1);
+	groups = contained;
+	CHECK(start_alone() == -1);
+	check_said("acp: no memory for the starter memory (ACP_STARTER_SIZE, 10240 bytes) and the heap (ACP_HEAP_SIZE, 1048576 bytes): the control group / may have 1000000 bytes (memory.max), of which 950000 are used: raise it (MemoryMax= of a unit, --memory of a container or job)");
+	groups = NULL;
+	CHECK(start_alone() == -1);
+	check_said("acp: no memory for the starter memory (ACP_STARTER_SIZE, 10240 bytes) and the heap (ACP_HEAP_SIZE, 1048576 bytes): too little memory of this machine is free");
 }
 
 /* The module reports which limit it was. */

@@ -175,6 +175,7 @@ static void check_all(struct ctl_findings *f)
 	ctl_check_enable(f);
 	ctl_check_bypass(f);
 	ctl_check_limits(f);
+	ctl_check_neighbours(f);
 	ctl_check_memlock(f);
 	ctl_check_userns(f);
 	ctl_check_addresses(f);

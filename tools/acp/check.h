@@ -47,6 +47,7 @@ void ctl_check_netlink(struct ctl_findings *f);
 void ctl_check_enable(struct ctl_findings *f);
 void ctl_check_bypass(struct ctl_findings *f);
 void ctl_check_limits(struct ctl_findings *f);
+void ctl_check_neighbours(struct ctl_findings *f);
 void ctl_check_counters(struct ctl_findings *f);
 
 /* check_net.c */

@@ -187,18 +187,24 @@ void ctl_check_module(struct ctl_findings *f)
 
 /* ---- Signatures ---- */
 
-/* True if the kernel refuses modules without a trusted signature. */
-static bool signatures_enforced(const char **by)
+enum signing { SIGN_FREE, SIGN_MUST, SIGN_UNKNOWN };
+
+/* Does the kernel refuse modules without a trusted signature? Why, or what cannot be read. */
+static enum signing signatures_enforced(const char **by)
 {
 	char text[200];
 
 	*by = "module.sig_enforce";
 	if (ctl_read_line("/sys/module/module/parameters/sig_enforce", text, sizeof(text)) &&
 	    text[0] == 'Y')
-		return true;
+		return SIGN_MUST;
 	*by = "lockdown, as with secure boot";
-	return ctl_read_line("/sys/kernel/security/lockdown", text, sizeof(text)) &&
-	       strstr(text, "[none]") == NULL && strchr(text, '[') != NULL;
+	if (ctl_read_line("/sys/kernel/security/lockdown", text, sizeof(text)))
+		return strstr(text, "[none]") == NULL && strchr(text, '[') != NULL ? SIGN_MUST :
+										     SIGN_FREE;
+	*by = "/sys/kernel/security/lockdown";
+	/* Without lockdown in the kernel, this file of securityfs is there nevertheless. */
+	return access("/sys/kernel/security/lsm", R_OK) == 0 ? SIGN_FREE : SIGN_UNKNOWN;
 }
 
 void ctl_check_signature(struct ctl_findings *f)
@@ -206,7 +212,7 @@ void ctl_check_signature(struct ctl_findings *f)
 	const char *by, *remedy =
 		"Sign it with a key that the firmware knows (mokutil --import, then sign-file or "
 		"the signing of DKMS), or switch secure boot off.";
-	bool enforced = signatures_enforced(&by);
+	enum signing enforced = signatures_enforced(&by);
 	char taint[100] = "";
 	char *signer;
 
@@ -218,8 +224,12 @@ void ctl_check_signature(struct ctl_findings *f)
 		return;
 	}
 	signer = modinfo("signer");
-	if (!enforced)
+	if (enforced == SIGN_FREE)
 		ctl_found(f, CTL_GOOD, "signature", NULL, "modules need not be signed");
+	else if (enforced == SIGN_UNKNOWN)
+		ctl_found(f, CTL_SKIPPED, "signature",
+			  "As root: mount -t securityfs none /sys/kernel/security.",
+			  "not looked at, since %s cannot be read", by);
 	else if (signer == NULL)
 		ctl_found(f, CTL_WARN, "signature", remedy,
 			  "modules must be signed (%s); there is none to look at", by);

@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "acp_abi.h"
 #include "check.h"
@@ -150,6 +152,74 @@ void ctl_check_limits(struct ctl_findings *f)
 		ctl_found(f, CTL_GOOD, "limits", NULL, "none is reached, nor nearly");
 }
 
+/* ---- The neighbour table ---- */
+
+static const struct {
+	const char *name;		/* of the sysctl */
+	uint32_t family;
+} tables[] = { { "ipv4", AF_INET }, { "ipv6", AF_INET6 } };
+
+#define TABLES	(sizeof(tables) / sizeof(tables[0]))
+
+static void take_nodes(void *arg, const struct ctl_reply *r)
+{
+	uint64_t *nodes = arg;
+	size_t i;
+
+	for (i = 0; i < TABLES; i++) {
+		uint64_t others = (uint64_t)(ctl_reply_u32(r, ACP_NL_A_NODES) - 1) *
+				  ctl_reply_u32(r, ACP_NL_A_COLORS);
+
+		/* Jobs may share nodes: the largest one counts. */
+		if (ctl_reply_u32(r, ACP_NL_A_FAMILY) == tables[i].family && others > nodes[i])
+			nodes[i] = others;
+	}
+}
+
+/* All network namespaces share the table, but only the first one shows its size. */
+static void check_table(struct ctl_findings *f, size_t table, uint64_t nodes)
+{
+	char path[100], text[40], remedy[200];
+	uint64_t most;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s/neigh/default/gc_thresh3",
+		 tables[table].name);
+	if (!ctl_read_line(path, text, sizeof(text))) {
+		if (nodes > 0)
+			ctl_found(f, CTL_SKIPPED, "neighbours", NULL,
+				  "not looked at, since %s cannot be read here", path);
+		return;
+	}
+	most = strtoull(text, NULL, 10);
+	snprintf(remedy, sizeof(remedy),
+		 "As root: sysctl net.%s.neigh.default.gc_thresh3=%" PRIu64
+		 ", if the nodes are in one network, without routers between them.",
+		 tables[table].name, 2 * nodes);
+	if (nodes >= most)
+		ctl_found(f, CTL_WARN, "neighbours", remedy,
+			  "the table of %s takes only %" PRIu64 " addresses; a job has %" PRIu64,
+			  tables[table].name, most, nodes);
+	else
+		ctl_found(f, CTL_GOOD, "neighbours", NULL,
+			  "the table of %s takes %" PRIu64 " addresses; the largest job has %" PRIu64,
+			  tables[table].name, most, nodes);
+}
+
+void ctl_check_neighbours(struct ctl_findings *f)
+{
+	uint64_t nodes[TABLES] = { 0 };
+	size_t i;
+
+	if (f->nl == NULL)
+		return;
+	if (ctl_nl_dump(f->nl, ctl_nl_new(f->nl, ACP_NL_CMD_JOB_GET), take_nodes, nodes)) {
+		ctl_found(f, CTL_SKIPPED, "neighbours", NULL, "the module does not tell its jobs");
+		return;
+	}
+	for (i = 0; i < TABLES; i++)
+		check_table(f, i, nodes[i]);
+}
+
 /* ---- Counters that indicate problems ---- */
 
 static const struct {
@@ -174,6 +244,9 @@ static const struct {
 	  "Give the node more memory, or jobs less." },
 	{ "tx_errors", "the network stack refused frames",
 	  "Look for routes and firewall rules for outgoing datagrams: ip route get ADDRESS." },
+	{ "tx_neighbour", "frames had no room for their next hop in the neighbour table",
+	  "As root: sysctl net.ipv4.neigh.default.gc_thresh3=VALUE, or net.ipv6, more than there "
+	  "are nodes; see gc_thresh1 and gc_thresh2, too." },
 	{ "flows_failed", "other nodes were silent for too long",
 	  "See which: acp flow show. Does acp ping reach them? Is the firewall there open?" },
 	{ "limit_calls", "calls were refused since a limit was reached",

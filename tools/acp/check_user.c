@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -45,6 +46,20 @@ static void note_refused(struct ctl_findings *f, const struct stat *s)
 	const struct group *g = getgrgid(s->st_gid);
 	char remedy[400];
 
+	struct statvfs mount;
+
+	if (statvfs(ACP_DEVICE, &mount) == 0 && mount.f_flag & ST_NODEV) {
+		ctl_found(f, CTL_BAD, "device",
+			  "Mount that file system without nodev, or use the /dev of the system.",
+			  "devices cannot be used where " ACP_DEVICE " is");
+		return;
+	}
+	if (faccessat(AT_FDCWD, ACP_DEVICE, R_OK | W_OK, AT_EACCESS) == 0) {
+		ctl_found(f, CTL_BAD, "device",
+			  "Ask the administrator of AppArmor or SELinux; the kernel's log tells which.",
+			  "a security module forbids the use of " ACP_DEVICE);
+		return;
+	}
 	if ((s->st_mode & 0060) == 0060 && s->st_gid != 0)
 		snprintf(remedy, sizeof(remedy),
 			 "As root: usermod -a -G %s %s; it counts from the next login on.",
@@ -89,9 +104,9 @@ void ctl_check_device(struct ctl_findings *f)
 		note_refused(f, &s);
 	} else if (errno == EPERM) {
 		ctl_found(f, CTL_BAD, "device",
-			  "In a container, give it the device (--device " ACP_DEVICE "), or mount "
-			  "/dev without nodev.",
-			  ACP_DEVICE " is there, but this container may not use devices");
+			  "Give it the device: --device " ACP_DEVICE ", or DeviceAllow=" ACP_DEVICE
+			  " in the unit of a service.",
+			  ACP_DEVICE " is there, but this container or service may not use it");
 	} else {
 		ctl_found(f, CTL_BAD, "device", f->loaded ? "dmesg may say why." :
 			  "It comes with the module.", "opening " ACP_DEVICE ": %s",

@@ -28,7 +28,7 @@ from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, an
                      copy_signal, copy_strided, copyv, inquire, or4, or8, status, strerror, swap4, swap8, xor4, xor8)
 from .binding import Error
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
-from .memory import (ATOMIC, READ, READ_ONLY, WRITE, Registration, colors, heap_ga, heap_size, query_color,
+from .memory import (ATOMIC, DONT_FORK, READ, READ_ONLY, WRITE, Registration, colors, heap_ga, heap_size, query_color,
                      query_rank, register, starter, starter_ga, starter_size, view)
 from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, test_some, wait_until, wait_until_all,
                    wait_until_any, wait_until_some)
@@ -36,7 +36,7 @@ from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, tes
 __version__ = "3.0.0"
 
 __all__ = [
-    "ALL", "ATOMIC", "AccessError", "CONT", "Context", "EQ", "Error", "GE", "GT", "LE", "LT", "NE", "NULL", "READ",
+    "ALL", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "LE", "LT", "NE", "NULL", "READ",
     "READ_ONLY", "Registration", "SIGNED", "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors",
     "complete", "copy", "copy_signal", "copy_strided", "copyv", "finalize", "heap_ga", "heap_size", "init", "inquire",
     "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset",

@@ -20,7 +20,7 @@ import os
 import threading
 from typing import Callable, Iterable, List, Optional, Tuple
 
-from .binding import Error, Iov, lib, no_rank, number, rank_or_raise, signed
+from .binding import Error, Iov, is_child, lib, no_rank, number, rank_or_raise, signed
 
 NULL = 0                    # order: at once
 ALL = -1                    # order: after all previous accesses
@@ -227,6 +227,8 @@ class Context:
         return self
 
     def __exit__(self, kind: object, *exception: object) -> None:
+        if is_child():
+            return
         try:
             self.destroy()
         except AccessError:

@@ -99,11 +99,16 @@ class Session:
         cls.begun, cls.pid = True, os.getpid()
 
 
+def is_child() -> bool:
+    """True in a process that a rank has forked."""
+    return Session.begun and Session.pid != os.getpid()
+
+
 def no_rank() -> Error:
     """Return the exception for a process that is not a rank."""
     if not Session.begun:
         return Error("not a rank yet: call init()")
-    if Session.pid != os.getpid():
+    if is_child():
         return Error("not a rank: this process is a child of one, made by fork")
     return Error("not a rank any more: the job was left")
 

@@ -14,7 +14,7 @@ from typing import Iterator, List, NoReturn, Optional
 
 from . import memory
 from .access import ALL, access_error, finish_all, forget_all
-from .binding import Session, check, failed, lib, no_rank, rank_or_raise, signed
+from .binding import Session, check, failed, is_child, lib, no_rank, rank_or_raise, signed
 
 ERRORS_RETURN = 1
 
@@ -134,14 +134,18 @@ def job(argv: Optional[List[str]] = None) -> Iterator[None]:
     """For a with statement: call init() at its start and finalize() at its end.
 
     An exception that leaves the statement is printed and ends the job on all nodes; otherwise
-    the other ranks would wait for this one."""
+    the other ranks would wait for this one. A child that was forked within the statement leaves it
+    without effect on the job."""
     init(argv)
     try:
         yield
     except BaseException as e:
+        if is_child():
+            raise
         if not (isinstance(e, SystemExit) and e.code in (None, 0)):
             traceback.print_exc()
             abort(f"{type(e).__name__}: {e}")
         finalize()
         raise
-    finalize()
+    if not is_child():
+        finalize()

@@ -11,9 +11,9 @@ import mmap
 import threading
 import weakref
 
-from .binding import check, failed, integer, lib, no_rank, number, rank_or_raise, signed
+from .binding import check, failed, integer, is_child, lib, no_rank, number, rank_or_raise, signed
 
-READ, WRITE, ATOMIC, READ_ONLY = 1, 2, 4, 8     # ACPX_ACCESS_*
+READ, WRITE, ATOMIC, READ_ONLY, DONT_FORK = 1, 2, 4, 8, 16      # ACPX_ACCESS_*
 SIMPLE, WRITABLE = 0, 1                         # PyBUF_*: contiguous bytes
 
 MAP_NORESERVE, MAP_FIXED_NOREPLACE = 0x4000, 0x100000
@@ -96,7 +96,8 @@ class Registration:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.unregister()
+        if not is_child():
+            self.unregister()
 
 
 def register(buffer, color: int = 0, access: int = READ | WRITE | ATOMIC) -> Registration:
@@ -105,7 +106,8 @@ def register(buffer, color: int = 0, access: int = READ | WRITE | ATOMIC) -> Reg
 
     buffer: an object with a buffer (bytearray, array.array, mmap, memoryview, NumPy array). color:
     0 to colors() - 1. access: what other ranks may do, a sum of READ, WRITE and ATOMIC; or
-    READ_ONLY + READ for memory that cannot be written, such as bytes.
+    READ_ONLY + READ for memory that cannot be written, such as bytes. With DONT_FORK in addition,
+    children do not get its whole pages; os.fork() would copy them at once.
 
     The memory must be contiguous (otherwise BufferError, or ValueError from NumPy). It is
     pinned, which counts against RLIMIT_MEMLOCK. Raises Error: EINVAL (no bytes, no such color),

@@ -6,6 +6,7 @@
  *	launched die RANK	that rank ends with status 3 before it is one
  *	launched late RANK	likewise, when it is one
  *	launched abort RANK	that rank calls acp_abort, the others are in a barrier
+ *	launched ends		each rank ends in another way; the engine hears a proper end
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,32 @@ static void live(int *argc, char ***argv)
 		fail("the second acp_finalize");
 }
 
+static void finalize(void)
+{
+	if (acp_finalize() != 0)
+		_exit(1);
+}
+
+/* Exit handlers that are registered first are called last. */
+static void end_in_its_way(int *argc, char ***argv)
+{
+	const int way = atoi(getenv("PMIX_RANK")) % 4;
+
+	if (way == 0 && atexit(finalize) != 0)
+		exit(1);
+	begin(argc, argv);
+	if (way == 0)
+		exit(0);
+	finalize();
+	sleep(1);
+	if (way == 1)
+		_exit(0);
+	if (way == 2)
+		quick_exit(0);
+	execlp("sleep", "sleep", "1", NULL);
+	exit(1);
+}
+
 static int engine_rank(void)
 {
 	const char *text = getenv("PMIX_RANK");
@@ -66,6 +93,8 @@ int main(int argc, char **argv)
 		live(&argc, &argv);
 		return 0;
 	}
+	if (strcmp(argv[1], "ends") == 0)
+		end_in_its_way(&argc, &argv);
 	if (strcmp(argv[1], "die") == 0 && engine_rank() == atoi(argv[2]))
 		return 3;
 	begin(&argc, &argv);
