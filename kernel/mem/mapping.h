@@ -12,7 +12,19 @@
 
 struct acp_region;
 
+/**
+ * acp_mapping_init() - create what all regions share
+ *
+ * Context: process, when the module is loaded.
+ * Return: 0 or -ENOMEM.
+ */
 int acp_mapping_init(void);
+
+/**
+ * acp_mapping_exit() - undo acp_mapping_init(), when no regions are left
+ *
+ * Context: process, when the module is unloaded.
+ */
 void acp_mapping_exit(void);
 
 /**

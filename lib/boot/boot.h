@@ -212,8 +212,11 @@ int libacp_pmix_map(uint32_t nprocs, char ***names, uint32_t *count, uint32_t **
  */
 int libacp_pmix_share(const struct libacp_boot *boot, char **text);
 
-/* Call @failed in another thread when the launcher reports the failure of a rank. NULL: stop. */
-void libacp_pmix_watch(void (*failed)(void));
+/*
+ * Call @failed in another thread when the launcher reports the failure of a rank. NULL: stop. Waits
+ * for the launcher for at most 5 s and a quarter of what is left until libacp_now() is @end.
+ */
+void libacp_pmix_watch(void (*failed)(void), uint64_t end);
 
 /* Ask the launcher to end all ranks, and return. */
 void libacp_pmix_abort(const char *text);

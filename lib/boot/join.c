@@ -262,7 +262,7 @@ static void engine_saw_failure(void)
 static void stop_watching(void)
 {
 	if (libacp.boot.engine)
-		libacp_pmix_watch(NULL);
+		libacp_pmix_watch(NULL, 0);
 	libacp.abort_engine = NULL;
 }
 
@@ -331,7 +331,7 @@ static int join(uint32_t number)
 		goto leave;
 	}
 	if (libacp.boot.engine)
-		libacp_pmix_watch(engine_saw_failure);
+		libacp_pmix_watch(engine_saw_failure, libacp.boot.init_end);
 	return 0;
 leave:
 	leave();

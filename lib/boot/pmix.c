@@ -520,16 +520,16 @@ static void registered(pmix_status_t status, size_t id, void *data)
 
 /*
  * If the launcher does not support events or does not answer, the job runs without them; and at
- * least three quarters of what acp_init() has left remain for others to come.
+ * least three quarters of what is left until @end remain for others to come.
  */
-static void start_watching(void)
+static void start_watching(uint64_t end)
 {
 	static pmix_status_t codes[] = {
 		PMIX_ERR_PROC_REQUESTED_ABORT, PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_ERR_PROC_ABORTED,
 		PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_EXIT_NONZERO_TERM, PMIX_ERR_JOB_ABORTED,
 		PMIX_ERR_LOST_CONNECTION, PMIX_EVENT_NODE_DOWN, PMIX_EVENT_NODE_OFFLINE,
 	};
-	const uint64_t share = libacp_left(libacp.boot.init_end) / 4;
+	const uint64_t share = libacp_left(end) / 4;
 	const uint64_t most = WATCH_MS * 1000000ULL;
 	const struct timespec until = clock_of(libacp_end_of(share < most ? share : most));
 	pmix_status_t status;
@@ -547,13 +547,13 @@ static void start_watching(void)
 	pthread_mutex_unlock(&watch.lock);
 }
 
-void libacp_pmix_watch(void (*failed)(void))
+void libacp_pmix_watch(void (*failed)(void), uint64_t end)
 {
 	pthread_mutex_lock(&watch.lock);
 	watch.failed = failed;
 	pthread_mutex_unlock(&watch.lock);
 	if (failed) {
-		start_watching();
+		start_watching(end);
 	} else if (watch.good) {
 		watch.good = false;
 		pmix.unlisten(watch.id, NULL, NULL);
@@ -600,9 +600,10 @@ int libacp_pmix_share(const struct libacp_boot *boot, char **text)
 	return -1;
 }
 
-void libacp_pmix_watch(void (*failed)(void))
+void libacp_pmix_watch(void (*failed)(void), uint64_t end)
 {
 	(void)failed;
+	(void)end;
 }
 
 void libacp_pmix_abort(const char *text)

@@ -50,7 +50,7 @@ test_lib_gma test_lib_gma_tsan: test_lib_gma.c
 test_lib_contexts test_lib_contexts_tsan: test_lib_contexts.c
 test_lib_watch test_lib_watch_tsan: test_lib_watch.c
 test_lib_messages: test_lib_messages.c
-test_lib_messages: LIB_CFLAGS += -Wl,--wrap=getrlimit,--wrap=stat,--wrap=getgrgid,--wrap=access,--wrap=faccessat,--wrap=fopen
+test_lib_messages: LIB_CFLAGS += -Wl,--wrap=getrlimit,--wrap=stat,--wrap=getgrgid,--wrap=access,--wrap=faccessat,--wrap=statvfs,--wrap=fopen
 test_lib_ga test_lib_gma test_lib_contexts test_lib_watch test_lib_messages: $(call objects,$(ASAN),$(LIB_NAMES))
 test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan: $(call objects,$(TSAN),$(LIB_NAMES))
 test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan \

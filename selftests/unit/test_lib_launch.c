@@ -416,11 +416,11 @@ TEST(engine__failures_are_heard_of_while_somebody_listens)
 	start_engine(0);
 	failures = 0;
 	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0);
-	libacp_pmix_watch(count_failure);
+	libacp_pmix_watch(count_failure, libacp_end_of(PATIENCE_SOON));
 	CHECK(engine.handlers == 1);
 	engine.handler(5, PMIX_ERR_PROC_ABORTED, NULL, NULL, 0, NULL, 0, count_done, &done);
 	CHECK(failures == 1 && done == 1);
-	libacp_pmix_watch(NULL);
+	libacp_pmix_watch(NULL, 0);
 	CHECK(engine.handlers == 0);
 	engine.handler(5, PMIX_ERR_PROC_ABORTED, NULL, NULL, 0, NULL, 0, count_done, &done);
 	CHECK(failures == 1 && done == 2);

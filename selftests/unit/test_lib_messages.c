@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 #include "acp.h"
@@ -94,6 +95,7 @@ static mode_t device_mode;
 static const char *member;
 static bool module_is_there;
 static bool permitted;		/* by the mode of /dev/acp */
+static bool nodev;		/* the device is on a mount without devices */
 
 int __real_stat(const char *path, struct stat *st);
 struct group *__real_getgrgid(gid_t id);
@@ -116,6 +118,13 @@ struct group *__wrap_getgrgid(gid_t id)
 		return __real_getgrgid(id);
 	members[0] = (char *)(uintptr_t)member;
 	return &group;
+}
+
+int __wrap_statvfs(const char *path, struct statvfs *mount)
+{
+	(void)path;
+	*mount = (struct statvfs){ .f_flag = nodev ? ST_NODEV : 0 };
+	return 0;
 }
 
 int __wrap_faccessat(int dir, const char *path, int mode, int flags)
@@ -181,9 +190,17 @@ TEST(device__no_permission_for_anybody_but_root)
 TEST(device__on_a_mount_without_devices)
 {
 	fake.open_error = EACCES;
-	permitted = true;
+	nodev = true;
 	CHECK(start_alone() == -1);
 	check_said("acp: no permission to use /dev/acp, since devices cannot be used where it is: mount that file system without nodev, or use the /dev of the system");
+}
+
+TEST(device__that_a_security_module_forbids)
+{
+	fake.open_error = EACCES;
+	permitted = true;
+	CHECK(start_alone() == -1);
+	check_said("acp: no permission to use /dev/acp, although its mode permits it: a security module (AppArmor, SELinux) forbids it, as the kernel's log tells");
 }
 
 TEST(device__that_a_container_may_not_use)

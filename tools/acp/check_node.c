@@ -201,7 +201,7 @@ static void check_table(struct ctl_findings *f, size_t table, uint64_t nodes)
 			  tables[table].name, most, nodes);
 	else
 		ctl_found(f, CTL_GOOD, "neighbours", NULL,
-			  "the table of %s takes %" PRIu64 " addresses; the largest job has %" PRIu64,
+			  "the table of %s takes %" PRIu64 " addresses; a job has %" PRIu64,
 			  tables[table].name, most, nodes);
 }
 
