@@ -167,6 +167,50 @@ TEST(N17_route_flaps_in_traffic)
 	sound();
 }
 
+/*
+ * Node 1's card gets another name, another hardware address, and becomes the port of a bridge that
+ * takes its address over; and back.
+ */
+static void change_card(void)
+{
+	nodes_run(&n, 1, "rename() { ip link set $1 down; ip link set $1 name $2; "
+		  "ip link set $2 up; }; rename eth0 other0; sleep 0.2; rename other0 eth0");
+	nodes_run(&n, 1, "echo 1 >/proc/sys/net/ipv4/conf/eth0/arp_notify; "
+		  "ip link set eth0 address 02:09:00:00:00:77");
+	nodes_run(&n, 1, "move() { ip addr del 10.9.0.2/24 dev $1 && ip addr add 10.9.0.2/24 dev $2; }; "
+		  "ip link add b0 address 02:09:00:00:00:77 type bridge; ip link set b0 up; "
+		  "ip link set eth0 master b0; move eth0 b0; sleep 0.2; "
+		  "move b0 eth0; ip link set eth0 nomaster; ip link del b0");
+}
+
+TEST(N17_card_is_renamed_and_bridged_in_traffic)
+{
+	begin(false, 30000);
+	traffic_during(change_card);
+	sound();
+}
+
+#define PROCESSOR	"/sys/devices/system/cpu/cpu1/online"
+
+static void switch_processor(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		CHECK(write_file(PROCESSOR, i % 2 ? "1" : "0"));
+		sleep_ms(200);
+	}
+}
+
+TEST(a_processor_goes_off_and_on_in_traffic)
+{
+	if (test_short() || access(PROCESSOR, W_OK))
+		SKIP("for a machine with two processors, at full length");
+	begin(false, 30000);
+	traffic_during(switch_processor);
+	sound();
+}
+
 /* Check for a status with which a command to a node without network may end. */
 static void check_gone(int status)
 {
