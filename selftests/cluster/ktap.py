@@ -48,6 +48,7 @@ def main(tests, brief=None):
         except Exception as e:      # whatever it is, the others must still run
             failed += 1
             text = str(e) if isinstance(e, Failure) else traceback.format_exc()
+            reason = (text.strip() or "no reason").splitlines()[-1]
             print("".join(f"# {line}\n" for line in text.splitlines()), end="")
-            print(f"not ok {number} - {test.__name__}", flush=True)
+            print(f"not ok {number} - {test.__name__} # {reason}", flush=True)
     return 1 if failed else 0

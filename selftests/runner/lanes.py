@@ -95,7 +95,8 @@ class Plan:
         """Distribute tests to guests that take about as long."""
         length = self.length(where)
         cost = {name: self.times.seconds(name, where, length) for name in names}
-        found = [[0, []] for _ in range(math.ceil(sum(cost.values()) / PARCEL))]
+        count = min(len(names), math.ceil(sum(cost.values()) / PARCEL))
+        found = [[0, []] for _ in range(count)]
         for name in sorted(names, key=lambda name: -cost[name]):
             least = min(found, key=lambda parcel: parcel[0])
             least[0] += cost[name]
