@@ -156,6 +156,16 @@ bool set_processor(bool on)
 	return write_file("/sys/devices/system/cpu/cpu1/online", on ? "1" : "0");
 }
 
+bool set_swap(bool on)
+{
+	const char *command = on ?
+		"{ modprobe zram && echo 64M >/sys/block/zram0/disksize && mkswap /dev/zram0 && "
+		"swapon /dev/zram0; } >/dev/null 2>&1" :
+		"{ swapoff /dev/zram0 && rmmod zram; } >/dev/null 2>&1";
+
+	return system(command) == 0;
+}
+
 static void start(const struct test *t)
 {
 	setpgid(0, 0);

@@ -85,6 +85,9 @@ void stay_on(int processor);
 /* Set processor 1 online or offline. False if this machine cannot do that. */
 bool set_processor(bool on);
 
+/* Swap to 64 MB of compressed memory, or no longer. False if this machine cannot do that. */
+bool set_swap(bool on);
+
 #define FAIL(...)	test_end(TEST_FAILED, __FILE__, __LINE__, __VA_ARGS__)
 #define SKIP(...)	test_end(TEST_SKIPPED, __FILE__, __LINE__, __VA_ARGS__)
 

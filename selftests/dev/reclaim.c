@@ -354,22 +354,10 @@ static pid_t begin_neighbour(void)
 		from_outside(child);
 }
 
-#define SWAP_ON		"modprobe zram && echo 64M >/sys/block/zram0/disksize && mkswap /dev/zram0 && " \
-			"swapon /dev/zram0"
-#define SWAP_OFF	"swapoff /dev/zram0; rmmod zram"
-
-static bool quietly(const char *command)
-{
-	char line[300];
-
-	snprintf(line, sizeof(line), "{ %s; } >/dev/null 2>&1", command);
-	return system(line) == 0;
-}
-
 /* Let the machine do all that it can. */
 static void set_machine(bool on)
 {
-	printf("# swap: %s\n", quietly(on ? SWAP_ON : SWAP_OFF) ? "yes" : "no");
+	printf("# swap: %s\n", set_swap(on) ? "yes" : "no");
 	write_file("/proc/sys/vm/nr_hugepages", on ? "8" : "0");
 	write_file(THP "enabled", on ? "madvise" : "always");
 	write_file(THP "shmem_enabled", on ? "advise" : "never");

@@ -401,18 +401,6 @@ TEST(M3_same_page_merging)
 	write_file(KSM "run", "2");
 }
 
-#define SWAP_ON		"modprobe zram && echo 64M >/sys/block/zram0/disksize && mkswap /dev/zram0 && " \
-			"swapon /dev/zram0"
-#define SWAP_OFF	"swapoff /dev/zram0 && rmmod zram"
-
-static bool quietly(const char *command)
-{
-	char line[300];
-
-	snprintf(line, sizeof(line), "{ %s; } >/dev/null 2>&1", command);
-	return system(line) == 0;
-}
-
 /* With swap: unregistered pages are swapped out, registered ones stay where others write. */
 static void swap_out(void)
 {
@@ -438,13 +426,13 @@ TEST(M3_swap)
 	int status = 0;
 	pid_t child;
 
-	if (!quietly(SWAP_ON))
+	if (!set_swap(true))
 		SKIP("no swap");
 	child = fork();
 	if (!child)
 		swap_out();
 	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK(quietly(SWAP_OFF));
+	CHECK(set_swap(false));
 	CHECK_EQ(status, 0);
 }
 

