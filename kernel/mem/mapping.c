@@ -11,8 +11,8 @@
 #define LATER_SHARE	8	/* ... or after so many times the duration of the last one */
 
 /*
- * Looks may wait for a process that changes its mapping for long: they have a queue of their own,
- * so that nothing else of the machine waits for them.
+ * All users share these workers. They do not wait for a process that changes its mapping: it can
+ * take as long as a file system in user space likes.
  */
 static struct workqueue_struct *looks;
 
@@ -114,15 +114,15 @@ static bool changed_since(struct acp_region *r, unsigned long seq)
 /*
  * Compare a batch of pages.  The notifier is called before the mapping changes: wait until changes
  * are complete.  A change that begins after the wait is recorded and queues the work again.  It can
- * hide pages for a moment: a page that is missing then proves nothing.
+ * hide pages for a moment: a page that is missing then proves nothing.  wait: also for mmap_lock.
  *
  * Returns true if all pages were seen, or one is known to be lost.
  */
-static bool compare(struct acp_region *r, struct span batch)
+static bool compare(struct acp_region *r, struct span batch, bool wait)
 {
 	unsigned long seq = mmu_interval_read_begin(&r->notifier);
 
-	switch (acp_pages_look(&r->pages, r->mm, batch.first, batch.end, &r->revoked)) {
+	switch (acp_pages_look(&r->pages, r->mm, batch.first, batch.end, wait, &r->revoked)) {
 	case ACP_PAGES_SAME:
 		return true;
 	case ACP_PAGES_UNSEEN:
@@ -138,13 +138,13 @@ static bool compare(struct acp_region *r, struct span batch)
 }
 
 /* Compare pages, until one is known to be lost.  Returns those that could not be seen. */
-static struct span compare_all(struct acp_region *r, struct span todo)
+static struct span compare_all(struct acp_region *r, struct span todo, bool wait)
 {
 	struct span unseen = {}, batch = todo;
 
 	for (; batch.first < todo.end && !READ_ONCE(r->revoked); batch.first = batch.end) {
 		batch.end = min(todo.end, batch.first + LOOK_BATCH);
-		if (compare(r, batch))
+		if (compare(r, batch, wait))
 			continue;
 		if (!unseen.end)
 			unseen.first = batch.first;
@@ -181,15 +181,14 @@ static void none_unseen(struct acp_region *r)
  * Accesses go on meanwhile, to the pinned pages.  Until a page is known to be lost it is the page
  * that the process has, or would get at its next access.
  */
-static void recheck(struct work_struct *work)
+static void look(struct acp_region *r, bool wait)
 {
-	struct acp_region *r = container_of(to_delayed_work(work), struct acp_region, recheck);
 	unsigned long begun = jiffies;
 	struct span unseen;
 
 	if (!mmget_not_zero(r->mm))
 		return;
-	unseen = compare_all(r, take_changes(r));
+	unseen = compare_all(r, take_changes(r), wait);
 	if (unseen.end && !READ_ONCE(r->revoked))
 		look_later(r, unseen, begun);
 	else
@@ -197,16 +196,27 @@ static void recheck(struct work_struct *work)
 	mmput(r->mm);
 }
 
-/* Allow the worker to run.  True: the mapping has changed since the notifier was inserted. */
-static bool set_ready(struct acp_region *r)
+static void recheck(struct work_struct *work)
+{
+	look(container_of(to_delayed_work(work), struct acp_region, recheck), false);
+}
+
+static bool has_changes(struct acp_region *r)
 {
 	bool changed;
 
 	spin_lock(&r->changed_lock);
-	r->ready = true;
 	changed = r->changed != r->changed_end;
 	spin_unlock(&r->changed_lock);
 	return changed;
+}
+
+/* Allow the worker to run. */
+static void set_ready(struct acp_region *r)
+{
+	spin_lock(&r->changed_lock);
+	r->ready = true;
+	spin_unlock(&r->changed_lock);
 }
 
 /* ---- for regions ---- */
@@ -240,14 +250,17 @@ int acp_mapping_attach(struct acp_region *r)
 	err = acp_pages_pin(&r->pages);
 	if (err)
 		return err;
-	if (set_ready(r))
-		recheck(&r->recheck.work);
+	set_ready(r);
+	if (has_changes(r))
+		look(r, true);
 	return READ_ONCE(r->revoked) ? -EFAULT : 0;
 }
 
 void acp_mapping_settle(struct acp_region *r)
 {
 	flush_work(&r->recheck.work);
+	if (has_changes(r))
+		look(r, true);
 }
 
 void acp_mapping_detach(struct acp_region *r)

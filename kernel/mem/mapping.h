@@ -45,7 +45,7 @@ int acp_mapping_attach(struct acp_region *r);
  *
  * Checks that are repeated because a page cannot be looked at now are not waited for.
  *
- * Context: process, may sleep.
+ * Context: process that has the mapping, may sleep.
  */
 void acp_mapping_settle(struct acp_region *r);
 

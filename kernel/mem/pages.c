@@ -394,12 +394,15 @@ static enum acp_pages_state look_at_unmapped(const struct acp_pages *p, struct v
 }
 
 enum acp_pages_state acp_pages_look(struct acp_pages *p, struct mm_struct *mm, unsigned long first,
-				    unsigned long end, const bool *lost)
+				    unsigned long end, bool wait, const bool *lost)
 {
 	enum acp_pages_state state = ACP_PAGES_SAME;
 	unsigned long same;
 
-	mmap_read_lock(mm);
+	if (wait)
+		mmap_read_lock(mm);
+	else if (!mmap_read_trylock(mm))
+		return ACP_PAGES_UNSEEN;
 	/* What was unmapped before mmap_lock was taken is lost, whatever is mapped there now. */
 	if (READ_ONCE(*lost))
 		state = ACP_PAGES_OTHER;

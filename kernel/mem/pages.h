@@ -60,10 +60,10 @@ enum acp_pages_state {
  * missing or another one. Maps pages of shared memory if they are not mapped, so that the notifier
  * reports when they are lost. Waits for locked pages, but not for a page that user space may have
  * to provide (userfaultfd). Holds mmap_lock all the time: the caller limits the number of pages.
- * Sleeps.
+ * Without wait, pages are unseen while another task changes the mapping. Sleeps.
  */
 enum acp_pages_state acp_pages_look(struct acp_pages *p, struct mm_struct *mm, unsigned long first,
-				    unsigned long end, const bool *lost);
+				    unsigned long end, bool wait, const bool *lost);
 
 /* In newer kernels the struct pages of a folio are contiguous. */
 #ifndef nth_page
