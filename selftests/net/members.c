@@ -14,7 +14,7 @@ static void set(const char *name, int value)
 	setenv(name, text, 1);
 }
 
-void members_open(struct members *m, int count, int per_node)
+static void open_over(struct members *m, int count, int per_node, bool ipv6)
 {
 	char nodes[NODES_MAX * 41] = "";
 	uint32_t i;
@@ -22,7 +22,7 @@ void members_open(struct members *m, int count, int per_node)
 	memset(m, 0, sizeof(*m));
 	m->count = count;
 	m->per_node = per_node;
-	nodes_open(&m->nodes, (uint32_t)(count / per_node), 1, false);
+	nodes_open(&m->nodes, (uint32_t)(count / per_node), 1, ipv6);
 	for (i = 0; i < m->nodes.count; i++) {
 		strcat(nodes, m->nodes.address[i]);
 		strcat(nodes, " ");
@@ -30,6 +30,16 @@ void members_open(struct members *m, int count, int per_node)
 	setenv("ACP_NODES", nodes, 1);
 	setenv("ACP_INSECURE", "1", 1);
 	set("ACP_NPROCS", count);
+}
+
+void members_open(struct members *m, int count, int per_node)
+{
+	open_over(m, count, per_node, false);
+}
+
+void members_open_ipv6(struct members *m, int count, int per_node)
+{
+	open_over(m, count, per_node, true);
 }
 
 void members_start(struct members *m, int rank, void (*body)(void))

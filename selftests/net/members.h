@@ -23,6 +23,7 @@ struct members {
 
 /* Create nodes for "count" ranks, "per_node" on each; set the variables that all ranks share. */
 void members_open(struct members *m, int count, int per_node);
+void members_open_ipv6(struct members *m, int count, int per_node);
 
 /* Start a rank, or all: a process that calls "body" and exits with 0 (failed CHECK: 1). */
 void members_start(struct members *m, int rank, void (*body)(void));

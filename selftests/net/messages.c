@@ -5,6 +5,7 @@
  */
 #include "../dev/isolated.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <regex.h>
@@ -84,34 +85,77 @@ TEST(P7_one_node_does_not_come)
 		      "job started there, and is UDP port 16707 open between the nodes\\?");
 }
 
-#define NEIGHBOURS	"/proc/sys/net/ipv4/neigh/default/"
 #define KEPT		(11 * PATIENCE_S / 2)	/* entries younger than 5 s are kept */
 
-/* The neighbour table of the machine takes no entry, or as many as usual. */
-static void set_neighbours(bool none)
+static bool ipv6;
+static const char *no_room_line;
+
+static void set_neighbours_of(const char *family, const char *name, const char *value)
 {
-	CHECK(write_file(NEIGHBOURS "gc_thresh2", none ? "0" : "512"));
-	CHECK(write_file(NEIGHBOURS "gc_thresh3", none ? "0" : "1024"));
+	char path[100];
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s/neigh/default/%s", family, name);
+	CHECK(write_file(path, value));
 }
 
-/* Send a datagram to another address of node 0's network each time: is there room for it? */
-static bool neighbour_fits(void)
+/* The neighbour tables of the machine take no entry, or as many as usual. */
+static void set_neighbours(bool none)
 {
-	static unsigned int last;
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
-	int fd, error = 0, on = 1;
+	static const char *const families[] = { "ipv4", "ipv6" };
+	int i;
 
-	to.sin_addr.s_addr = htonl(0x0a090064 + last++ % 100);
+	for (i = 0; i < 2; i++) {
+		set_neighbours_of(families[i], "gc_thresh2", none ? "0" : "512");
+		set_neighbours_of(families[i], "gc_thresh3", none ? "0" : "1024");
+	}
+}
+
+static int open_socket(int family)
+{
+	int fd;
+
 	nodes_enter(&m.nodes, 0);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	nodes_leave(&m.nodes);
 	CHECK(fd >= 0);
+	return fd;
+}
+
+/* Send a datagram to another address of node 0's network each time: 0, or the error. */
+static int send_to_ipv4(unsigned int number)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
+	int fd = open_socket(AF_INET), error = 0, on = 1;
+
+	to.sin_addr.s_addr = htonl(0x0a090064 + number);
 	/* Without this option the error is not reported. */
 	CHECK_EQ(setsockopt(fd, SOL_IP, IP_RECVERR, &on, sizeof(on)), 0);
 	if (sendto(fd, "", 1, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
 		error = errno;
 	close(fd);
-	CHECK(!error || error == ENOBUFS);
+	return error;
+}
+
+static int send_to_ipv6(unsigned int number)
+{
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons(9) };
+	int fd = open_socket(AF_INET6), error = 0;
+
+	CHECK_EQ(inet_pton(AF_INET6, "fd09::", &to.sin6_addr), 1);
+	to.sin6_addr.s6_addr[15] = (uint8_t)(100 + number);
+	if (sendto(fd, "", 1, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		error = errno;
+	close(fd);
+	return error;
+}
+
+/* Is there room in the table for the neighbour of another address? */
+static bool neighbour_fits(void)
+{
+	static unsigned int last;
+	int error = ipv6 ? send_to_ipv6(last++ % 100) : send_to_ipv4(last++ % 100);
+
+	CHECK(!error || error == (ipv6 ? EINVAL : ENOBUFS));
 	return !error;
 }
 
@@ -127,7 +171,7 @@ static void fill_neighbours(void)
 	while (now_ns() < full + KEPT) {
 		CHECK(!patience_over(&p));
 		if (neighbour_fits()) {
-			nodes_run(&m.nodes, 0, "ip neighbour flush dev eth0");
+			nodes_run(&m.nodes, 0, "ip %s neighbour flush dev eth0", ipv6 ? "-6" : "");
 			full = now_ns();
 		}
 		sleep_ms(20);
@@ -136,25 +180,40 @@ static void fill_neighbours(void)
 
 static void no_room_for_neighbours(void)
 {
-	setenv("ACP_INIT_TIMEOUT", "1500", 1);
-	members_open(&m, RANKS, PER_NODE);
 	fill_neighbours();
 	members_start_all(&m, init_fails);
 	members_expect(&m, 0);
-	check_line(0, "acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
-		      "ranks 2 and 3 did not: node 1 \\(10\\.9\\.0\\.2\\) does not answer, but "
-		      "[1-9][0-9]* frames had no room in the neighbour table .*gc_thresh3.*");
+	check_line(0, no_room_line);
 }
 
 /* A machine with more nodes than its neighbour table takes blamed the other node. */
-TEST(P7_no_room_in_the_neighbour_table)
+static void no_room(const char *line)
 {
 	int status;
 
+	no_room_line = line;
+	setenv("ACP_INIT_TIMEOUT", "1500", 1);
 	set_neighbours(true);
 	status = child_status(no_room_for_neighbours);
 	set_neighbours(false);
 	CHECK_EQ(status, 0);
+}
+
+TEST(P7_no_room_in_the_neighbour_table)
+{
+	members_open(&m, RANKS, PER_NODE);
+	no_room("acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		"ranks 2 and 3 did not: node 1 \\(10\\.9\\.0\\.2\\) does not answer, but "
+		"[1-9][0-9]* frames had no room in the neighbour table .*gc_thresh3.*");
+}
+
+TEST(P7_no_room_in_the_neighbour_table_ipv6)
+{
+	ipv6 = true;
+	members_open_ipv6(&m, RANKS, PER_NODE);
+	no_room("acp: rank 0: not all 4 ranks came within 1500 ms \\(ACP_INIT_TIMEOUT\\): "
+		"ranks 2 and 3 did not: node 1 \\(fd09::2\\) does not answer, but "
+		"[1-9][0-9]* frames had no room in the neighbour table .*gc_thresh3.*");
 }
 
 /* Without connections: a frame that answers one of node 0 would keep its address. */
