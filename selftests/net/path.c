@@ -190,6 +190,45 @@ TEST(N17_card_is_renamed_and_bridged_in_traffic)
 	sound();
 }
 
+/* Node 1's card is moved to a namespace of another process, and back. */
+static void lend_card(void)
+{
+	nodes_run(&n, 1, "unshare -n sleep 60 & other=$!; "
+		  "while [ $(readlink /proc/$other/ns/net) = $(readlink /proc/$$/ns/net) ]; do "
+		  "sleep 0.05; done; ip link set eth0 netns $other; sleep 0.2; "
+		  "nsenter -n -t $other ip link set eth0 netns $$; kill $other; "
+		  "ip addr add 10.9.0.2/24 dev eth0; ip link set eth0 up");
+}
+
+TEST(N17_card_visits_another_namespace_in_traffic)
+{
+	begin(false, 30000);
+	traffic_during(lend_card);
+	sound();
+}
+
+/* As in routed fabrics: addresses of lo, reached by IPv6 next hops over two cards. */
+TEST(E1_addresses_of_lo_with_ipv6_next_hops)
+{
+	uint32_t i;
+
+	nodes_open(&n, 2, 2, true);
+	for (i = 0; i < 2; i++) {
+		nodes_run(&n, i, "ip addr add 10.8.0.%u/32 dev lo; "
+			  "ip route add 10.8.0.%u/32 src 10.8.0.%u nexthop via inet6 fd09::%u dev eth0 "
+			  "nexthop via inet6 fd09:0:0:1::%u dev eth1",
+			  i + 1, 2 - i, i + 1, 2 - i, 2 - i);
+		snprintf(n.text[i], sizeof(n.text[i]), "10.8.0.%u", i + 1);
+	}
+	n.address[2] = NULL;
+	nodes_ranks(&n, r, 2);
+	traffic_open(&t, r, 2, HALF, 0);
+	traffic_random(&t, 1, 40, 20000);
+	nodes_run(&n, 0, "ip link set eth0 down");
+	nodes_run(&n, 1, "ip link set eth0 down");
+	sound();
+}
+
 #define PROCESSOR	"/sys/devices/system/cpu/cpu1/online"
 
 static void switch_processor(void)
