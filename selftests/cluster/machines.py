@@ -15,6 +15,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -192,8 +193,15 @@ class Machines(list):
         self.cards, self.memory = cards, "1G" if kernel == "debug" else "256M"
         self.net = ("239.255.%d.%d" % (random.randrange(256), random.randrange(1, 255)), random.randrange(20000, 60000))
 
+    def explain(self, *_):
+        """Print where the machines hang, which ends them."""
+        for machine in self:
+            if machine.alive():
+                print(f"# {machine.name} ran out of time\n{guest.evidence(self.work, machine.me, machine.console())}", flush=True)
+
     def __enter__(self):
         child.exit_on_signals()
+        signal.signal(signal.SIGUSR1, self.explain)
         self.work = tempfile.mkdtemp(prefix=f"acp-machines.{os.getpid()}.")
         self.share = os.path.join(self.work, "share")
         os.mkdir(self.share)

@@ -3,12 +3,14 @@
 import glob
 import os
 import shutil
+import signal
 import subprocess
 
 from results import family
 
 SHOWN = 400         # lines
 SECONDS = 60        # of a debugger
+GUESTS = 90         # seconds until guests have said where they hang
 
 
 def _read(path):
@@ -51,3 +53,22 @@ def of_family(pid):
         if "qemu" not in _read(f"/proc/{process}/comm"):
             lines += _debugger(process)
     return lines[:SHOWN]
+
+
+def _can_be_asked(process, test):
+    """Is it a program that runs guests, and says upon SIGUSR1 where these hang?"""
+    if any(word.endswith("scripts/harness/vm") for word in _read(f"/proc/{process}/cmdline").split()[:3]):
+        return True
+    caught = [line.split()[1] for line in _read(f"/proc/{process}/status").splitlines() if line.startswith("SigCgt:")]
+    return process == test and bool(caught) and bool(int(caught[0], 16) >> (signal.SIGUSR1 - 1) & 1)
+
+
+def ask_guests(pid):
+    """Have the guests of a test say where they hang, in its output, and end. Return true if there are any."""
+    asked = [process for process in family(pid) if _can_be_asked(process, pid)]
+    for process in asked:
+        try:
+            os.kill(process, signal.SIGUSR1)
+        except ProcessLookupError:
+            pass
+    return bool(asked)

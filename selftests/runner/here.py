@@ -8,11 +8,15 @@ import results
 from children import await_end, children, kill_group
 
 
+def _lines(printed):
+    return printed.decode(errors="replace").splitlines()
+
+
 def run(tally, name, command, limit, where="", env=()):
     """Run a test; its descendants end with it. Return the Test."""
-    with tempfile.TemporaryFile("w+", errors="replace") as out:
+    with tempfile.TemporaryFile() as out:
         child = children.start(command, stdout=out, env={**os.environ, **dict(env)})
-        trouble = ""
+        trouble, end = "", None
         try:
             test = results.Test(tally, name, where, child.pid)
             if await_end(child, limit):
@@ -24,10 +28,16 @@ def run(tally, name, command, limit, where="", env=()):
             else:
                 trouble = f"{results.LATE} ({limit} s)"
                 test.why = evidence.of_family(child.pid)
+                end = os.fstat(out.fileno()).st_size
+                if evidence.ask_guests(child.pid):
+                    await_end(child, evidence.GUESTS)
         finally:
             children.end(child)
         out.seek(0)
-        for text in out:
-            test.line(text.rstrip("\n"))
+        printed = out.read()
+        for text in _lines(printed[:end]):
+            test.line(text)
+        if end is not None:     # no results any more: its guests have been ended
+            test.why += _lines(printed[end:])
     test.end(trouble)
     return test
