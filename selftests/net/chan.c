@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: gate=uml */
 /*
  * Channels, segmented buffers and workspaces of libacp over networks: random messages among ranks
  * on the same node and on different nodes, with losses, and with a rank that is killed.

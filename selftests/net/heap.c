@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: gate=uml */
 /*
  * The global heap over networks: all ranks use all heaps concurrently, with losses, and with one
  * rank that is killed.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: gate=uml */
 /*
  * Vectors, deques and lists with libacp on four ranks of two nodes, which take turns: random
  * operations on containers in all heaps, of which every rank keeps a model. Without loss, and with

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: gate=uml */
 /*
  * A map that ranks of several nodes use concurrently, with the kernel module: insertion, search,
  * removal; with packet loss; and while a rank is killed that only uses it, or that holds a part of

@@ -76,12 +76,21 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 # its name with _tsan to MIDDLE_TSAN).
 LIB_BASIC := $(filter-out core/pointer,$(filter core/% boot/%,$(LIB_NAMES)))
 LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_NAMES))
-FAKE_FILES := $(HERE)/fake_acp.c $(HERE)/fake_mem.c $(HERE)/fake_gma.c \
-	$(HERE)/fake_effect.c $(HERE)/fake_turn.c
+FAKES := fake_acp fake_mem fake_gma fake_effect fake_turn
 MIDDLE_HEADERS := $(LIB_HEADERS) $(wildcard $(HERE)/fake_*.h $(HERE)/*_play.h $(HERE)/*_model.h)
 MIDDLE_TESTS := test_lib_fake test_lib_txlock test_lib_heap
 MIDDLE_TSAN := test_lib_fake_tsan test_lib_txlock_tsan test_lib_heap_tsan
 test_lib_txlock test_lib_txlock_tsan: LIB_CFLAGS += -Wl,--wrap=acp_copy
+
+$(ASAN)/fake_%.o: fake_%.c $(MIDDLE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(OBJECT_CFLAGS) $(OBJECT_ASAN) $(CFLAGS) -c -o $@ $<
+$(TSAN)/fake_%.o: fake_%.c $(MIDDLE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(OBJECT_CFLAGS) $(LIB_TSAN) $(CFLAGS) -c -o $@ $<
+$(PLAIN)/fake_%.o: fake_%.c $(MIDDLE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(OBJECT_CFLAGS) -O2 $(CFLAGS) -c -o $@ $<
 
 # Long; sanitizers have seen the same.
 MIDDLE_TESTS += test_lib_heap_long
@@ -117,7 +126,7 @@ test_lib_table_long: SANITIZE :=
 
 # ... against those of C++.
 TESTS += test_lib_stl
-test_lib_stl: test_lib_stl.c stl_model.cc stl_model.h $(call objects,$(ASAN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+test_lib_stl: test_lib_stl.c stl_model.cc stl_model.h $(call objects,$(ASAN),$(LIB_MIDDLE) $(FAKES)) $(MIDDLE_HEADERS)
 	$(CC) -x c++ -std=c++17 -O1 -g -Wall -Wextra -Werror $(SANITIZE) $(CXXFLAGS) -c -o stl_model.o \
 		stl_model.cc
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) stl_model.o $(LDFLAGS) -lstdc++
@@ -131,16 +140,16 @@ test_lib_macros: test_lib_macros.c $(call objects,$(ASAN),$(LIB_NAMES)) $(LIB_HE
 
 TESTS += $(MIDDLE_TESTS) $(MIDDLE_TSAN) $(MIDDLE_LONG)
 
-$(filter-out %_long,$(MIDDLE_TESTS)): %: %.c $(call objects,$(ASAN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+$(filter-out %_long,$(MIDDLE_TESTS)): %: %.c $(call objects,$(ASAN),$(LIB_MIDDLE) $(FAKES)) $(MIDDLE_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
-$(filter %_long,$(MIDDLE_TESTS)): %: %.c $(call objects,$(PLAIN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+$(filter %_long,$(MIDDLE_TESTS)): %: %.c $(call objects,$(PLAIN),$(LIB_MIDDLE) $(FAKES)) $(MIDDLE_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
-$(MIDDLE_TSAN): %_tsan: %.c $(call objects,$(TSAN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+$(MIDDLE_TSAN): %_tsan: %.c $(call objects,$(TSAN),$(LIB_MIDDLE) $(FAKES)) $(MIDDLE_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
-$(MIDDLE_LONG): %_long: %.c $(call objects,$(PLAIN),$(LIB_MIDDLE)) $(FAKE_FILES) $(MIDDLE_HEADERS)
+$(MIDDLE_LONG): %_long: %.c $(call objects,$(PLAIN),$(LIB_MIDDLE) $(FAKES)) $(MIDDLE_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 # What the command acp makes of packet filters; of its words and files see "command".
