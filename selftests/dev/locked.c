@@ -46,7 +46,7 @@ static void answer_attributes(const struct fuse_in_header *in)
 	answer(in, 0, &out, sizeof(out));
 }
 
-/* The second one who opens the file reads it without the page cache: mapping it clears the cache. */
+/* The second open goes past the page cache: mapping the file then clears the cache. */
 static void answer_open(const struct fuse_in_header *in)
 {
 	const struct fuse_open_out out = {
@@ -206,7 +206,7 @@ static void lose_pages(int memory, size_t size)
 	CHECK_EQ(fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)size), 0);
 }
 
-/* All its pages are to be looked at, which is impossible for now; pages of another user are lost. */
+/* Its pages cannot be looked at now; a page of another process is lost meanwhile. */
 TEST(M3_held_mmap_lock_delays_no_looks_of_others)
 {
 	int memory = shared_memory(REGIONS * PAGE), own = shared_memory(PAGE), status;
