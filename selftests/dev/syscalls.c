@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=6.12 kernels=6.1,6.12,rt,debug */
+/* selftest: gate=6.12,uml */
 /*
  * Random tests of K1, K2, K3, P4 and M3: processes ("lives") with several threads that open, join,
  * map, register, unmap, write rings, fork and exit, in any order and with any arguments, most of
