@@ -233,6 +233,17 @@ const char *libacp_limit_name(uint64_t limit);
 /* Return the shell command that shows a limit (ACP_LIMIT_). */
 const char *libacp_limit_place(uint64_t limit);
 
+/* ---- mappings.c ---- */
+
+#define LIBACP_MAPPING_TEXT	400
+
+/*
+ * Describe in @text what is mapped at [@start, @end) that the module does not register, or
+ * registers only for reading (@writable).
+ */
+void libacp_mapping_text(uint64_t start, uint64_t end, bool writable,
+			 char text[LIBACP_MAPPING_TEXT]);
+
 /* ---- rank_list.c ---- */
 
 #define LIBACP_RANKS_TEXT	200

@@ -274,6 +274,18 @@ static void explain_memory(size_t size, uint64_t limit)
 	libacp_error("cannot register %zu bytes of memory: %s", size, text);
 }
 
+static void explain_mapping(const struct acp_reg *reg)
+{
+	char text[LIBACP_MAPPING_TEXT];
+	static int told;
+
+	if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+		return;
+	libacp_mapping_text(reg->addr, reg->addr + reg->length, !(reg->access & ACP_ACCESS_RO),
+			    text);
+	libacp_error("cannot register %llu bytes of memory: %s", reg->length, text);
+}
+
 /*
  * Register; table lock held. Returns 0 or -errno. If there is a key after an error, the caller must
  * unregister it.
@@ -324,6 +336,8 @@ acp_atkey_t acpx_register_memory(void *addr, size_t size, int color, unsigned in
 		explain_limit(size, reg.limit);
 	if (error == -ENOMEM)
 		explain_memory(size, reg.limit);
+	if (error == -EFAULT)
+		explain_mapping(&reg);
 	errno = -error;
 	return ACP_ATKEY_NULL;
 }

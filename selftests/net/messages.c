@@ -431,3 +431,35 @@ TEST(access_without_the_right_says_whose)
 		    "access: rank 2 on node 1 did not register the memory of dst for write access "
 		    PLACES);
 }
+
+/* ---- Memory ---- */
+
+static void register_what_is_refused(void)
+{
+	char *p;
+
+	member_init();
+	p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(p != MAP_FAILED);
+	CHECK_EQ(munmap(p + PAGE, PAGE), 0);
+	CHECK_EQ(mprotect(p + 3 * PAGE, PAGE, PROT_READ), 0);
+	if (acp_rank() < PER_NODE)
+		CHECK(acp_register_memory(p, 2 * PAGE, 0) == ACP_ATKEY_NULL && errno == EFAULT);
+	else
+		CHECK(acp_register_memory(p + 2 * PAGE, 2 * PAGE, 0) == ACP_ATKEY_NULL &&
+		      errno == EFAULT);
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+/* Nobody said which part of the memory is in the way. */
+TEST(P7_memory_that_is_not_registered)
+{
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, register_what_is_refused);
+	members_expect(&m, 0);
+	check_line(0, "acp: rank 0: cannot register 8192 bytes of memory: "
+		      "0x[0-9a-f]+000-0x[0-9a-f]+000 is not mapped");
+	check_line(PER_NODE, "acp: rank 2: cannot register 8192 bytes of memory: "
+			     "0x[0-9a-f]+000-0x[0-9a-f]+000 is not writable: use mprotect\\(\\), or "
+			     "register it with ACPX_ACCESS_RO");
+}

@@ -345,6 +345,8 @@ TEST(memlock__registering_says_sizes_once)
 /* Files of control groups: path, text. Others are those of the machine. */
 static const char *const (*groups)[2];
 
+static const char *maps;	/* /proc/self/maps, or NULL: that of the machine */
+
 static const char *const *counters;	/* of the node, at each look */
 
 FILE *__real_fopen(const char *path, const char *mode);
@@ -358,6 +360,8 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 
 		return fmemopen((void *)(uintptr_t)text, strlen(text), "r");
 	}
+	if (maps && strcmp(path, "/proc/self/maps") == 0)
+		return fmemopen((void *)(uintptr_t)maps, strlen(maps), "r");
 	if (strcmp(path, "/proc/self/cgroup") != 0 && strncmp(path, "/sys/fs/cgroup/", 15) != 0)
 		return __real_fopen(path, mode);
 	for (file = groups; file && (*file)[0]; file++)
@@ -452,6 +456,56 @@ TEST(memlock__without_a_limit_the_machine_is_named)
 	fake.join_error = ENOMEM;
 	CHECK(start_alone() == -1);
 	check_said("acp: no memory for the starter memory (ACP_STARTER_SIZE, 10240 bytes) and the heap (ACP_HEAP_SIZE, 1048576 bytes): too little memory of this machine is free");
+}
+
+static const char several_maps[] =
+	"10000000-10002000 rw-p 00000000 00:00 0\n"
+	"10002000-10003000 r--p 00000000 00:00 0                          [heap]\n"
+	"10003000-10004000 ---p 00000000 00:00 0\n"
+	"10004000-10005000 rw-s 00000000 00:05 7                          /proc/self/status\n"
+	"10005000-10006000 r--s 00000000 00:05 7                          /memfd:a b (deleted)\n"
+	"10006000-10007000 rw-s 00000000 00:05 7                          /memfd:a b (deleted)\n"
+	"10008000-10009000 r-xp 00000000 00:00 0                          [vdso]\n";
+
+static void check_mapping(uint64_t start, uint64_t end, bool writable, const char *wanted)
+{
+	char text[LIBACP_MAPPING_TEXT];
+
+	libacp_mapping_text(start, end, writable, text);
+	if (strcmp(text, wanted) != 0)
+		printf("# %s\n", text);
+	CHECK(strcmp(text, wanted) == 0);
+}
+
+/* Registering failed with EFAULT, without a word of what is in the way. */
+TEST(mapping__the_one_in_the_way_is_named)
+{
+	maps = several_maps;
+	check_mapping(0x10000000, 0x10003000, true, "0x10002000-0x10003000 ([heap]) is not writable: use mprotect(), or register it with ACPX_ACCESS_RO");
+	check_mapping(0x10001ff8, 0x10004000, false, "0x10003000-0x10004000 is not readable: use mprotect()");
+	check_mapping(0x10004ff0, 0x10004ff8, true, "0x10004000-0x10005000 (/proc/self/status) is a shared mapping of a file or device: use MAP_PRIVATE, memfd_create() or a file in /dev/shm");
+	check_mapping(0x10005000, 0x10006000, false, "0x10005000-0x10006000 (/memfd:a b (deleted)) is a shared mapping that is not writable: map it with MAP_PRIVATE");
+	check_mapping(0x10006000, 0x10009000, true, "0x10007000-0x10008000 is not mapped");
+	check_mapping(0x10006000, 0x10007800, true, "0x10007000-0x10008000 is not mapped");
+	check_mapping(0x10008000, 0x10009000, false, "0x10008000-0x10009000 ([vdso]) belongs to the kernel");
+	check_mapping(0x10008800, 0x10009001, true, "0x10008000-0x10009000 ([vdso]) belongs to the kernel");
+	check_mapping(0x20000000, 0x20001000, true, "0x20000000-0x20001000 is not mapped");
+	check_mapping(0x10000ff0, 0x10001010, true, "a part of it is not mapped, or of a kind that cannot be pinned");
+	maps = " ";
+	check_mapping(0x10000000, 0x10001000, true, "0x10000000-0x10001000 is not mapped");
+}
+
+TEST(mapping__registering_names_it_once)
+{
+	void *hole = (void *)(uintptr_t)0x10006800;
+
+	start_as("0");
+	maps = several_maps;
+	fake.reg_error = EFAULT;
+	CHECK(acp_register_memory(hole, 4096, 0) == ACP_ATKEY_NULL && errno == EFAULT);
+	check_said("acp: rank 0: cannot register 4096 bytes of memory: 0x10007000-0x10008000 is not mapped");
+	CHECK(acp_register_memory(hole, 4096, 0) == ACP_ATKEY_NULL && errno == EFAULT);
+	check_said("%s", "");
 }
 
 TEST(limit__registering_names_the_sysctl)
