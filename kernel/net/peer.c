@@ -27,6 +27,7 @@
 #include "../upcall.h"
 
 #define SEND_BUDGET	64	/* frames built at a time */
+#define RELEASE_BYTES	65536	/* of held frames processed at a time */
 #define AT_ONCE		256	/* bytes of messages */
 #define RETRY_NS	(2 * NSEC_PER_MSEC)
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer frees its slots */
@@ -690,23 +691,34 @@ static void data(struct acp_peer *peer, struct sk_buff *skb, u64 now)
 	kfree_skb(skb);
 }
 
-/* Process held frames whose turn has come. */
+static struct sk_buff *held_frame_in_turn(struct acp_peer *peer)
+{
+	struct sk_buff *skb;
+
+	skb_queue_walk(&peer->held, skb)
+		if (acp_flow_turn_came(&peer->flow, acp_frame_cb(skb)->seq))
+			return skb;
+	return NULL;
+}
+
+/*
+ * Process held frames whose turn has come, up to RELEASE_BYTES at a time: the last one can exceed
+ * them.
+ */
 static void release_held(struct acp_peer *peer)
 {
-	struct sk_buff *skb, *next;
-	bool again;
+	struct sk_buff *skb;
+	u32 bytes = 0;
 
-	do {
-		again = false;
-		skb_queue_walk_safe(&peer->held, skb, next) {
-			if (!acp_flow_turn_came(&peer->flow, acp_frame_cb(skb)->seq))
-				continue;
-			unhold(peer, skb);
-			data(peer, skb, acp_now());
-			again = true;
-			break;
+	while ((skb = held_frame_in_turn(peer))) {
+		if (bytes >= RELEASE_BYTES) {
+			tasklet_schedule(&peer->work);
+			return;
 		}
-	} while (again);
+		bytes += skb->len;
+		unhold(peer, skb);
+		data(peer, skb, acp_now());
+	}
 }
 
 static void work(struct tasklet_struct *t)
