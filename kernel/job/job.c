@@ -333,7 +333,7 @@ struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *j)
 						    GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 		err = job->predictions ? 0 : -ENOMEM;
 	}
-	if (!err && acp_job_sealed(job))
+	if (!err && acp_job_encrypted(job))
 		err = acp_aead_start(job);
 	if (err) {
 		stop_counting(job);

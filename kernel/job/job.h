@@ -173,13 +173,13 @@ struct acp_job {
 };
 
 /**
- * acp_job_sealed() - are the job's frames encrypted?
+ * acp_job_encrypted() - are the job's frames encrypted?
  * @job: the job
  *
  * Context: any.
  * Return: true if the job uses ACP_INTEGRITY_AEAD.
  */
-static inline bool acp_job_sealed(const struct acp_job *job)
+static inline bool acp_job_encrypted(const struct acp_job *job)
 {
 	return unlikely(job->integrity == ACP_INTEGRITY_AEAD);
 }

@@ -380,7 +380,7 @@ static void take_open(struct gso_in *t, u8 *frame)
 static bool may_open(struct gso_in *t, const struct acp_frame_hdr *h, u32 *cipher)
 {
 	if (!t->peer || t->f.type != ACP_FRAME_DATA || !(t->f.flags & ACP_FRAME_AEAD) ||
-	    t->each > ACP_MTU_MAX || !acp_frame_seal(h, cipher) || !tag_right(t, h, ACP_AEAD_BODY))
+	    t->each > ACP_MTU_MAX || !acp_frame_nonce(h, cipher) || !tag_right(t, h, ACP_AEAD_BODY))
 		return false;
 	if (!t->burst.room) {
 		t->burst.room = acp_aead_room_get(&t->peer->secret);
@@ -396,7 +396,7 @@ static noinline void close_room(struct gso_in *t)
 }
 
 /* Decrypt a frame behind its run.  Return false if the frame must be processed alone. */
-static noinline bool take_sealed(struct gso_in *t)
+static noinline bool take_encrypted(struct gso_in *t)
 {
 	struct acp_bytes at = { t->at.at + ACP_AEAD_BODY, t->at.frag, t->at.start };
 	struct gso_burst *r = &t->burst;
@@ -465,8 +465,8 @@ static u32 take(struct gso_in *t)
 	}
 	if (!find_job(t, &last))
 		return 1;
-	if (!t->peer || !(t->f.flags & ACP_FRAME_BULK) || acp_job_sealed(t->job)) {
-		if (!acp_job_sealed(t->job) || !take_sealed(t))
+	if (!t->peer || !(t->f.flags & ACP_FRAME_BULK) || acp_job_encrypted(t->job)) {
+		if (!acp_job_encrypted(t->job) || !take_encrypted(t))
 			take_alone(t);
 		return 1;
 	}

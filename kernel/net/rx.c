@@ -122,8 +122,8 @@ static bool opened(struct acp_job *job, struct acp_peer *peer, struct sk_buff *s
  * job is encrypted, a HELLO is accepted on the strength of its tag: its sender runs another set-up
  * of the job, and the caller need not know more.
  */
-static noinline bool sealed_right(struct acp_job *job, struct acp_peer *peer,
-				  struct sk_buff *skb, const struct acp_frame *f)
+static noinline bool encrypted_right(struct acp_job *job, struct acp_peer *peer,
+				     struct sk_buff *skb, const struct acp_frame *f)
 {
 	bool aead = f->flags & ACP_FRAME_AEAD;
 	u32 cipher;
@@ -133,7 +133,7 @@ static noinline bool sealed_right(struct acp_job *job, struct acp_peer *peer,
 		acp_drop(job->node, skb, f, ACP_STAT_drop_bad_epoch);
 		return false;
 	}
-	if (aead != acp_job_sealed(job)) {
+	if (aead != acp_job_encrypted(job)) {
 		/* Only the body's beginning will be read, which must be linear, too. */
 		if (f->type == ACP_FRAME_HELLO && pskb_may_pull(skb, acp_frame_body(f)))
 			return true;
@@ -148,7 +148,7 @@ static noinline bool sealed_right(struct acp_job *job, struct acp_peer *peer,
 		acp_drop(job->node, skb, f, ACP_STAT_drop_nomem);
 		return false;
 	}
-	if (!acp_frame_seal(skb->data, &cipher)) {
+	if (!acp_frame_nonce(skb->data, &cipher)) {
 		acp_drop(job->node, skb, f, ACP_STAT_drop_bad_flags);
 		return false;
 	}
@@ -206,8 +206,8 @@ static bool authentic(struct acp_job *job, struct acp_peer *peer, struct sk_buff
 		bad_mac(job, skb, f);
 		return false;
 	}
-	if (unlikely((u32)acp_job_sealed(job) | (f->flags & ACP_FRAME_AEAD)))
-		return sealed_right(job, peer, skb, f);
+	if (unlikely((u32)acp_job_encrypted(job) | (f->flags & ACP_FRAME_AEAD)))
+		return encrypted_right(job, peer, skb, f);
 	return !(f->flags & ACP_FRAME_BULK) || acp_rx_bulk_right(job, skb, 0, h, f);
 }
 
@@ -299,7 +299,7 @@ static struct acp_peer *new_peer(struct acp_job *job, const struct acp_frame *f)
 /* Does the tag cover the whole frame, and is none of it encrypted? */
 static bool is_plain(const struct acp_job *job, const struct acp_frame *f)
 {
-	return !((u32)acp_job_sealed(job) | (f->flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD)));
+	return !((u32)acp_job_encrypted(job) | (f->flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD)));
 }
 
 /*
