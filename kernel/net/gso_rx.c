@@ -183,7 +183,7 @@ static void trace_pieces(const struct gso_in *t, u32 count)
  * Return how many frames, from the current one on, form a run and have the right tags.  The next
  * frame is known to continue the run.
  */
-static u32 check_row(struct gso_in *t, const struct acp_msg *m)
+static u32 check_burst(struct gso_in *t, const struct acp_msg *m)
 {
 	struct acp_bytes at = { t->at.at + HEAD, t->at.frag, t->at.start };
 	const void *h = t->memory;
@@ -232,7 +232,7 @@ static noinline u32 check_copies(struct gso_in *t, const struct acp_msg *m, u8 *
 }
 
 /* Process a run of checked frames as a whole.  Return the number of frames, or 0 if that failed. */
-static u32 take_row(struct gso_in *t, const struct acp_msg *m, const struct acp_pieces *pieces)
+static u32 take_burst(struct gso_in *t, const struct acp_msg *m, const struct acp_pieces *pieces)
 {
 	u32 n = pieces->count;
 
@@ -262,7 +262,7 @@ static noinline u32 take_copies(struct gso_in *t, const struct acp_msg *m)
 	to = page_address(page);
 	pieces.data = to;
 	pieces.count = check_copies(t, m, to, most);
-	count = take_row(t, m, &pieces);
+	count = take_burst(t, m, &pieces);
 	put_page(page);
 	return count;
 }
@@ -285,8 +285,8 @@ static u32 take_pieces(struct gso_in *t)
 	if (acp_payload_shared(t->job, &t->f, t->skb))
 		return take_copies(t, &m);
 	pieces.length = m.length;
-	pieces.count = check_row(t, &m);
-	return take_row(t, &m, &pieces);
+	pieces.count = check_burst(t, &m);
+	return take_burst(t, &m, &pieces);
 }
 
 /* ---- encrypted frames ---- */
