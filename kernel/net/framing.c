@@ -142,7 +142,7 @@ static noinline void begin_encrypted(struct acp_peer *peer, struct sk_buff *skb,
 	f->flags |= ACP_FRAME_AEAD;
 	f->length -= sizeof(struct acp_frame_nonce);
 	acp_aead_nonce(&peer->secret, (void *)skb->data + sizeof(struct acp_frame_hdr),
-		      f->type == ACP_FRAME_HELLO);
+		       f->type == ACP_FRAME_HELLO);
 	skb_put(skb, ACP_FRAME_AEAD_TAG);
 }
 

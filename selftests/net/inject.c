@@ -149,8 +149,8 @@ static bool open_frame(const struct inject *x, void *datagram, size_t length)
 	if (!acp_frame_nonce(datagram, &cipher))
 		return false;
 	if (cipher & ACP_CIPHER_AEGIS)
-		return aegis_open(x->aegis_in, (const void *)block, &h->version, CLEAR, body, length,
-				  body + length);
+		return aegis_open(x->aegis_in, (const void *)block, &h->version, CLEAR, body,
+				  length, body + length);
 	if (cipher & ACP_CIPHER_AES)
 		return gcm_open(x->aes_in, block->nonce, &h->version, CLEAR, body, length,
 				body + length);

@@ -862,7 +862,8 @@ static void encrypt(u8 *wire, const struct acp_frame *f, u32 cipher)
 	unhex(NONCE, block);
 	block[15] = (u8)cipher;
 	(cipher & ACP_CIPHER_AEGIS ? aegis_close : cipher & ACP_CIPHER_AES ? gcm_close : aead_close)
-		(key, block, wire + 8, (size_t)(body - wire) - 8, body, f->length, body + f->length);
+		(key, block, wire + 8, (size_t)(body - wire) - 8, body, f->length,
+		 body + f->length);
 }
 
 /* Build the datagram of a vector. Returns its length. */
