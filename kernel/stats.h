@@ -16,7 +16,7 @@
 	X(delegated, "commands executed for other nodes")		\
 	X(local, "commands with both ends on this node")		\
 	X(fenced, "commands ordered by a fence, not by waiting")	\
-	X(doorbells, "system calls that looked at a ring")		\
+	X(doorbells, "system calls that processed a ring")		\
 	X(poller_wakeups, "times the poller was woken")			\
 	X(rounds, "poll rounds in softirq that took commands from rings")	\
 	X(rounds_cut, "of these, those that their budget ended") \
@@ -35,7 +35,7 @@
 	X(rx_held, "fenced frames that had to wait")			\
 	X(rx_marked, "frames that the network has marked (ECN)")	\
 	X(timeouts, "retransmission time-outs")				\
-	X(timeouts_wrong, "rows of them that proved wrong: the peer or the path stood still") \
+	X(timeouts_wrong, "series of spurious time-outs: the peer or the path stalled") \
 	X(window_marks, "times marks made a window smaller")		\
 	X(flows_opened, "flows opened")					\
 	X(flows_failed, "flows whose peer was silent too long")		\

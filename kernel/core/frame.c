@@ -82,21 +82,22 @@ enum acp_frame_error acp_frame_decode(struct acp_frame *f, const struct acp_fram
 	f->seq = be64_to_cpu(h->seq);
 	f->ack = be64_to_cpu(h->ack);
 	if (len < sizeof(*h) || f->length != len - sizeof(*h) ||
-	    f->length < acp_frame_sealed(f->flags))
+	    f->length < acp_frame_encrypted(f->flags))
 		return ACP_FRAME_BAD_LEN;
-	f->length -= acp_frame_sealed(f->flags);
+	f->length -= acp_frame_encrypted(f->flags);
 	return check(f);
 }
 
-bool acp_frame_seal(const void *frame, u32 *cipher)
+bool acp_frame_nonce(const void *frame, u32 *cipher)
 {
 	const struct acp_frame_hdr *h = frame;
-	const struct acp_frame_seal *seal = frame + sizeof(*h);
+	const struct acp_frame_nonce *block = frame + sizeof(*h);
 
-	*cipher = be32_to_cpu(seal->cipher);
-	if (*cipher & ~(ACP_SEAL_BY | ACP_SEAL_WISHES) || (*cipher & ACP_SEAL_BY) == ACP_SEAL_BY)
+	*cipher = be32_to_cpu(block->cipher);
+	if (*cipher & ~(ACP_CIPHER_BY | ACP_CIPHER_WISHES) ||
+	    (*cipher & ACP_CIPHER_BY) == ACP_CIPHER_BY)
 		return false;
-	return !(*cipher & ACP_SEAL_BY) || h->type != ACP_FRAME_HELLO;
+	return !(*cipher & ACP_CIPHER_BY) || h->type != ACP_FRAME_HELLO;
 }
 
 bool acp_frame_crc(const void *frame, u32 *crc)
@@ -114,8 +115,8 @@ void acp_frame_key(struct acp_frame_key *k, u32 cipher, u32 job, u16 generation,
 {
 	const char *label = "acp-aead";
 
-	if (cipher & ACP_SEAL_BY)
-		label = cipher & ACP_SEAL_AES ? "acp-aes " : "acpaegis";
+	if (cipher & ACP_CIPHER_BY)
+		label = cipher & ACP_CIPHER_AES ? "acp-aes " : "acpaegis";
 	memcpy(k->label, label, sizeof(k->label));
 	k->job = cpu_to_be32(job);
 	k->generation = cpu_to_be16(generation);

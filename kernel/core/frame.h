@@ -86,27 +86,27 @@ struct acp_frame_crc {
 static_assert(sizeof(struct acp_frame_crc) == 8);
 
 #define ACP_FRAME_NONCE	12
-#define ACP_FRAME_CODE	16	/* authentication tag of the cipher, after the body */
+#define ACP_FRAME_AEAD_TAG	16	/* authentication tag of the cipher, after the body */
 
 /* With ACP_FRAME_AEAD, between header and body. AEGIS-128 uses all of it as the nonce. */
-struct acp_frame_seal {
+struct acp_frame_nonce {
 	__u8   nonce[ACP_FRAME_NONCE];
-	__be32 cipher;		/* ACP_SEAL_ */
+	__be32 cipher;		/* ACP_CIPHER_ */
 };
 
 /* If neither of these two is set, the cipher is ChaCha20-Poly1305. A HELLO has neither. */
-#define ACP_SEAL_AES		1	/* AES-256-GCM */
-#define ACP_SEAL_AEGIS		4	/* AEGIS-128 */
+#define ACP_CIPHER_AES		1	/* AES-256-GCM */
+#define ACP_CIPHER_AEGIS		4	/* AEGIS-128 */
 /* The sender has CPU instructions for that cipher and prefers to receive frames encrypted by it. */
-#define ACP_SEAL_WANTS		2	/* AES-256-GCM */
-#define ACP_SEAL_WANTS_AEGIS	8
+#define ACP_CIPHER_WANTS		2	/* AES-256-GCM */
+#define ACP_CIPHER_WANTS_AEGIS	8
 
-#define ACP_SEAL_BY	(ACP_SEAL_AES | ACP_SEAL_AEGIS)
-#define ACP_SEAL_WISHES	(ACP_SEAL_WANTS | ACP_SEAL_WANTS_AEGIS)
+#define ACP_CIPHER_BY	(ACP_CIPHER_AES | ACP_CIPHER_AEGIS)
+#define ACP_CIPHER_WISHES	(ACP_CIPHER_WANTS | ACP_CIPHER_WANTS_AEGIS)
 
-static_assert(sizeof(struct acp_frame_seal) == 16);
+static_assert(sizeof(struct acp_frame_nonce) == 16);
 
-#define ACP_FRAME_SEALED (sizeof(struct acp_frame_seal) + ACP_FRAME_CODE)
+#define ACP_FRAME_ENCRYPTED (sizeof(struct acp_frame_nonce) + ACP_FRAME_AEAD_TAG)
 
 /*
  * Input of key derivation: the key of frames is the BLAKE2s of it, keyed with the key of the job.
@@ -269,9 +269,9 @@ enum acp_frame_error {
 };
 
 /* Bytes of nonce block and authentication tag. */
-static inline u32 acp_frame_sealed(u8 flags)
+static inline u32 acp_frame_encrypted(u8 flags)
 {
-	return flags & ACP_FRAME_AEAD ? ACP_FRAME_SEALED : 0;
+	return flags & ACP_FRAME_AEAD ? ACP_FRAME_ENCRYPTED : 0;
 }
 
 /**
@@ -289,7 +289,7 @@ static inline void acp_frame_encode(struct acp_frame_hdr *h, const struct acp_fr
 	h->color = f->color;
 	h->job = cpu_to_be32(f->job);
 	h->generation = cpu_to_be16(f->generation);
-	h->length = cpu_to_be16(f->length + acp_frame_sealed(f->flags));
+	h->length = cpu_to_be16(f->length + acp_frame_encrypted(f->flags));
 	h->node = cpu_to_be32(f->node);
 	h->epoch_src = cpu_to_be32(f->epoch_src);
 	h->epoch_dst = cpu_to_be32(f->epoch_dst);
@@ -342,7 +342,7 @@ static inline u32 acp_frame_tagged(const struct acp_frame *f)
 static inline u32 acp_frame_body(const struct acp_frame *f)
 {
 	return sizeof(struct acp_frame_hdr) +
-	       (f->flags & ACP_FRAME_AEAD ? sizeof(struct acp_frame_seal) : 0);
+	       (f->flags & ACP_FRAME_AEAD ? sizeof(struct acp_frame_nonce) : 0);
 }
 
 /**
@@ -354,7 +354,7 @@ static inline u32 acp_frame_body(const struct acp_frame *f)
  */
 static inline u32 acp_frame_size(const struct acp_frame *f)
 {
-	return sizeof(struct acp_frame_hdr) + f->length + acp_frame_sealed(f->flags);
+	return sizeof(struct acp_frame_hdr) + f->length + acp_frame_encrypted(f->flags);
 }
 
 /**
@@ -372,14 +372,14 @@ static inline u32 acp_frame_covered(const struct acp_frame *f)
 }
 
 /**
- * acp_frame_seal() - read and validate the nonce block of a frame
+ * acp_frame_nonce() - read and validate the nonce block of a frame
  * @frame: start of a frame with ACP_FRAME_AEAD, readable up to its body
- * @cipher: set to the ACP_SEAL_ flags of the nonce block
+ * @cipher: set to the ACP_CIPHER_ flags of the nonce block
  *
  * Context: Any context.
  * Return: True if the flags are valid.
  */
-bool acp_frame_seal(const void *frame, u32 *cipher);
+bool acp_frame_nonce(const void *frame, u32 *cipher);
 
 /**
  * acp_frame_crc() - read and validate the checksum of a frame
@@ -394,7 +394,7 @@ bool acp_frame_crc(const void *frame, u32 *crc);
 /**
  * acp_frame_key() - fill the input of key derivation
  * @k: input to fill
- * @cipher: ACP_SEAL_AES, ACP_SEAL_AEGIS or 0; other flags are ignored
+ * @cipher: ACP_CIPHER_AES, ACP_CIPHER_AEGIS or 0; other flags are ignored
  * @job: id of the job
  * @generation: generation of the job
  * @from: node that encrypts

@@ -16,7 +16,7 @@ void acp_hello_fill(struct acp_frame_hello *h, const struct acp_setup *s)
 static bool same_setup(const struct acp_setup *s, const struct acp_frame *fr,
 		       const struct acp_frame_hello *h)
 {
-	return !!(fr->flags & ACP_FRAME_AEAD) == s->sealed &&
+	return !!(fr->flags & ACP_FRAME_AEAD) == s->encrypted &&
 	       be32_to_cpu(h->nprocs) == s->nprocs && be32_to_cpu(h->nodes) == s->nodes &&
 	       be64_to_cpu(h->digest) == s->digest;
 }

@@ -13,7 +13,7 @@
 struct acp_setup {
 	u32 nprocs, nodes;
 	u64 digest;
-	bool sealed;		/* frames are encrypted */
+	bool encrypted;		/* frames are encrypted */
 };
 
 /* The state of this node in the job. */

@@ -325,7 +325,7 @@ bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
  * incarnation lasts, the answer will come, or has come already.
  */
 static u8 expect_in(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_peer *peer, u32 epoch,
-		    u8 who)
+		    u8 expected)
 {
 	bool started;
 
@@ -333,8 +333,8 @@ static u8 expect_in(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_pee
 	/* Not if the command has ended meanwhile. */
 	started = cmd->state == ACP_CMD_STARTED;
 	if (started) {
-		cmd->epoch[who - 1] = epoch;
-		cmd->expected |= who;
+		cmd->epoch[expected - 1] = epoch;
+		cmd->expected |= expected;
 	}
 	spin_unlock(&queue->lock);
 	if (!started) {

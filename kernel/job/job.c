@@ -262,22 +262,22 @@ static void init_fields(struct acp_job *job, struct acp_node *node, const struct
 	acp_pings_init(&job->pings);
 }
 
-static void forget_kinds(struct acp_job *job)
+static void forget_predictions(struct acp_job *job)
 {
 	int cpu;
 
-	if (!job->kinds)
+	if (!job->predictions)
 		return;
 	for_each_possible_cpu(cpu)
-		memzero_explicit(per_cpu_ptr(job->kinds, cpu), sizeof(*job->kinds));
-	free_percpu(job->kinds);
+		memzero_explicit(per_cpu_ptr(job->predictions, cpu), sizeof(*job->predictions));
+	free_percpu(job->predictions);
 }
 
 static void job_free(struct rcu_head *rcu)
 {
 	struct acp_job *job = container_of(rcu, struct acp_job, rcu);
 
-	forget_kinds(job);
+	forget_predictions(job);
 	memzero_explicit(&job->key, sizeof(job->key));
 	memzero_explicit(&job->nh, sizeof(job->nh));
 	xa_destroy(&job->events.left);
@@ -329,10 +329,11 @@ struct acp_job *acp_job_create(struct acp_node *node, const struct acp_join *j)
 	init_fields(job, node, j);
 	err = read_runs(job, j);
 	if (!err) {
-		job->kinds = alloc_percpu_gfp(struct acp_kinds, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-		err = job->kinds ? 0 : -ENOMEM;
+		job->predictions = alloc_percpu_gfp(struct acp_predictions,
+						    GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		err = job->predictions ? 0 : -ENOMEM;
 	}
-	if (!err && acp_job_sealed(job))
+	if (!err && acp_job_encrypted(job))
 		err = acp_aead_start(job);
 	if (err) {
 		stop_counting(job);

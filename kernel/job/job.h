@@ -91,23 +91,23 @@ struct acp_wrong_sources {
 #define ACP_SEAT_TAKEN	xa_mk_value(1)	/* it is joining */
 #define ACP_SEAT_HERE	xa_mk_value(2)	/* it has joined; if not in job->ranks, it is leaving */
 
-#define ACP_KINDS	16	/* 2^n */
+#define ACP_PREDICTIONS	16	/* 2^n */
 
 /*
- * Header prediction.  Frames of one kind have the same type and length, come from the same node
- * and belong to the same incarnations of its flow.  After one of them has been validated, the
- * headers of the others are known; only numbers, tag and body differ.
+ * Header prediction.  Predicted frames have the same type and length, come from the same node and
+ * belong to the same incarnations of its flow.  After one of them has been validated, the headers
+ * of the others are known; only numbers, tag and body differ.
  */
-struct acp_kind {
+struct acp_predicted {
 	struct acp_tag_start start;
 	struct acp_peer *peer;		/* sender of the validated frame; NULL: there was none */
 	u32 size;			/* bytes of each frame */
 	struct acp_frame frame;		/* header of the validated frame */
 };
 
-/* The kinds of frames that one CPU remembers: of several flows, in both directions. */
-struct acp_kinds {
-	struct acp_kind kinds[ACP_KINDS];
+/* The predicted headers of one CPU: of several flows, in both directions. */
+struct acp_predictions {
+	struct acp_predicted entries[ACP_PREDICTIONS];
 };
 
 struct acp_job {
@@ -124,7 +124,7 @@ struct acp_job {
 	u64 limit, open_limit;	/* ns */
 	struct acp_ga_layout ga;
 	siphash_key_t key;
-	struct acp_kinds __percpu *kinds;	/* partial tags are as secret as the key */
+	struct acp_predictions __percpu *predictions;	/* partial tags are as secret as the key */
 	struct acp_cipher __percpu *ciphers;	/* only if frames are encrypted */
 	kuid_t owner;
 	struct acp_user *user;	/* is charged for the job until the last reference is put */
@@ -173,13 +173,13 @@ struct acp_job {
 };
 
 /**
- * acp_job_sealed() - are the job's frames encrypted?
+ * acp_job_encrypted() - are the job's frames encrypted?
  * @job: the job
  *
  * Context: any.
  * Return: true if the job uses ACP_INTEGRITY_AEAD.
  */
-static inline bool acp_job_sealed(const struct acp_job *job)
+static inline bool acp_job_encrypted(const struct acp_job *job)
 {
 	return unlikely(job->integrity == ACP_INTEGRITY_AEAD);
 }

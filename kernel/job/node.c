@@ -69,7 +69,7 @@ static void job_destroy(struct acp_job *job)
 	acp_peer_destroy_all(job);
 	acp_pings_end(job);
 	acp_socket_close(job);
-	if (acp_job_sealed(job))
+	if (acp_job_encrypted(job))
 		acp_aead_release();
 	xa_destroy(&job->seats);
 	acp_changed(job->node);
@@ -142,7 +142,7 @@ static int job_add(struct acp_node *node, struct acp_job *job)
 	if (err)
 		return err;
 	INIT_DELAYED_WORK(&job->tend, tend);
-	if (acp_job_sealed(job))
+	if (acp_job_encrypted(job))
 		acp_aead_hold();
 	err = acp_socket_open(job);
 	if (!err)
@@ -150,7 +150,7 @@ static int job_add(struct acp_node *node, struct acp_job *job)
 				      GFP_KERNEL_ACCOUNT));
 	if (err) {
 		acp_socket_close(job);
-		if (acp_job_sealed(job))
+		if (acp_job_encrypted(job))
 			acp_aead_release();
 		uncount_job(job);
 		return err;

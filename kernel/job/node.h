@@ -296,7 +296,7 @@ void acp_peer_destroy_all(struct acp_job *job);
 static inline struct acp_setup acp_job_setup(const struct acp_job *job)
 {
 	return (struct acp_setup){ .nprocs = job->ga.nprocs, .nodes = job->nodes,
-				   .digest = job->digest, .sealed = acp_job_sealed(job) };
+				   .digest = job->digest, .encrypted = acp_job_encrypted(job) };
 }
 
 /* ---- the transport as the station uses it (peer.c) ---- */

@@ -34,7 +34,7 @@ static struct acp_peer *peer_new(struct acp_job *job, u32 node, u32 color)
 	__skb_queue_head_init(&peer->held);
 	draw_epochs(epochs);
 	acp_flow_init(&peer->flow, epochs[0], epochs[1], job->limit, acp_job_open_limit(job));
-	if (acp_job_sealed(job))
+	if (acp_job_encrypted(job))
 		acp_aead_secret(&peer->secret, job, node, color);
 	acp_peer_init(peer);
 	return peer;

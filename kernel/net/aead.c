@@ -14,8 +14,8 @@
 #include "../compat.h"
 #include "../job/job.h"
 
-/* Additional data: the header after its tag, and the seal. */
-#define CLEAR (sizeof(struct acp_frame_hdr) - sizeof(__be64) + sizeof(struct acp_frame_seal))
+/* Additional data: the header after its tag, and the nonce block. */
+#define CLEAR (sizeof(struct acp_frame_hdr) - sizeof(__be64) + sizeof(struct acp_frame_nonce))
 
 #define KEYED	8	/* ciphers of a CPU that keep a key; a power of two */
 
@@ -47,12 +47,12 @@ enum how {
 struct kind {
 	const char *name;	/* in the crypto API: asynchronous, slow, or QUICK */
 	const char *internal;	/* the fast cipher behind an asynchronous one */
-	u32 wants;		/* ACP_SEAL_ flag of nodes with instructions for it */
+	u32 wants;		/* ACP_CIPHER_ flag of nodes with instructions for it */
 	enum how how;		/* set once, under the lock, before the ciphers are published */
 };
 
-static struct kind aes = { "gcm(aes)", "__gcm(aes)", ACP_SEAL_WANTS };
-static struct kind aegis = { "aegis128", "__aegis128", ACP_SEAL_WANTS_AEGIS };
+static struct kind aes = { "gcm(aes)", "__gcm(aes)", ACP_CIPHER_WANTS };
+static struct kind aegis = { "aegis128", "__aegis128", ACP_CIPHER_WANTS_AEGIS };
 
 /* Is our own AEGIS-128 used, which computes the same as the kernel's?  Set once, like how. */
 static bool own_aegis;
@@ -167,7 +167,7 @@ static int take(struct crypto_aead *tfm, struct crypto_aead **to)
 	if (IS_ERR(tfm))
 		return PTR_ERR(tfm);
 	*to = tfm;
-	return crypto_aead_setauthsize(tfm, ACP_FRAME_CODE);
+	return crypto_aead_setauthsize(tfm, ACP_FRAME_AEAD_TAG);
 }
 
 static int make_request(struct crypto_aead *tfm, struct aead_request **req)
@@ -315,8 +315,8 @@ static void derive_way(struct acp_way *way, const struct acp_job *job, u32 from,
 	u8 key[ACP_AEAD_KEY];
 
 	derive(way->key, 0, job, from, to, color);
-	derive(way->aes, ACP_SEAL_AES, job, from, to, color);
-	derive(key, ACP_SEAL_AEGIS, job, from, to, color);
+	derive(way->aes, ACP_CIPHER_AES, job, from, to, color);
+	derive(key, ACP_CIPHER_AEGIS, job, from, to, color);
 	memcpy(way->aegis, key, sizeof(way->aegis));
 	memzero_explicit(key, sizeof(key));
 	way->id = atomic64_inc_return(&key_ids);
@@ -342,7 +342,7 @@ static u32 wishes(void)
 	return aegis.how > SLOW && READ_ONCE(use_aegis) ? all | aegis.wants : all;
 }
 
-void acp_aead_seal(struct acp_secret *s, struct acp_frame_seal *seal, bool hello)
+void acp_aead_nonce(struct acp_secret *s, struct acp_frame_nonce *block, bool hello)
 {
 	u32 cipher = wishes(), both = hello ? 0 : cipher & READ_ONCE(s->wanted);
 	__be64 drawn;
@@ -352,22 +352,22 @@ void acp_aead_seal(struct acp_secret *s, struct acp_frame_seal *seal, bool hello
 	 * Use instructions if both ends have them.  The receiver of a HELLO may not know the cipher
 	 * at all.
 	 */
-	if (both & ACP_SEAL_WANTS_AEGIS)
-		cipher |= ACP_SEAL_AEGIS;
-	else if (both & ACP_SEAL_WANTS)
-		cipher |= ACP_SEAL_AES;
+	if (both & ACP_CIPHER_WANTS_AEGIS)
+		cipher |= ACP_CIPHER_AEGIS;
+	else if (both & ACP_CIPHER_WANTS)
+		cipher |= ACP_CIPHER_AES;
 	if (!s->count)
 		s->drawn = get_random_u64();
 	drawn = cpu_to_be64(s->drawn);
 	count = cpu_to_be32(s->count++);
-	memcpy(seal->nonce, &drawn, sizeof(drawn));
-	memcpy(seal->nonce + sizeof(drawn), &count, sizeof(count));
-	seal->cipher = cpu_to_be32(cipher);
+	memcpy(block->nonce, &drawn, sizeof(drawn));
+	memcpy(block->nonce + sizeof(drawn), &count, sizeof(count));
+	block->cipher = cpu_to_be32(cipher);
 }
 
 void acp_aead_heard(struct acp_secret *s, u32 cipher)
 {
-	WRITE_ONCE(s->wanted, cipher & ACP_SEAL_WISHES);
+	WRITE_ONCE(s->wanted, cipher & ACP_CIPHER_WISHES);
 }
 
 /* ---- frames ---- */
@@ -418,31 +418,31 @@ static struct aead_request *with_aegis(struct acp_cipher *c, const struct acp_wa
 static int crypt(int (*cipher)(struct aead_request *), const struct acp_secret *s,
 		 const struct acp_way *way, void *frame, u32 length, u32 size)
 {
-	const struct acp_frame_seal *seal = frame + sizeof(struct acp_frame_hdr);
+	const struct acp_frame_nonce *block = frame + sizeof(struct acp_frame_hdr);
 	struct acp_cipher *c = this_cpu_ptr(s->ciphers);
 	struct aead_request *req = c->req;
-	u8 nonce[sizeof(*seal)];	/* AEGIS uses all bytes, the others the first 12 */
+	u8 nonce[sizeof(*block)];	/* AEGIS uses all bytes, the others the first 12 */
 	struct scatterlist sg;
 	int err;
 
-	if (seal->cipher & cpu_to_be32(ACP_SEAL_AEGIS))
+	if (block->cipher & cpu_to_be32(ACP_CIPHER_AEGIS))
 		req = with_aegis(c, way, &err);
-	else if (seal->cipher & cpu_to_be32(ACP_SEAL_AES))
+	else if (block->cipher & cpu_to_be32(ACP_CIPHER_AES))
 		req = with_aes(c, way, &err);
 	else
 		err = crypto_aead_setkey(c->tfm, way->key, ACP_AEAD_KEY);
 	if (err)
 		return err;
-	memcpy(nonce, seal, sizeof(nonce));
+	memcpy(nonce, block, sizeof(nonce));
 	sg_init_one(&sg, frame + sizeof(__be64), CLEAR + length);
 	aead_request_set_crypt(req, &sg, &sg, size, nonce);
 	return cipher(req);
 }
 
 /* Is the frame's cipher AEGIS-128, and may our own code run here? */
-static bool is_own(const struct acp_frame_seal *seal)
+static bool is_own(const struct acp_frame_nonce *block)
 {
-	return own_aegis && (seal->cipher & cpu_to_be32(ACP_SEAL_AEGIS)) && may_use_simd();
+	return own_aegis && (block->cipher & cpu_to_be32(ACP_CIPHER_AEGIS)) && may_use_simd();
 }
 
 static struct acp_aegis own(const struct acp_way *way, void *frame, const void *from, u32 size)
@@ -451,17 +451,17 @@ static struct acp_aegis own(const struct acp_way *way, void *frame, const void *
 		.key = way->aegis, .nonce = frame + sizeof(struct acp_frame_hdr),
 		.clear = frame + sizeof(__be64), .clear_size = CLEAR,
 		.from = from, .to = frame + ACP_AEAD_BODY,
-		.size = size - ACP_AEAD_BODY - ACP_FRAME_CODE,
+		.size = size - ACP_AEAD_BODY - ACP_FRAME_AEAD_TAG,
 	};
 }
 
 static int open_own(const struct acp_way *way, void *frame, const void *from, u32 size)
 {
 	struct acp_aegis a = own(way, frame, from, size);
-	u8 code[ACP_FRAME_CODE];
+	u8 tag[ACP_FRAME_AEAD_TAG];
 
-	acp_aegis_open(&a, code);
-	return crypto_memneq(code, from + a.size, sizeof(code)) ? -EBADMSG : 0;
+	acp_aegis_open(&a, tag);
+	return crypto_memneq(tag, from + a.size, sizeof(tag)) ? -EBADMSG : 0;
 }
 
 int acp_aead_close(const struct acp_secret *s, void *frame, u32 size)
@@ -470,9 +470,9 @@ int acp_aead_close(const struct acp_secret *s, void *frame, u32 size)
 
 	if (!is_own(frame + sizeof(struct acp_frame_hdr)))
 		return crypt(crypto_aead_encrypt, s, &s->out, frame, size - ACP_AEAD_BODY,
-			     size - ACP_AEAD_BODY - ACP_FRAME_CODE);
+			     size - ACP_AEAD_BODY - ACP_FRAME_AEAD_TAG);
 	a = own(&s->out, frame, frame + ACP_AEAD_BODY, size);
-	acp_aegis_close(&a, frame + size - ACP_FRAME_CODE);
+	acp_aegis_close(&a, frame + size - ACP_FRAME_AEAD_TAG);
 	return 0;
 }
 
@@ -509,24 +509,24 @@ void acp_aead_room_put(const struct acp_secret *s)
 /* Bytes of the bodies that are tested: none, a block and a part, pairs of blocks and a part. */
 static const u32 trials[] = { 0, 27, 107 };
 
-#define TRIAL	(ACP_AEAD_BODY + 107 + ACP_FRAME_CODE)
+#define TRIAL	(ACP_AEAD_BODY + 107 + ACP_FRAME_AEAD_TAG)
 
 /* Do our code and the kernel's agree on a frame of @size bytes?  BH off. */
 static bool agree(struct acp_secret *s, u8 *frame, u8 *other, u32 size)
 {
-	struct acp_frame_seal *seal = (void *)(frame + sizeof(struct acp_frame_hdr));
+	struct acp_frame_nonce *block = (void *)(frame + sizeof(struct acp_frame_hdr));
 	struct acp_aegis a;
 
 	get_random_bytes(frame, size);
 	get_random_bytes(s->out.aegis, sizeof(s->out.aegis));
-	seal->cipher = cpu_to_be32(ACP_SEAL_AEGIS);
+	block->cipher = cpu_to_be32(ACP_CIPHER_AEGIS);
 	memcpy(other, frame, size);
 	if (!may_use_simd() ||
 	    crypt(crypto_aead_encrypt, s, &s->out, frame, size - ACP_AEAD_BODY,
-		  size - ACP_AEAD_BODY - ACP_FRAME_CODE))
+		  size - ACP_AEAD_BODY - ACP_FRAME_AEAD_TAG))
 		return false;
 	a = own(&s->out, other, other + ACP_AEAD_BODY, size);
-	acp_aegis_close(&a, other + size - ACP_FRAME_CODE);
+	acp_aegis_close(&a, other + size - ACP_FRAME_AEAD_TAG);
 	if (memcmp(frame, other, size))
 		return false;
 	return !open_own(&s->out, other, frame + ACP_AEAD_BODY, size);
@@ -544,7 +544,7 @@ static bool try_own(void)
 		local_bh_disable();
 		for (i = 0; i < ARRAY_SIZE(trials); i++)
 			ok &= agree(s, frames, frames + TRIAL,
-				    ACP_AEAD_BODY + trials[i] + ACP_FRAME_CODE);
+				    ACP_AEAD_BODY + trials[i] + ACP_FRAME_AEAD_TAG);
 		local_bh_enable();
 		if (!ok)
 			pr_warn("acp: its AEGIS-128 differs from the kernel's, which it uses\n");

@@ -23,7 +23,7 @@
 #define ACP_AEAD_KEY	32
 #define ACP_AEGIS_KEY	16
 /* Offset of the body of an encrypted frame. */
-#define ACP_AEAD_BODY	(sizeof(struct acp_frame_hdr) + sizeof(struct acp_frame_seal))
+#define ACP_AEAD_BODY	(sizeof(struct acp_frame_hdr) + sizeof(struct acp_frame_nonce))
 #define ACP_AEAD_ROOM	32768	/* bytes for the decrypted frames of a GSO batch */
 
 struct acp_cipher;
@@ -41,7 +41,7 @@ struct acp_way {
 struct acp_secret {
 	struct acp_cipher __percpu *ciphers;	/* the job's ciphers */
 	struct acp_way out, in;	/* keys for sending and receiving */
-	u32 wanted;		/* ACP_SEAL_WISHES of the last frame that we decrypted */
+	u32 wanted;		/* ACP_CIPHER_WISHES of the last frame that we decrypted */
 	u64 drawn;		/* first part of the nonces, random; both under peer->lock */
 	u32 count;		/* second part of the next nonce; if 0, drawn is renewed */
 };
@@ -98,13 +98,13 @@ void acp_aead_exit(void);
 void acp_aead_secret(struct acp_secret *s, const struct acp_job *job, u32 node, u32 color);
 
 /* Fill in the next nonce and the choice of the cipher.  Under peer->lock. */
-void acp_aead_seal(struct acp_secret *s, struct acp_frame_seal *seal, bool hello);
+void acp_aead_nonce(struct acp_secret *s, struct acp_frame_nonce *block, bool hello);
 
 /* Note the wishes that an authentic frame carries. */
 void acp_aead_heard(struct acp_secret *s, u32 cipher);
 
 /*
- * Encrypt or decrypt the body of a frame of @size bytes in place, between the seal and the
+ * Encrypt or decrypt the body of a frame of @size bytes in place, between the nonce block and the
  * authentication tag.  BH off.  Return 0; acp_aead_open(): -EBADMSG if the frame is not authentic,
  * in which case the body is garbage; or -ENOMEM.  Before decryption, body and authentication tag
  * may also be elsewhere, at @from, if that is not NULL; others may write there meanwhile.
@@ -163,7 +163,7 @@ static inline void acp_aead_secret(struct acp_secret *s, const struct acp_job *j
 {
 }
 
-static inline void acp_aead_seal(struct acp_secret *s, struct acp_frame_seal *seal, bool hello)
+static inline void acp_aead_nonce(struct acp_secret *s, struct acp_frame_nonce *block, bool hello)
 {
 }
 

@@ -144,7 +144,7 @@ static void begin(struct state *s, const struct acp_aegis *a)
 	absorb(s, clear, 2 * BLOCK, DIV_ROUND_UP(a->clear_size, 2 * BLOCK));
 }
 
-static void end(struct state *s, const struct acp_aegis *a, u8 code[BLOCK])
+static void end(struct state *s, const struct acp_aegis *a, u8 tag[BLOCK])
 {
 	const __le64 bits[2] = { cpu_to_le64(8ULL * a->clear_size), cpu_to_le64(8ULL * a->size) };
 	u8 pair[2][BLOCK];
@@ -154,9 +154,9 @@ static void end(struct state *s, const struct acp_aegis *a, u8 code[BLOCK])
 	memcpy(pair[1], pair[0], BLOCK);
 	absorb(s, pair[0], 0, 3);
 	absorb_one(s, pair[0]);
-	memcpy(code, s->s[0], BLOCK);
+	memcpy(tag, s->s[0], BLOCK);
 	for (i = 1; i < 5; i++)
-		xor(code, code, s->s[i]);
+		xor(tag, tag, s->s[i]);
 	memzero_explicit(s, sizeof(*s));
 }
 
@@ -185,7 +185,7 @@ bool acp_aegis_able(void)
 	       cpu_has_xfeatures(XFEATURE_MASK_SSE | XFEATURE_MASK_YMM, NULL);
 }
 
-static __always_inline void crypt(const struct acp_aegis *a, u8 code[BLOCK], bool open)
+static __always_inline void crypt(const struct acp_aegis *a, u8 tag[BLOCK], bool open)
 {
 	u32 size = round_down(a->size, 2 * BLOCK);
 	struct state s;
@@ -197,18 +197,18 @@ static __always_inline void crypt(const struct acp_aegis *a, u8 code[BLOCK], boo
 	else if (size)
 		PAIRS(CLOSE, &s, a->from, a->to, size);
 	rest(&s, a->from + size, a->to + size, a->size - size, open);
-	end(&s, a, code);
+	end(&s, a, tag);
 	kernel_fpu_end();
 }
 
-void acp_aegis_close(const struct acp_aegis *a, u8 code[ACP_AEGIS_BLOCK])
+void acp_aegis_close(const struct acp_aegis *a, u8 tag[ACP_AEGIS_BLOCK])
 {
-	crypt(a, code, false);
+	crypt(a, tag, false);
 }
 
-void acp_aegis_open(const struct acp_aegis *a, u8 code[ACP_AEGIS_BLOCK])
+void acp_aegis_open(const struct acp_aegis *a, u8 tag[ACP_AEGIS_BLOCK])
 {
-	crypt(a, code, true);
+	crypt(a, tag, true);
 }
 #else
 bool acp_aegis_able(void)
@@ -216,11 +216,11 @@ bool acp_aegis_able(void)
 	return false;
 }
 
-void acp_aegis_close(const struct acp_aegis *a, u8 code[ACP_AEGIS_BLOCK])
+void acp_aegis_close(const struct acp_aegis *a, u8 tag[ACP_AEGIS_BLOCK])
 {
 }
 
-void acp_aegis_open(const struct acp_aegis *a, u8 code[ACP_AEGIS_BLOCK])
+void acp_aegis_open(const struct acp_aegis *a, u8 tag[ACP_AEGIS_BLOCK])
 {
 }
 #endif

@@ -27,10 +27,10 @@ struct acp_aegis {
 bool acp_aegis_able(void);
 
 /*
- * Encrypt or decrypt a text and compute its authentication tag in @code.  The caller has checked
+ * Encrypt or decrypt a text and compute its authentication tag in @tag.  The caller has checked
  * that vector registers may be used.
  */
-void acp_aegis_close(const struct acp_aegis *a, u8 code[ACP_AEGIS_BLOCK]);
-void acp_aegis_open(const struct acp_aegis *a, u8 code[ACP_AEGIS_BLOCK]);
+void acp_aegis_close(const struct acp_aegis *a, u8 tag[ACP_AEGIS_BLOCK]);
+void acp_aegis_open(const struct acp_aegis *a, u8 tag[ACP_AEGIS_BLOCK]);
 
 #endif /* ACP_AEGIS_H */

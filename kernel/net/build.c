@@ -510,16 +510,16 @@ static noinline bool build_blocks(struct acp_peer *peer, struct acp_outbox *out,
  * Build a frame that will be encrypted; it may share an skb with the last one in @out.  Encryption
  * is in place, and the owner of the payload may write to it meanwhile, so the payload is copied.
  */
-static bool build_sealed(struct acp_peer *peer, struct acp_outbox *out, struct acp_frame *f,
-			 const struct acp_out *o, const struct acp_msg *m, struct acp_region *r,
-			 bool again)
+static bool build_encrypted(struct acp_peer *peer, struct acp_outbox *out, struct acp_frame *f,
+			    const struct acp_out *o, const struct acp_msg *m, struct acp_region *r,
+			    bool again)
 {
 	u32 size = sizeof(struct acp_frame_hdr) + acp_msg_size(m), pad = -m->length & 7;
 	struct acp_bulk b;
 	void *p;
 
 	b.alone = again;
-	if (!acp_gso_begin(peer, out, &b, size, size + ACP_FRAME_SEALED, 0))
+	if (!acp_gso_begin(peer, out, &b, size, size + ACP_FRAME_ENCRYPTED, 0))
 		return false;
 	p = acp_gso_body(peer, &b);
 	acp_msg_encode(p, m);
@@ -545,8 +545,8 @@ static noinline bool build_long(struct acp_peer *peer, struct acp_outbox *out,
 	r = open_piece(peer, f, s->piece, s->offset, s->length, &m);
 	if (!r)
 		return build_copy(peer, out, f, s);
-	if (acp_job_sealed(peer->job))
-		built = build_sealed(peer, out, f, &s->piece->out, &m, r, again);
+	if (acp_job_encrypted(peer->job))
+		built = build_encrypted(peer, out, f, &s->piece->out, &m, r, again);
 	else if (unlikely(m.op == ACP_OP_STRIDED))
 		built = build_blocks(peer, out, f, &s->piece->out, &m, r, again);
 	else
@@ -672,13 +672,13 @@ static bool is_plain(const struct acp_peer *peer, const struct acp_item *item)
 
 static void burst_begin(struct acp_peer *peer, struct burst *w)
 {
-	bool sealed = acp_job_sealed(peer->job);
+	bool encrypted = acp_job_encrypted(peer->job);
 	struct acp_msg m = w->item->out.m;
 
 	m.length = w->length;
 	acp_msg_encode(&w->head.m, &m);
 	w->f = (struct acp_frame){ .type = ACP_FRAME_DATA,
-				   .flags = sealed ? ACP_FRAME_AEAD : ACP_FRAME_BULK };
+				   .flags = encrypted ? ACP_FRAME_AEAD : ACP_FRAME_BULK };
 	acp_flow_fill(&peer->flow, &w->f);
 	w->f.length = sizeof(w->head.m) + w->length;
 	acp_framing_head(peer, &w->head.h, &w->f);
@@ -691,7 +691,7 @@ static noinline bool burst_copy(struct acp_peer *peer, const struct acp_outbox *
 {
 	u32 size = sizeof(w->head) + w->length;
 
-	if (!acp_gso_begin(peer, out, b, size, size + ACP_FRAME_SEALED, 0))
+	if (!acp_gso_begin(peer, out, b, size, size + ACP_FRAME_ENCRYPTED, 0))
 		return false;
 	acp_region_read_long(w->source, offset, acp_gso_body(peer, b) + sizeof(w->head.m),
 			     w->length);
@@ -712,7 +712,7 @@ static __always_inline bool burst_attach(struct acp_peer *peer, const struct acp
 }
 
 /*
- * Build the next piece, as build_bulk() or build_sealed() would.  Return false if there is no
+ * Build the next piece, as build_bulk() or build_encrypted() would.  Return false if there is no
  * memory.
  */
 static bool burst_send(struct acp_peer *peer, struct acp_outbox *out, struct burst *w, u64 now)
@@ -730,7 +730,7 @@ static bool burst_send(struct acp_peer *peer, struct acp_outbox *out, struct bur
 	w->item->frames++;
 	acp_out_cut(o, w->length);
 	b.alone = false;
-	ok = unlikely(acp_job_sealed(peer->job)) ? burst_copy(peer, out, w, &b, offset) :
+	ok = unlikely(acp_job_encrypted(peer->job)) ? burst_copy(peer, out, w, &b, offset) :
 						   burst_attach(peer, out, w, &b, offset);
 	if (!ok)
 		return false;

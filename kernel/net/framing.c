@@ -120,9 +120,9 @@ struct sk_buff *acp_framing_new(struct acp_peer *peer, u32 linear)
 
 	if (!peer->dst)
 		return NULL;
-	if (acp_job_sealed(peer->job)) {
-		head += sizeof(struct acp_frame_seal);
-		linear += ACP_FRAME_SEALED;
+	if (acp_job_encrypted(peer->job)) {
+		head += sizeof(struct acp_frame_nonce);
+		linear += ACP_FRAME_ENCRYPTED;
 	}
 	room = LL_RESERVED_SPACE(peer->dst->dev) + acp_udp_overhead(peer);
 	skb = acp_skb_new(room + linear);
@@ -136,13 +136,14 @@ struct sk_buff *acp_framing_new(struct acp_peer *peer, u32 linear)
 }
 
 /* Prepare a frame for encryption: write a nonce, and make room for the authentication tag. */
-static noinline void seal(struct acp_peer *peer, struct sk_buff *skb, struct acp_frame *f)
+static noinline void begin_encrypted(struct acp_peer *peer, struct sk_buff *skb,
+				     struct acp_frame *f)
 {
 	f->flags |= ACP_FRAME_AEAD;
-	f->length -= sizeof(struct acp_frame_seal);
-	acp_aead_seal(&peer->secret, (void *)skb->data + sizeof(struct acp_frame_hdr),
-		      f->type == ACP_FRAME_HELLO);
-	skb_put(skb, ACP_FRAME_CODE);
+	f->length -= sizeof(struct acp_frame_nonce);
+	acp_aead_nonce(&peer->secret, (void *)skb->data + sizeof(struct acp_frame_hdr),
+		       f->type == ACP_FRAME_HELLO);
+	skb_put(skb, ACP_FRAME_AEAD_TAG);
 }
 
 static __always_inline void fill_head(const struct acp_peer *peer, struct acp_frame_hdr *h,
@@ -195,8 +196,8 @@ void acp_framing_finish(struct acp_peer *peer, struct sk_buff *skb, struct acp_f
 	u8 ecn;
 
 	f->length = skb->len - sizeof(*h);
-	if (acp_job_sealed(job))
-		seal(peer, skb, f);
+	if (acp_job_encrypted(job))
+		begin_encrypted(peer, skb, f);
 	fill_head(peer, h, f);
 	fill_tag(peer, h, f, unlikely(acp_payload_tagged(job, f)) ? tag_of_bulk(job, h, f, skb) :
 		 acp_udp_tag_of(job, h, f));

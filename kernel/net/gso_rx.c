@@ -32,10 +32,10 @@ void acp_gso_rx_exit(void)
 }
 
 /*
- * A run of decrypted frames, in memory of this CPU: consecutive pieces of one copy, at a distance
+ * A burst of decrypted frames, in memory of this CPU: consecutive pieces of one copy, at a distance
  * of gso_in.each bytes.
  */
-struct gso_row {
+struct gso_burst {
 	u8 *room;		/* NULL: there is none */
 	u32 count;
 	struct acp_peer *peer;
@@ -52,8 +52,8 @@ struct gso_in {
 	struct acp_peer *peer;
 	struct acp_bytes at;		/* position of the current frame */
 	u32 size, each;			/* its bytes, and those of all frames but the last */
-	struct gso_row row;
-	const struct acp_secret *opener;	/* owner of row.room */
+	struct gso_burst burst;
+	const struct acp_secret *opener;	/* owner of burst.room */
 	u32 alone;			/* frames to process one by one, from this one on */
 	struct acp_frame f;
 	u8 memory[HEAD_MAX] __aligned(8);	/* what precedes the payload */
@@ -183,7 +183,7 @@ static void trace_pieces(const struct gso_in *t, u32 count)
  * Return how many frames, from the current one on, form a run and have the right tags.  The next
  * frame is known to continue the run.
  */
-static u32 check_row(struct gso_in *t, const struct acp_msg *m)
+static u32 check_burst(struct gso_in *t, const struct acp_msg *m)
 {
 	struct acp_bytes at = { t->at.at + HEAD, t->at.frag, t->at.start };
 	const void *h = t->memory;
@@ -232,7 +232,7 @@ static noinline u32 check_copies(struct gso_in *t, const struct acp_msg *m, u8 *
 }
 
 /* Process a run of checked frames as a whole.  Return the number of frames, or 0 if that failed. */
-static u32 take_row(struct gso_in *t, const struct acp_msg *m, const struct acp_pieces *pieces)
+static u32 take_burst(struct gso_in *t, const struct acp_msg *m, const struct acp_pieces *pieces)
 {
 	u32 n = pieces->count;
 
@@ -262,7 +262,7 @@ static noinline u32 take_copies(struct gso_in *t, const struct acp_msg *m)
 	to = page_address(page);
 	pieces.data = to;
 	pieces.count = check_copies(t, m, to, most);
-	count = take_row(t, m, &pieces);
+	count = take_burst(t, m, &pieces);
 	put_page(page);
 	return count;
 }
@@ -285,8 +285,8 @@ static u32 take_pieces(struct gso_in *t)
 	if (acp_payload_shared(t->job, &t->f, t->skb))
 		return take_copies(t, &m);
 	pieces.length = m.length;
-	pieces.count = check_row(t, &m);
-	return take_row(t, &m, &pieces);
+	pieces.count = check_burst(t, &m);
+	return take_burst(t, &m, &pieces);
 }
 
 /* ---- encrypted frames ---- */
@@ -310,9 +310,9 @@ static void deliver(struct gso_in *t, struct acp_peer *peer, const u8 *frame,
 }
 
 /* Process the run as a whole, or else each frame by itself. */
-static void end_row(struct gso_in *t)
+static void end_burst(struct gso_in *t)
 {
-	struct gso_row *r = &t->row;
+	struct gso_burst *r = &t->burst;
 	const struct acp_pieces pieces = {
 		.data = r->room + ACP_AEAD_BODY + sizeof(struct acp_msg_data), .count = r->count,
 		.length = r->m.length, .distance = t->each,
@@ -343,7 +343,7 @@ static bool is_open_middle(const struct gso_in *t, const u8 *frame, struct acp_m
 /* As continues(): does the decrypted frame continue the run? */
 static bool is_next(const struct gso_in *t, const u8 *frame)
 {
-	const struct gso_row *r = &t->row;
+	const struct gso_burst *r = &t->burst;
 	const struct acp_frame_hdr *a = (const void *)r->room, *b = (const void *)frame;
 	const struct acp_msg_data *m = (const void *)(r->room + ACP_AEAD_BODY);
 	const struct acp_msg_data *n = (const void *)(frame + ACP_AEAD_BODY);
@@ -358,10 +358,10 @@ static bool is_next(const struct gso_in *t, const u8 *frame)
 /* Process a frame that was decrypted behind the run. */
 static void take_open(struct gso_in *t, u8 *frame)
 {
-	struct gso_row *r = &t->row;
+	struct gso_burst *r = &t->burst;
 
 	if (r->count && !is_next(t, frame)) {
-		end_row(t);
+		end_burst(t);
 		memmove(r->room, frame, t->size);
 		frame = r->room;
 	}
@@ -380,26 +380,26 @@ static void take_open(struct gso_in *t, u8 *frame)
 static bool may_open(struct gso_in *t, const struct acp_frame_hdr *h, u32 *cipher)
 {
 	if (!t->peer || t->f.type != ACP_FRAME_DATA || !(t->f.flags & ACP_FRAME_AEAD) ||
-	    t->each > ACP_MTU_MAX || !acp_frame_seal(h, cipher) || !tag_right(t, h, ACP_AEAD_BODY))
+	    t->each > ACP_MTU_MAX || !acp_frame_nonce(h, cipher) || !tag_right(t, h, ACP_AEAD_BODY))
 		return false;
-	if (!t->row.room) {
-		t->row.room = acp_aead_room_get(&t->peer->secret);
+	if (!t->burst.room) {
+		t->burst.room = acp_aead_room_get(&t->peer->secret);
 		t->opener = &t->peer->secret;
 	}
-	return t->row.room;
+	return t->burst.room;
 }
 
 static noinline void close_room(struct gso_in *t)
 {
-	end_row(t);
+	end_burst(t);
 	acp_aead_room_put(t->opener);
 }
 
 /* Decrypt a frame behind its run.  Return false if the frame must be processed alone. */
-static noinline bool take_sealed(struct gso_in *t)
+static noinline bool take_encrypted(struct gso_in *t)
 {
 	struct acp_bytes at = { t->at.at + ACP_AEAD_BODY, t->at.frag, t->at.start };
-	struct gso_row *r = &t->row;
+	struct gso_burst *r = &t->burst;
 	const void *from;
 	u8 *frame;
 	u32 cipher;
@@ -408,7 +408,7 @@ static noinline bool take_sealed(struct gso_in *t)
 	if (!may_open(t, (const void *)t->memory, &cipher))
 		return false;
 	if ((r->count + 1) * t->each > ACP_AEAD_ROOM)
-		end_row(t);
+		end_burst(t);
 	frame = r->room + r->count * t->each;
 	memcpy(frame, t->memory, ACP_AEAD_BODY);
 	from = acp_bytes_straight(t->skb, &at, t->size - ACP_AEAD_BODY);
@@ -465,8 +465,8 @@ static u32 take(struct gso_in *t)
 	}
 	if (!find_job(t, &last))
 		return 1;
-	if (!t->peer || !(t->f.flags & ACP_FRAME_BULK) || acp_job_sealed(t->job)) {
-		if (!acp_job_sealed(t->job) || !take_sealed(t))
+	if (!t->peer || !(t->f.flags & ACP_FRAME_BULK) || acp_job_encrypted(t->job)) {
+		if (!acp_job_encrypted(t->job) || !take_encrypted(t))
 			take_alone(t);
 		return 1;
 	}
@@ -492,8 +492,8 @@ void acp_gso_received(struct acp_node *node, struct acp_socket *socket, struct s
 	t.peer = NULL;
 	t.alone = 0;
 	t.each = each;
-	t.row.room = NULL;
-	t.row.count = 0;
+	t.burst.room = NULL;
+	t.burst.count = 0;
 	memset(&t.f, 0, sizeof(t.f));
 	*acp_frame_cb(skb) = (struct acp_frame_cb){ .size = skb->len };
 	/*
@@ -510,7 +510,7 @@ void acp_gso_received(struct acp_node *node, struct acp_socket *socket, struct s
 		acp_bytes_seek(skb, &t.at);
 		count = take(&t);
 	}
-	if (t.row.room)
+	if (t.burst.room)
 		close_room(&t);
 	acp_skb_free(skb);
 }

@@ -156,7 +156,7 @@ static bool join(struct sk_buff *batch, struct acp_bulk *b, u32 head)
 }
 
 /* The same for a frame that will be encrypted: the whole frame is contiguous. */
-static noinline bool join_sealed(struct sk_buff *batch, struct acp_bulk *b)
+static noinline bool join_encrypted(struct sk_buff *batch, struct acp_bulk *b)
 {
 	struct page_frag *mem = store(b->size);
 
@@ -185,11 +185,11 @@ bool acp_gso_begin(struct acp_peer *peer, const struct acp_outbox *out, struct a
 {
 	struct sk_buff *last = out->last;
 
-	bool sealed = acp_job_sealed(peer->job);
+	bool encrypted = acp_job_encrypted(peer->job);
 
 	b->size = size;
 	b->joined = !b->alone && may_join(peer, last, size, frags) &&
-		    (sealed ? join_sealed(last, b) : join(last, b, head));
+		    (encrypted ? join_encrypted(last, b) : join(last, b, head));
 	if (!b->joined) {
 		if (!begin(peer, b, head))
 			return false;
@@ -208,12 +208,12 @@ static struct acp_bytes payload_of(const struct acp_bulk *b, const struct acp_fr
 }
 
 /*
- * Write seal and tag of a frame that will be encrypted; its header is complete.  The tag covers no
- * more than these.
+ * Write nonce block and tag of a frame that will be encrypted; its header is complete.  The tag
+ * covers no more than these.
  */
-static void end_sealed(struct acp_peer *peer, struct acp_bulk *b, const struct acp_frame *f)
+static void end_encrypted(struct acp_peer *peer, struct acp_bulk *b, const struct acp_frame *f)
 {
-	acp_aead_seal(&peer->secret, (void *)(b->h + 1), false);
+	acp_aead_nonce(&peer->secret, (void *)(b->h + 1), false);
 	acp_framing_tag(peer, b->h, f, b->skb, acp_bytes_first(b->skb));
 }
 
@@ -223,11 +223,11 @@ void acp_gso_end(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk 
 	if (!b->joined) {
 		acp_framing_finish(peer, b->skb, f);
 		acp_outbox_add(out, b->skb);
-	} else if (acp_job_sealed(peer->job)) {
+	} else if (acp_job_encrypted(peer->job)) {
 		f->flags |= ACP_FRAME_AEAD;
-		f->length = b->size - sizeof(*b->h) - ACP_FRAME_SEALED;
+		f->length = b->size - sizeof(*b->h) - ACP_FRAME_ENCRYPTED;
 		acp_framing_head(peer, b->h, f);
-		end_sealed(peer, b, f);
+		end_encrypted(peer, b, f);
 	} else {
 		f->length = b->size - sizeof(*b->h);
 		acp_framing_head(peer, b->h, f);
@@ -235,25 +235,25 @@ void acp_gso_end(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk 
 	}
 }
 
-static noinline void end_sealed_burst(struct acp_peer *peer, struct acp_bulk *b,
-				      const struct acp_frame *f, const union acp_bulk_head *head)
+static noinline void end_encrypted_burst(struct acp_peer *peer, struct acp_bulk *b,
+					 const struct acp_frame *f, const union acp_bulk_head *head)
 {
 	memcpy(b->h, &head->h, sizeof(head->h));
 	memcpy(acp_gso_body(peer, b), &head->m, sizeof(head->m));
 	if (b->joined)
-		end_sealed(peer, b, f);
+		end_encrypted(peer, b, f);
 }
 
 void acp_gso_end_burst(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk *b,
 		       struct acp_frame *f, const union acp_bulk_head *head)
 {
-	if (unlikely(acp_job_sealed(peer->job)))
-		end_sealed_burst(peer, b, f, head);
+	if (unlikely(acp_job_encrypted(peer->job)))
+		end_encrypted_burst(peer, b, f, head);
 	else
 		memcpy(b->h, head, sizeof(*head));
 	if (!b->joined)
 		acp_gso_end(peer, out, b, f);
-	else if (likely(!acp_job_sealed(peer->job)))
+	else if (likely(!acp_job_encrypted(peer->job)))
 		acp_framing_tag(peer, b->h, f, b->skb, payload_of(b, f));
 }
 

@@ -19,7 +19,7 @@
 struct acp_bulk {
 	struct sk_buff *skb;
 	struct acp_frame_hdr *h;	/* header, followed by all that precedes the payload */
-	u32 size;			/* of the frame, including seal and authentication tag */
+	u32 size;			/* of the frame, with nonce block and authentication tag */
 	int first;			/* index of the payload's first fragment */
 	bool alone;			/* set by the caller: no other frame may share the skb */
 	bool joined;			/* the skb has other frames before this one */
@@ -29,7 +29,7 @@ struct acp_bulk {
  * Begin a frame of @size bytes, of which @head precede the payload.  The payload will be attached
  * in at most @frags fragments.  The frame goes behind the last one in @out, or in an skb of its
  * own.  A frame that will be encrypted has no fragments: @head is header and body, and @size
- * includes seal and authentication tag.  Return false if there is no memory or no route.
+ * includes nonce block and authentication tag.  Return false if there is no memory or no route.
  */
 bool acp_gso_begin(struct acp_peer *peer, const struct acp_outbox *out, struct acp_bulk *b,
 		   u32 head, u32 size, u32 frags);
@@ -51,7 +51,7 @@ void acp_gso_pad(struct sk_buff *skb, u32 size);
 static inline void *acp_gso_body(const struct acp_peer *peer, const struct acp_bulk *b)
 {
 	return (void *)(b->h + 1) +
-	       (acp_job_sealed(peer->job) ? sizeof(struct acp_frame_seal) : 0);
+	       (acp_job_encrypted(peer->job) ? sizeof(struct acp_frame_nonce) : 0);
 }
 
 /* Write header and tag, and append the frame to @out if it has an skb of its own. */

@@ -487,13 +487,13 @@ void acp_peer_send_burst(struct acp_peer *peer, struct list_head *items, u32 epo
 }
 
 /* Send what is waiting, after adding a burst of items, if there is one. */
-static __always_inline void flush(struct acp_peer *peer, struct list_head *row, u32 epoch)
+static __always_inline void flush(struct acp_peer *peer, struct list_head *burst, u32 epoch)
 {
 	struct acp_outbox out = {};
 
 	spin_lock(&peer->lock);
-	if (row)
-		add_burst(peer, row, epoch);
+	if (burst)
+		add_burst(peer, burst, epoch);
 	process(peer, &out, acp_now());
 	spin_unlock(&peer->lock);
 	acp_tx(peer, &out);

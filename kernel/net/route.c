@@ -10,12 +10,12 @@
 #include "sender.h"
 
 #define NARROW_NS	(600 * NSEC_PER_SEC)	/* the kernel's default lifetime of PMTUs */
-#define MTU_SEALED	(SKB_WITH_OVERHEAD(SZ_8K) - 128)	/* room for headers below IP */
+#define MTU_ENCRYPTED	(SKB_WITH_OVERHEAD(SZ_8K) - 128)	/* room for headers below IP */
 
-/* Bytes of the headers around the body of a frame, including seal and authentication tag. */
+/* Bytes of the headers around the body of a frame, including nonce block and authentication tag. */
 static u32 around(const struct acp_peer *peer)
 {
-	return acp_udp_overhead(peer) + (acp_job_sealed(peer->job) ? ACP_FRAME_SEALED : 0);
+	return acp_udp_overhead(peer) + (acp_job_encrypted(peer->job) ? ACP_FRAME_ENCRYPTED : 0);
 }
 
 static struct dst_entry *route4(struct acp_peer *peer)
@@ -108,7 +108,7 @@ void acp_route_measure(struct acp_peer *peer)
 		return;
 	/* Encrypted frames are contiguous in memory; two contiguous pages are usually available. */
 	mtu = clamp_t(u32, dst_mtu(peer->dst), ACP_MTU_MIN,
-		      acp_job_sealed(peer->job) ? MTU_SEALED : ACP_MTU_MAX);
+		      acp_job_encrypted(peer->job) ? MTU_ENCRYPTED : ACP_MTU_MAX);
 	if (unlikely(peer->narrow)) {
 		if (acp_now() >= peer->narrow_until)
 			peer->narrow = 0;

@@ -122,8 +122,8 @@ static bool opened(struct acp_job *job, struct acp_peer *peer, struct sk_buff *s
  * job is encrypted, a HELLO is accepted on the strength of its tag: its sender runs another set-up
  * of the job, and the caller need not know more.
  */
-static noinline bool sealed_right(struct acp_job *job, struct acp_peer *peer,
-				  struct sk_buff *skb, const struct acp_frame *f)
+static noinline bool encrypted_right(struct acp_job *job, struct acp_peer *peer,
+				     struct sk_buff *skb, const struct acp_frame *f)
 {
 	bool aead = f->flags & ACP_FRAME_AEAD;
 	u32 cipher;
@@ -133,7 +133,7 @@ static noinline bool sealed_right(struct acp_job *job, struct acp_peer *peer,
 		acp_drop(job->node, skb, f, ACP_STAT_drop_bad_epoch);
 		return false;
 	}
-	if (aead != acp_job_sealed(job)) {
+	if (aead != acp_job_encrypted(job)) {
 		/* Only the body's beginning will be read, which must be linear, too. */
 		if (f->type == ACP_FRAME_HELLO && pskb_may_pull(skb, acp_frame_body(f)))
 			return true;
@@ -148,7 +148,7 @@ static noinline bool sealed_right(struct acp_job *job, struct acp_peer *peer,
 		acp_drop(job->node, skb, f, ACP_STAT_drop_nomem);
 		return false;
 	}
-	if (!acp_frame_seal(skb->data, &cipher)) {
+	if (!acp_frame_nonce(skb->data, &cipher)) {
 		acp_drop(job->node, skb, f, ACP_STAT_drop_bad_flags);
 		return false;
 	}
@@ -206,8 +206,8 @@ static bool authentic(struct acp_job *job, struct acp_peer *peer, struct sk_buff
 		bad_mac(job, skb, f);
 		return false;
 	}
-	if (unlikely((u32)acp_job_sealed(job) | (f->flags & ACP_FRAME_AEAD)))
-		return sealed_right(job, peer, skb, f);
+	if (unlikely((u32)acp_job_encrypted(job) | (f->flags & ACP_FRAME_AEAD)))
+		return encrypted_right(job, peer, skb, f);
 	return !(f->flags & ACP_FRAME_BULK) || acp_rx_bulk_right(job, skb, 0, h, f);
 }
 
@@ -299,7 +299,7 @@ static struct acp_peer *new_peer(struct acp_job *job, const struct acp_frame *f)
 /* Does the tag cover the whole frame, and is none of it encrypted? */
 static bool is_plain(const struct acp_job *job, const struct acp_frame *f)
 {
-	return !((u32)acp_job_sealed(job) | (f->flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD)));
+	return !((u32)acp_job_encrypted(job) | (f->flags & (ACP_FRAME_BULK | ACP_FRAME_AEAD)));
 }
 
 /*
@@ -308,52 +308,52 @@ static bool is_plain(const struct acp_job *job, const struct acp_frame *f)
 static void remember(struct acp_job *job, struct acp_peer *peer, const struct acp_frame_hdr *h,
 		     const struct acp_frame *f)
 {
-	struct acp_kind *kind = acp_udp_kind(job, h);
+	struct acp_predicted *p = acp_udp_predicted(job, h);
 
-	if (!acp_tag_begins(&kind->start, &h->version))
+	if (!acp_tag_begins(&p->start, &h->version))
 		return;
-	kind->peer = peer;
-	kind->size = acp_frame_size(f);
-	kind->frame = *f;
+	p->peer = peer;
+	p->size = acp_frame_size(f);
+	p->frame = *f;
 }
 
 /* Return the prediction for the frame's header; NULL: the frame needs all checks. */
-static inline const struct acp_kind *remembered(const struct acp_socket *socket,
-						const struct sk_buff *skb)
+static inline const struct acp_predicted *remembered(const struct acp_socket *socket,
+						     const struct sk_buff *skb)
 {
 	const struct acp_frame_hdr *h = (const struct acp_frame_hdr *)skb->data;
 	struct acp_job *job = acp_job_find(socket->node, be32_to_cpu(h->job),
 					   be16_to_cpu(h->generation));
-	const struct acp_kind *kind;
+	const struct acp_predicted *p;
 
 	if (!job)
 		return NULL;
-	kind = acp_udp_kind(job, h);
-	if (!kind->peer || !acp_tag_begins(&kind->start, &h->version) ||
-	    skb->len != kind->size || skb->data_len || !h->seq != !kind->frame.seq ||
-	    !comes_from(job, socket, skb, kind->frame.color, kind->peer->addr))
+	p = acp_udp_predicted(job, h);
+	if (!p->peer || !acp_tag_begins(&p->start, &h->version) ||
+	    skb->len != p->size || skb->data_len || !h->seq != !p->frame.seq ||
+	    !comes_from(job, socket, skb, p->frame.color, p->peer->addr))
 		return NULL;
-	return kind;
+	return p;
 }
 
 /*
  * Return the sender of a frame with a predicted header, or NULL if a program refuses the frame or
  * its tag is wrong.
  */
-static inline struct acp_peer *check_tag(const struct acp_kind *kind, struct sk_buff *skb,
+static inline struct acp_peer *check_tag(const struct acp_predicted *p, struct sk_buff *skb,
 					 struct acp_frame *f, struct acp_verdict *batch)
 {
 	const struct acp_frame_hdr *h = (const struct acp_frame_hdr *)skb->data;
 
-	*f = kind->frame;
+	*f = p->frame;
 	f->seq = be64_to_cpu(h->seq);
 	f->ack = be64_to_cpu(h->ack);
-	if (unlikely(!is_admitted(kind->peer->job, skb, f, batch)))
+	if (unlikely(!is_admitted(p->peer->job, skb, f, batch)))
 		return NULL;
-	if (likely(acp_tag(&kind->start, &h->version, kind->size - sizeof(h->tag)) ==
+	if (likely(acp_tag(&p->start, &h->version, p->size - sizeof(h->tag)) ==
 		   be64_to_cpu(h->tag)))
-		return kind->peer;
-	bad_mac(kind->peer->job, skb, f);
+		return p->peer;
+	bad_mac(p->peer->job, skb, f);
 	return NULL;
 }
 
@@ -386,13 +386,13 @@ static noinline struct acp_peer *check(struct acp_socket *socket, struct sk_buff
 void acp_rx_take(struct acp_socket *socket, struct sk_buff *skb, bool known,
 		 struct acp_verdict *batch)
 {
-	const struct acp_kind *kind = NULL;
+	const struct acp_predicted *p = NULL;
 	struct acp_frame f acp_uncleared;
 	struct acp_peer *peer;
 
 	if (pskb_may_pull(skb, sizeof(struct acp_frame_hdr)))
-		kind = remembered(socket, skb);
-	peer = kind ? check_tag(kind, skb, &f, batch) : check(socket, skb, &f, batch);
+		p = remembered(socket, skb);
+	peer = p ? check_tag(p, skb, &f, batch) : check(socket, skb, &f, batch);
 	if (!peer) {
 		kfree_skb(skb);
 		return;

@@ -53,7 +53,7 @@ void acp_tx_send(struct acp_peer *peer, struct acp_outbox *out)
 	for (skb = out->first; skb; skb = next) {
 		next = skb->next;
 		skb_mark_not_on_list(skb);
-		if (acp_job_sealed(peer->job) && !close_frames(peer, skb)) {
+		if (acp_job_encrypted(peer->job) && !close_frames(peer, skb)) {
 			kfree_skb(skb);
 			continue;
 		}

@@ -91,13 +91,13 @@ static inline const u8 *acp_udp_source(const struct acp_peer *peer)
 }
 
 /* Return the entry of the header prediction for this header.  BH off. */
-static inline struct acp_kind *acp_udp_kind(const struct acp_job *job,
-					    const struct acp_frame_hdr *h)
+static inline struct acp_predicted *acp_udp_predicted(const struct acp_job *job,
+						      const struct acp_frame_hdr *h)
 {
 	const u8 *node = (const u8 *)&h->node, *length = (const u8 *)&h->length;
 	u32 at = node[3] * 5 + length[1] / 8 * 3 + h->type;	/* the lower bits suffice */
 
-	return this_cpu_ptr(&job->kinds->kinds[at % ACP_KINDS]);
+	return this_cpu_ptr(&job->predictions->entries[at % ACP_PREDICTIONS]);
 }
 
 /*
@@ -106,13 +106,13 @@ static inline struct acp_kind *acp_udp_kind(const struct acp_job *job,
 static inline const struct acp_tag_start *acp_udp_start(const struct acp_job *job,
 							const struct acp_frame_hdr *h)
 {
-	struct acp_kind *kind = acp_udp_kind(job, h);
+	struct acp_predicted *p = acp_udp_predicted(job, h);
 
-	if (unlikely(!acp_tag_begins(&kind->start, &h->version))) {
-		acp_tag_begin(&kind->start, job->key.key, &h->version);
-		kind->peer = NULL;
+	if (unlikely(!acp_tag_begins(&p->start, &h->version))) {
+		acp_tag_begin(&p->start, job->key.key, &h->version);
+		p->peer = NULL;
 	}
-	return &kind->start;
+	return &p->start;
 }
 
 /* Return the tag of a frame that it covers completely, at @h.  BH off. */

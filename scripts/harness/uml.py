@@ -4,7 +4,7 @@ builds it. They have one processor, run at the speed of this machine, and have n
 
 Their root is this machine's / (hostfs, mounted read-only) under a tmpfs overlay, as that of other
 guests. But what may be done to files here is only limited by these mounts: a command that mounts
-hostfs again, or this mount for writing, gets what the user may do who has started the guest.
+hostfs again, or this mount for writing, gets the rights of the user who started the guest.
 """
 import os
 import socket

@@ -709,7 +709,7 @@ static void set_memory(unsigned long kib)
 /*
  * The smallest value of "memory" that allows 16 more pages for the rank; with less, it is rejected.
  */
-static unsigned long least_memory(struct rank *r, void *p)
+static unsigned long min_memory(struct rank *r, void *p)
 {
 	unsigned long no = 0, yes = 1UL << 40, middle;
 	struct memory m;
@@ -732,12 +732,12 @@ static unsigned long least_memory(struct rank *r, void *p)
 /* Wait until the charges of earlier processes have been returned. */
 static unsigned long settled_memory(struct rank *r, void *p)
 {
-	unsigned long now = least_memory(r, p), before;
+	unsigned long now = min_memory(r, p), before;
 
 	do {
 		before = now;
 		sleep_ms(500);
-		now = least_memory(r, p);
+		now = min_memory(r, p);
 	} while (now != before);
 	return now;
 }
@@ -791,9 +791,9 @@ static void all_users(void)
 	rank_open(&r, &s);
 	alone = settled_memory(&r, p);
 	CHECK_EQ(rank_register(&r, &m, p + 16 * PAGE, 8 * PAGE, ACP_ACCESS_ALL), 0);
-	CHECK_EQ(least_memory(&r, p), alone + 8 * PAGE / 1024);
+	CHECK_EQ(min_memory(&r, p), alone + 8 * PAGE / 1024);
 	child = start_other();
-	CHECK_EQ(least_memory(&r, p), alone + 8 * PAGE / 1024 + kib);
+	CHECK_EQ(min_memory(&r, p), alone + 8 * PAGE / 1024 + kib);
 	set_memory(0);		/* below the current use, which is not affected */
 	CHECK_EQ(rank_do_copy(&r, memory_ga(&m, 0), heap_ga(&r, 0), 8), ACP_ST_OK);
 	rank_refused(2, 0, ACP_LIMIT_MEMORY);

@@ -26,7 +26,7 @@ static u64 number(const u8 *p, u32 bytes)
 #define REASON(error)	(1u << (error))
 
 /* Size of the nonce block and the AEAD tag. */
-static u32 sealed(const u8 *p)
+static u32 encrypted(const u8 *p)
 {
 	return p[10] & 32 ? 32 : 0;
 }
@@ -60,9 +60,9 @@ static u32 reasons(const u8 *p, u32 len)
 		return REASON(ACP_FRAME_BAD_VERSION);
 	if (p[9] < 1 || p[9] > 3)
 		return REASON(ACP_FRAME_BAD_TYPE);
-	if (len < HEADER + sealed(p) || number(p + 18, 2) != len - HEADER)
+	if (len < HEADER + encrypted(p) || number(p + 18, 2) != len - HEADER)
 		return REASON(ACP_FRAME_BAD_LEN);
-	return reasons_of_length(p, len - HEADER - sealed(p)) | reasons_of_flags(p);
+	return reasons_of_length(p, len - HEADER - encrypted(p)) | reasons_of_flags(p);
 }
 
 /* The length of a message without payload; 0: no such type or operation. */
@@ -243,10 +243,10 @@ static void same_frame(const struct acp_frame *f, const struct acp_frame_hdr *h)
  * Only the last four bits may be set, the first and the third of these not both, and neither in a
  * HELLO.
  */
-static void seal(const u8 *datagram, u8 type)
+static void nonce_block(const u8 *datagram, u8 type)
 {
 	u32 cipher, is = (u32)number(datagram + 60, 4);
-	bool right = acp_frame_seal(datagram, &cipher);
+	bool right = acp_frame_nonce(datagram, &cipher);
 
 	ENSURE(cipher == is);
 	ENSURE(right == (is < 16 && (is & 5) != 5 && !(type == ACP_FRAME_HELLO && (is & 5))));
@@ -310,7 +310,7 @@ int fuzz_one(const u8 *data, size_t size)
 	if (f.type == ACP_FRAME_DATA)
 		body(data + at, f.length, f.flags & ACP_FRAME_BULK ? tagged - at : f.length);
 	if (f.flags & ACP_FRAME_AEAD)
-		seal(data, f.type);
+		nonce_block(data, f.type);
 	if (f.flags & ACP_FRAME_CRC)
 		checksum(data, tagged);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queues between a process and the module: who looks at the ring, who
- * sleeps, who is woken.  The contract is in uapi/acp_abi.h; what is modelled
+ * The queues between a process and the module: which of them polls the ring,
+ * which sleeps, which is woken.  The contract is in uapi/acp_abi.h; what is modelled
  * is lib/core/rings.h, lib/core/submit.c, kernel/exec/drain.c, kernel/queue/queue.c,
  * kernel/exec/poller.c, kernel/exec/worker.c, the calls of kernel/dev/dev.c, and
  * acp_station_idle().  Each step names its function.
@@ -10,10 +10,10 @@
  *	no lost wake-up		every state in which nothing can go on is one where
  *				all commands are complete and nobody waits
  *	exactly once		each entry is taken when it is filled, started once
- *	status first		who sees a completion sees the status of it
+ *	status first		a thread that sees a completion sees its status
  *	abort			the flag ACP_CQ_ABORTED stays (with -DLOCALLY -DABORT)
  *
- * Memory: a store is seen by others later than by the one who made it, at any
+ * Memory: a store is seen by others later than by the one that made it, at any
  * time up to its next full fence (step "Memory"); of two stores the later one
  * may be seen first, but for a release.  So a fence too few is found.  Loads
  * are not reordered.  NAME_m is what others see of NAME.
@@ -47,11 +47,11 @@
 #define LOCALLY
 #endif
 #ifdef BUDGET
-#define CALLER		2	/* a budget of who works on his own time ... */
+#define CALLER		2	/* budget of a caller in process context ... */
 #define SOFTIRQ		1	/* ... and what is left of that of a round */
 #define COST		1	/* of an entry */
 #else
-#define CALLER		1	/* nobody is there who would go on where a budget ends */
+#define CALLER		1	/* nothing would go on where a budget ends */
 #define SOFTIRQ		1
 #define COST		0
 #endif
@@ -109,7 +109,7 @@ byte state[2], ticket[2];
 bool busy[2], busy_m[2];
 bool aborted;
 
-/* queue->wait: who is in it, and who was made runnable */
+/* queue->wait: processes in it, and those made runnable */
 bool queued[3], woken[3];
 
 /* the poller's state; asleep_p: its store of true is not seen yet */
@@ -230,7 +230,7 @@ inline complete(me, t)
 
 /* ---- taking: kernel/exec/drain.c ---- */
 
-/* acp_queue_ready(), by one who does not drain: sets ok */
+/* acp_queue_ready(), by one that does not drain: sets ok */
 inline ready()
 {
 	ok = waiting_m || starved_m;

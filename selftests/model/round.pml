@@ -2,7 +2,7 @@
 /*
  * Further queues of a rank that rest: a poll round looks only at those that are
  * marked.  What is modelled is kernel/exec/round.c, of kernel/queue/queue.c how many ask and
- * one drains, and of kernel/exec/worker.c who goes on where a budget ended, for one queue.
+ * one drains, and of kernel/exec/worker.c what goes on where a budget ended, for one queue.
  *
  * A command waits for its event, after which a round comes; it is complete when
  * it has started.  Any round that finds the queue at rest may take the mark away,
@@ -12,7 +12,7 @@
  * nothing can go on each command has started, once.
  *
  * Memory: stores to "taken", "waiting", "completed" and the two that tell of the
- * mark are seen by others later than by who made them, each by itself, at any
+ * mark are seen by others later than by their writer, each by itself, at any
  * time up to its next full fence; those of the mark also when somebody else
  * takes their lock.  Loads are not reordered.
  *
@@ -31,12 +31,12 @@
 #define WAITING		1
 #define COMPLETED	2
 #define BIT		3	/* the mark in the table: rounds look there */
-#define MARKED		4	/* who marks looks there */
+#define MARKED		4	/* a process that marks looks there */
 #define WORDS		5
 #define NOBODY		255
 
 byte seen[WORDS];		/* as all see them */
-byte stored[WORDS];		/* as who wrote them does */
+byte stored[WORDS];		/* as their writer sees them */
 byte writer[WORDS] = NOBODY;	/* of a store that is not seen yet */
 byte tail;			/* by the user, who then rings */
 byte events;			/* how many have happened; in the order of commands */
@@ -77,7 +77,7 @@ inline fence()
 #define READY		(MINE(WAITING) || tail > MINE(TAKEN))
 #define IS_BUSY		(READY || MINE(TAKEN) != MINE(COMPLETED))
 
-/* All that was stored under the lock is seen by who takes it. */
+/* All that was stored under the lock is seen by the process that takes it. */
 inline set_mark(on)
 {
 	atomic {

@@ -9,7 +9,7 @@
  * nothing can go on is one where all waiters have seen all words change.  No
  * sleep ends by itself here.
  *
- * Memory: a store is seen by others later than by the one who made it, at any
+ * Memory: a store is seen by others later than by the one that made it, at any
  * time up to its next full fence (step "Memory").  Loads are not reordered.
  *
  *	-DONE	one waiter, else two threads, the second of which waits for one word

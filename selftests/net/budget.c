@@ -543,7 +543,7 @@ TEST(K8_full_rings_cost_rounds_one_budget)
 	with_settings(rounds_with_full_rings);
 }
 
-/* But who has rung, and so has nothing left, is one of those that rounds do something for. */
+/* But a rank that has rung, and so has nothing left, is one of those that rounds serve. */
 TEST(K8_rounds_serve_those_again_that_have_rung)
 {
 	with_settings(round_after_doorbell);

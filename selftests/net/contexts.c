@@ -61,7 +61,7 @@ static void take_context(acpx_context_t *c)
 /*
  * Copy to the neighbour and, ordered after that, back: the data is unchanged, whatever others do.
  */
-static void there_and_back(size_t n, size_t size, uint64_t seed, acpx_context_t *c, bool change)
+static void round_trip(size_t n, size_t size, uint64_t seed, acpx_context_t *c, bool change)
 {
 	acp_handle_t h;
 
@@ -92,7 +92,7 @@ static void *work(void *arg)
 	for (i = 0; i < rounds; i++) {
 		size_t size = 1 + next_random(&state) % (i % 4 ? 100 : MOST);
 
-		there_and_back(n, size, next_random(&state), &c, i % 16 == 15);
+		round_trip(n, size, next_random(&state), &c, i % 16 == 15);
 		h = acp_add8(member_at(acp_rank(), FORMER + 8 * n), member_at(neighbour(), COUNTER),
 			     1, ACP_HANDLE_NULL);
 		if (i % 8 == 0)

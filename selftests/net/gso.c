@@ -345,16 +345,16 @@ static struct count count(const char *name)
 /* Return the bytes of such a frame in this job. */
 static size_t each(void)
 {
-	return EACH + (x.encrypted ? ACP_FRAME_SEALED : 0);
+	return EACH + (x.encrypted ? ACP_FRAME_ENCRYPTED : 0);
 }
 
-#define BY_AES		(ACP_SEAL_AES | ACP_SEAL_WANTS)
-#define BY_AEGIS	(ACP_SEAL_AEGIS | ACP_SEAL_WANTS_AEGIS)
+#define BY_AES		(ACP_CIPHER_AES | ACP_CIPHER_WANTS)
+#define BY_AEGIS	(ACP_CIPHER_AEGIS | ACP_CIPHER_WANTS_AEGIS)
 
 /* The same in a job with encryption; the test uses that cipher. */
 static void play_encrypted(bool ipv6, uint32_t cipher)
 {
-	const char *name = cipher & ACP_SEAL_AES ? "generic-gcm-aes" : "aegis128";
+	const char *name = cipher & ACP_CIPHER_AES ? "generic-gcm-aes" : "aegis128";
 
 	play(ipv6, ACP_INTEGRITY_AEAD);
 	if (cipher && !nodes_said("/proc/crypto", name))
@@ -429,7 +429,7 @@ static void of_kind(uint32_t integrity, uint8_t flags)
 	play(false, integrity);
 	for (i = 0; i < 20; i++)
 		add_put(i, flags);
-	depart(EACH + (integrity == ACP_INTEGRITY_AEAD ? ACP_FRAME_SEALED : 0));
+	depart(EACH + (integrity == ACP_INTEGRITY_AEAD ? ACP_FRAME_ENCRYPTED : 0));
 	inject_applied(&x, x.seq - 1);
 	all_there(0, 20);
 }
@@ -879,7 +879,7 @@ TEST(gso__region_is_unregistered_between_encrypted_bursts)
 static void duplicated(uint32_t integrity)
 {
 	struct count twice;
-	char third[EACH + ACP_FRAME_SEALED];
+	char third[EACH + ACP_FRAME_ENCRYPTED];
 	uint32_t i;
 
 	play(false, integrity);
@@ -960,7 +960,7 @@ TEST(gso__encrypted_bursts_aegis_ipv6)
  */
 static void flipped_encrypted(bool ipv6, uint32_t cipher)
 {
-	const size_t nonce = HEADER, body = HEADER + sizeof(struct acp_frame_seal);
+	const size_t nonce = HEADER, body = HEADER + sizeof(struct acp_frame_nonce);
 	struct count bad[2];
 	uint64_t random = 7;
 	char *at[ROW];
@@ -1048,8 +1048,8 @@ static void wrong_encrypted(bool ipv6)
 	h = (void *)at[5];
 	h->flags &= (uint8_t)~ACP_FRAME_AEAD;
 	inject_sign(&x, h, each(), each());
-	((struct acp_frame_seal *)(at[6] + HEADER))->cipher |= htonl(1 << 20);
-	((struct acp_frame_seal *)(at[7] + HEADER))->cipher ^= htonl(ACP_SEAL_AEGIS);
+	((struct acp_frame_nonce *)(at[6] + HEADER))->cipher |= htonl(1 << 20);
+	((struct acp_frame_nonce *)(at[7] + HEADER))->cipher ^= htonl(ACP_CIPHER_AEGIS);
 	at[11][0] ^= 1;
 	memcpy(at[13], at[12], each());
 	filled_up -= 8;
@@ -1073,7 +1073,7 @@ TEST(gso__some_encrypted_ones_are_wrong_ipv6)
 /* Fenced frames within a batch wait for one that arrives later. */
 TEST(gso__encrypted_fenced_before_its_time)
 {
-	char late[EACH + ACP_FRAME_SEALED];
+	char late[EACH + ACP_FRAME_ENCRYPTED];
 	struct count held;
 	uint32_t i;
 

@@ -78,10 +78,10 @@ void inject_open(struct inject *x, const struct nodes *n, uint32_t me, uint32_t 
 	x->encrypted = s->join.integrity == ACP_INTEGRITY_AEAD;
 	derive(x, s, 0, me, victim, x->key_out);
 	derive(x, s, 0, victim, me, x->key_in);
-	derive(x, s, ACP_SEAL_AES, me, victim, x->aes_out);
-	derive(x, s, ACP_SEAL_AES, victim, me, x->aes_in);
-	derive(x, s, ACP_SEAL_AEGIS, me, victim, x->aegis_out);
-	derive(x, s, ACP_SEAL_AEGIS, victim, me, x->aegis_in);
+	derive(x, s, ACP_CIPHER_AES, me, victim, x->aes_out);
+	derive(x, s, ACP_CIPHER_AES, victim, me, x->aes_in);
+	derive(x, s, ACP_CIPHER_AEGIS, me, victim, x->aegis_out);
+	derive(x, s, ACP_CIPHER_AEGIS, victim, me, x->aegis_in);
 	x->fd = inject_socket(x, me, n->address[me], ACP_PORT_DEFAULT);
 }
 
@@ -117,44 +117,44 @@ void inject_sign(const struct inject *x, void *datagram, size_t tagged, size_t s
 }
 
 /* Additional authenticated data of an encrypted frame. */
-#define CLEAR	(sizeof(struct acp_frame_hdr) - 8 + sizeof(struct acp_frame_seal))
+#define CLEAR	(sizeof(struct acp_frame_hdr) - 8 + sizeof(struct acp_frame_nonce))
 
 static void close_frame(const struct inject *x, void *datagram, size_t length)
 {
 	struct acp_frame_hdr *h = datagram;
-	struct acp_frame_seal *seal = (void *)(h + 1);
-	uint8_t *body = (void *)(seal + 1);
+	struct acp_frame_nonce *block = (void *)(h + 1);
+	uint8_t *body = (void *)(block + 1);
 	uint32_t cipher = h->type == ACP_FRAME_HELLO ? 0 : x->cipher;
 
-	CHECK_EQ(getrandom(seal->nonce, sizeof(seal->nonce), 0), sizeof(seal->nonce));
-	seal->cipher = cpu_to_be32(cipher);
-	if (cipher & ACP_SEAL_AEGIS)
-		aegis_close(x->aegis_out, (void *)seal, &h->version, CLEAR, body, length,
+	CHECK_EQ(getrandom(block->nonce, sizeof(block->nonce), 0), sizeof(block->nonce));
+	block->cipher = cpu_to_be32(cipher);
+	if (cipher & ACP_CIPHER_AEGIS)
+		aegis_close(x->aegis_out, (void *)block, &h->version, CLEAR, body, length,
 			    body + length);
-	else if (cipher & ACP_SEAL_AES)
-		gcm_close(x->aes_out, seal->nonce, &h->version, CLEAR, body, length,
+	else if (cipher & ACP_CIPHER_AES)
+		gcm_close(x->aes_out, block->nonce, &h->version, CLEAR, body, length,
 			  body + length);
 	else
-		aead_close(x->key_out, seal->nonce, &h->version, CLEAR, body, length,
+		aead_close(x->key_out, block->nonce, &h->version, CLEAR, body, length,
 			   body + length);
 }
 
 static bool open_frame(const struct inject *x, void *datagram, size_t length)
 {
 	struct acp_frame_hdr *h = datagram;
-	const struct acp_frame_seal *seal = (void *)(h + 1);
-	uint8_t *body = (void *)(seal + 1);
+	const struct acp_frame_nonce *block = (void *)(h + 1);
+	uint8_t *body = (void *)(block + 1);
 	u32 cipher;
 
-	if (!acp_frame_seal(datagram, &cipher))
+	if (!acp_frame_nonce(datagram, &cipher))
 		return false;
-	if (cipher & ACP_SEAL_AEGIS)
-		return aegis_open(x->aegis_in, (const void *)seal, &h->version, CLEAR, body, length,
-				  body + length);
-	if (cipher & ACP_SEAL_AES)
-		return gcm_open(x->aes_in, seal->nonce, &h->version, CLEAR, body, length,
+	if (cipher & ACP_CIPHER_AEGIS)
+		return aegis_open(x->aegis_in, (const void *)block, &h->version, CLEAR, body,
+				  length, body + length);
+	if (cipher & ACP_CIPHER_AES)
+		return gcm_open(x->aes_in, block->nonce, &h->version, CLEAR, body, length,
 				body + length);
-	return aead_open(x->key_in, seal->nonce, &h->version, CLEAR, body, length, body + length);
+	return aead_open(x->key_in, block->nonce, &h->version, CLEAR, body, length, body + length);
 }
 
 size_t inject_build(const struct inject *x, void *out, const struct acp_frame *f,
@@ -169,7 +169,7 @@ size_t inject_build(const struct inject *x, void *out, const struct acp_frame *f
 	if (!(all.flags & ACP_FRAME_AEAD))
 		return sizeof(struct acp_frame_hdr) + length;
 	close_frame(x, out, length);
-	return sizeof(struct acp_frame_hdr) + length + ACP_FRAME_SEALED;
+	return sizeof(struct acp_frame_hdr) + length + ACP_FRAME_ENCRYPTED;
 }
 
 void inject_send(const struct inject *x, const void *datagram, size_t size)

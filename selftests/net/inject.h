@@ -24,7 +24,7 @@ struct inject {
 	bool long_tags;			/* tags cover long payloads: integrity tag */
 	bool encrypted;			/* all frames are encrypted with these keys */
 	uint8_t key_out[32], key_in[32];
-	uint32_t cipher;		/* ACP_SEAL_, of frames to send except HELLO */
+	uint32_t cipher;		/* ACP_CIPHER_, of frames to send except HELLO */
 	uint8_t aes_out[32], aes_in[32];
 	uint8_t aegis_out[32], aegis_in[32];	/* the first 16 bytes are used */
 	struct acp_frame_hello setup;	/* as received from the victim */

@@ -179,9 +179,9 @@ static void take_heard(int fd, struct heard *h, uint64_t ga)
 		h->marks += memmem(p, (size_t)size, MARK, 8) ||
 			    memmem(p, (size_t)size, &address, sizeof(address));
 		if (f.flags & ACP_FRAME_AEAD) {
-			CHECK(acp_frame_seal(p, &cipher));
-			h->aes += !!(cipher & ACP_SEAL_AES);
-			h->aegis += !!(cipher & ACP_SEAL_AEGIS);
+			CHECK(acp_frame_nonce(p, &cipher));
+			h->aes += !!(cipher & ACP_CIPHER_AES);
+			h->aegis += !!(cipher & ACP_CIPHER_AEGIS);
 			memcpy(h->nonces[h->encrypted++], p + sizeof(struct acp_frame_hdr),
 			       ACP_FRAME_NONCE);
 		}
@@ -383,15 +383,15 @@ static bool has_aes(void)
 /* The simulated node uses that cipher from now on, and receives it if the victim prefers it. */
 static void speak(uint32_t cipher)
 {
-	if (cipher & ACP_SEAL_AES && !has_aes())
+	if (cipher & ACP_CIPHER_AES && !has_aes())
 		SKIP("this kernel has no gcm(aes) by instructions");
-	if (cipher & ACP_SEAL_AEGIS && !nodes_said("/proc/crypto", "aegis128"))
+	if (cipher & ACP_CIPHER_AEGIS && !nodes_said("/proc/crypto", "aegis128"))
 		SKIP("this kernel has no aegis128");
 	x.cipher = cipher;
 }
 
-#define BY_AES		(ACP_SEAL_AES | ACP_SEAL_WANTS)
-#define BY_AEGIS	(ACP_SEAL_AEGIS | ACP_SEAL_WANTS_AEGIS)
+#define BY_AES		(ACP_CIPHER_AES | ACP_CIPHER_WANTS)
+#define BY_AEGIS	(ACP_CIPHER_AEGIS | ACP_CIPHER_WANTS_AEGIS)
 
 static void talk(uint32_t cipher)
 {
@@ -555,7 +555,7 @@ TEST(N5_longer_than_any_path)
 	goes_on();
 }
 
-TEST(N6_reserved_field_of_the_seal)
+TEST(N6_reserved_field_of_the_nonce_block)
 {
 	const size_t at = sizeof(struct acp_frame_hdr) + ACP_FRAME_NONCE;
 	struct count flags;
@@ -566,7 +566,7 @@ TEST(N6_reserved_field_of_the_seal)
 	flags = count("drop_bad_flags");
 	size = put_datagram(good);
 	for (bit = 0; bit < 32; bit++) {
-		if (bit >= 24 && bit < 28)	/* ACP_SEAL_ */
+		if (bit >= 24 && bit < 28)	/* ACP_CIPHER_ */
 			continue;
 		memcpy(bad, good, size);
 		bad[at + bit / 8] ^= (char)(1 << bit % 8);

@@ -193,7 +193,7 @@ static void batch(uint32_t integrity)
 		for (i = 0; i < FRAMES; i++)
 			add_piece(1000, i, PIECE);
 		each = filled_up / FRAMES;
-		at = (which + 1) * each - 8 - (x.encrypted ? ACP_FRAME_CODE : 0);
+		at = (which + 1) * each - 8 - (x.encrypted ? ACP_FRAME_AEAD_TAG : 0);
 		if (!k)
 			change(at);
 		arrives(which, PIECE, at, each);

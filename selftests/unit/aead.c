@@ -165,8 +165,8 @@ static void poly_end(struct poly *p, const uint8_t key[16], uint8_t out[16])
 	}
 }
 
-static void code_of(const uint8_t key[32], const uint8_t nonce[12], const void *clear,
-		    size_t clear_len, const void *text, size_t len, uint8_t code[16])
+static void tag_of(const uint8_t key[32], const uint8_t nonce[12], const void *clear,
+		   size_t clear_len, const void *text, size_t len, uint8_t tag[16])
 {
 	uint8_t once[64], lengths[16];
 	struct poly p = { { 0 }, { 0 } };
@@ -183,23 +183,23 @@ static void code_of(const uint8_t key[32], const uint8_t nonce[12], const void *
 	poly_padded(&p, clear, clear_len);
 	poly_padded(&p, text, len);
 	poly_padded(&p, lengths, sizeof(lengths));
-	poly_end(&p, once + 16, code);
+	poly_end(&p, once + 16, tag);
 }
 
 void aead_close(const uint8_t key[32], const uint8_t nonce[12], const void *clear,
-		size_t clear_len, void *text, size_t len, uint8_t code[16])
+		size_t clear_len, void *text, size_t len, uint8_t tag[16])
 {
 	chacha(key, nonce, text, len);
-	code_of(key, nonce, clear, clear_len, text, len, code);
+	tag_of(key, nonce, clear, clear_len, text, len, tag);
 }
 
 bool aead_open(const uint8_t key[32], const uint8_t nonce[12], const void *clear,
-	       size_t clear_len, void *text, size_t len, const uint8_t code[16])
+	       size_t clear_len, void *text, size_t len, const uint8_t tag[16])
 {
 	uint8_t right[16];
 
-	code_of(key, nonce, clear, clear_len, text, len, right);
-	if (memcmp(right, code, sizeof(right)))
+	tag_of(key, nonce, clear, clear_len, text, len, right);
+	if (memcmp(right, tag, sizeof(right)))
 		return false;
 	chacha(key, nonce, text, len);
 	return true;

@@ -92,7 +92,7 @@ static void crypt(struct aegis *a, uint8_t *p, size_t len, bool encrypt)
 	}
 }
 
-static void end(struct aegis *a, size_t clear_len, size_t len, uint8_t code[16])
+static void end(struct aegis *a, size_t clear_len, size_t len, uint8_t tag[16])
 {
 	uint8_t sizes[16];
 	int i;
@@ -104,24 +104,24 @@ static void end(struct aegis *a, size_t clear_len, size_t len, uint8_t code[16])
 	add(sizes, a->s[3]);
 	for (i = 0; i < 7; i++)
 		update(a, sizes);
-	memset(code, 0, 16);
+	memset(tag, 0, 16);
 	for (i = 0; i < 5; i++)
-		add(code, a->s[i]);
+		add(tag, a->s[i]);
 }
 
 void aegis_close(const uint8_t key[16], const uint8_t nonce[16], const void *clear,
-		 size_t clear_len, void *text, size_t len, uint8_t code[16])
+		 size_t clear_len, void *text, size_t len, uint8_t tag[16])
 {
 	struct aegis a;
 
 	begin(&a, key, nonce);
 	take_clear(&a, clear, clear_len);
 	crypt(&a, text, len, true);
-	end(&a, clear_len, len, code);
+	end(&a, clear_len, len, tag);
 }
 
 bool aegis_open(const uint8_t key[16], const uint8_t nonce[16], const void *clear,
-		size_t clear_len, void *text, size_t len, const uint8_t code[16])
+		size_t clear_len, void *text, size_t len, const uint8_t tag[16])
 {
 	uint8_t right[16];
 	struct aegis a;
@@ -130,5 +130,5 @@ bool aegis_open(const uint8_t key[16], const uint8_t nonce[16], const void *clea
 	take_clear(&a, clear, clear_len);
 	crypt(&a, text, len, false);
 	end(&a, clear_len, len, right);
-	return !memcmp(right, code, 16);
+	return !memcmp(right, tag, 16);
 }

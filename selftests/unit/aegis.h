@@ -11,12 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Encrypt @text in place; @code receives a tag of 16 bytes. */
+/* Encrypt @text in place; @tag receives a tag of 16 bytes. */
 void aegis_close(const uint8_t key[16], const uint8_t nonce[16], const void *clear,
-		 size_t clear_len, void *text, size_t len, uint8_t code[16]);
+		 size_t clear_len, void *text, size_t len, uint8_t tag[16]);
 
 /* Decrypt in place. False: the tag is wrong, and the text is garbage. */
 bool aegis_open(const uint8_t key[16], const uint8_t nonce[16], const void *clear,
-		size_t clear_len, void *text, size_t len, const uint8_t code[16]);
+		size_t clear_len, void *text, size_t len, const uint8_t tag[16]);
 
 #endif /* AEGIS_H */

@@ -156,17 +156,17 @@ static bool step(void)
 	return false;
 }
 
-static void idle(unsigned int most_us)
+static void idle(unsigned int max_us)
 {
-	if (!most_us)
+	if (!max_us)
 		return;
-	most_us = (unsigned int)(draw() % (most_us + 1));
+	max_us = (unsigned int)(draw() % (max_us + 1));
 	if (fake_in_turns()) {
-		fake_pause(most_us * 1000ull * fake_shared->speed);
+		fake_pause(max_us * 1000ull * fake_shared->speed);
 		return;
 	}
 	pthread_mutex_unlock(&lock);
-	usleep(most_us);
+	usleep(max_us);
 	pthread_mutex_lock(&lock);
 }
 

@@ -153,8 +153,8 @@ static void add(uint8_t y[16], const uint8_t h[16], const uint8_t *p, size_t len
 
 /* ---- GCM ---- */
 
-static void code_of(const struct aes *aes, const uint8_t nonce[12], const void *clear,
-		    size_t clear_len, const void *text, size_t len, uint8_t code[16])
+static void tag_of(const struct aes *aes, const uint8_t nonce[12], const void *clear,
+		   size_t clear_len, const void *text, size_t len, uint8_t tag[16])
 {
 	uint8_t h[16] = { 0 }, y[16] = { 0 }, sizes[16], first[16] = { 0 };
 	int i;
@@ -171,7 +171,7 @@ static void code_of(const struct aes *aes, const uint8_t nonce[12], const void *
 	first[15] = 1;
 	encrypt_block(aes, first, first);
 	for (i = 0; i < 16; i++)
-		code[i] = y[i] ^ first[i];
+		tag[i] = y[i] ^ first[i];
 }
 
 static void stream(const struct aes *aes, const uint8_t nonce[12], uint8_t *text, size_t len)
@@ -194,24 +194,24 @@ static void stream(const struct aes *aes, const uint8_t nonce[12], uint8_t *text
 }
 
 void gcm_close(const uint8_t key[32], const uint8_t nonce[12], const void *clear,
-	       size_t clear_len, void *text, size_t len, uint8_t code[16])
+	       size_t clear_len, void *text, size_t len, uint8_t tag[16])
 {
 	struct aes aes;
 
 	expand(&aes, key);
 	stream(&aes, nonce, text, len);
-	code_of(&aes, nonce, clear, clear_len, text, len, code);
+	tag_of(&aes, nonce, clear, clear_len, text, len, tag);
 }
 
 bool gcm_open(const uint8_t key[32], const uint8_t nonce[12], const void *clear,
-	      size_t clear_len, void *text, size_t len, const uint8_t code[16])
+	      size_t clear_len, void *text, size_t len, const uint8_t tag[16])
 {
 	uint8_t right[16];
 	struct aes aes;
 
 	expand(&aes, key);
-	code_of(&aes, nonce, clear, clear_len, text, len, right);
-	if (memcmp(right, code, 16))
+	tag_of(&aes, nonce, clear, clear_len, text, len, right);
+	if (memcmp(right, tag, 16))
 		return false;
 	stream(&aes, nonce, text, len);
 	return true;

@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Encrypt @text in place; @code receives a tag of 16 bytes. */
+/* Encrypt @text in place; @tag receives a tag of 16 bytes. */
 void gcm_close(const uint8_t key[32], const uint8_t nonce[12], const void *clear,
-	       size_t clear_len, void *text, size_t len, uint8_t code[16]);
+	       size_t clear_len, void *text, size_t len, uint8_t tag[16]);
 
 /* Decrypt in place, if the tag is correct. */
 bool gcm_open(const uint8_t key[32], const uint8_t nonce[12], const void *clear,
-	      size_t clear_len, void *text, size_t len, const uint8_t code[16]);
+	      size_t clear_len, void *text, size_t len, const uint8_t tag[16]);
 
 /* One round of AES, like all but the last one, as used by AEGIS. @out may be @in. */
 void aes_round(uint8_t out[16], const uint8_t in[16], const uint8_t key[16]);

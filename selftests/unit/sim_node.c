@@ -77,7 +77,7 @@ static void emit(struct sim *s, struct sim_peer *p, struct acp_frame *f, u8 *wir
 		sim_transmit(s, p->me->id, p->node, p->color, wire, length);
 }
 
-static u32 most_payload(const struct sim *s, const struct sim_peer *p, const struct acp_out *out)
+static u32 max_payload(const struct sim *s, const struct sim_peer *p, const struct acp_out *out)
 {
 	u32 head = acp_out_head(out) + (s->crc ? sizeof(struct acp_frame_crc) : 0);
 
@@ -238,7 +238,7 @@ static void load_piece(struct sim *s, struct sim_peer *p, struct sim_sent *t)
 		sim_ranks_due(s, item);
 	if (!item->out.failed && !source_of(s, &item->out.m))
 		acp_out_fail(&item->out, ACP_ST_STAG);
-	t->length = acp_out_cut(&item->out, most_payload(s, p, &item->out));
+	t->length = acp_out_cut(&item->out, max_payload(s, p, &item->out));
 	acp_out_piece(&item->out, t->offset, t->length, &m, &t->fence);
 	item->frames++;
 	if (item->out.finished)

@@ -255,7 +255,7 @@ TEST(frame__N5_length_in_the_header)
 }
 
 /* An encrypted frame has 32 bytes more. */
-TEST(frame__N5_length_of_a_sealed_frame)
+TEST(frame__N5_length_of_an_encrypted_frame)
 {
 	u32 type, len, most = 65535 - 32;
 
@@ -411,31 +411,31 @@ TEST(frame__tagged_bytes)
 	CHECK_EQ(acp_frame_body(&f), 64);
 }
 
-TEST(frame__N6_reserved_field_of_the_seal)
+TEST(frame__N6_reserved_field_of_the_nonce_block)
 {
 	u8 *frame = malloc(64);
 	u32 bit, cipher;
 
 	memset(frame, 0xff, 60);
 	memset(frame + 60, 0, 4);
-	CHECK(acp_frame_seal(frame, &cipher) && !cipher);
+	CHECK(acp_frame_nonce(frame, &cipher) && !cipher);
 	for (bit = 0; bit < 32; bit++) {
 		frame[60 + bit / 8] = 1u << bit % 8;
-		CHECK_EQ(acp_frame_seal(frame, &cipher), bit >= 24 && bit < 28);
+		CHECK_EQ(acp_frame_nonce(frame, &cipher), bit >= 24 && bit < 28);
 		CHECK_EQ(cipher, 1u << (24 - bit / 8 * 8 + bit % 8));
 		frame[60 + bit / 8] = 0;
 	}
 	/* Only one cipher at a time. */
-	frame[63] = ACP_SEAL_BY;
-	CHECK(!acp_frame_seal(frame, &cipher));
+	frame[63] = ACP_CIPHER_BY;
+	CHECK(!acp_frame_nonce(frame, &cipher));
 	/* The receiver of a HELLO may not support either. */
 	frame[9] = ACP_FRAME_HELLO;
-	frame[63] = ACP_SEAL_AES;
-	CHECK(!acp_frame_seal(frame, &cipher));
-	frame[63] = ACP_SEAL_AEGIS;
-	CHECK(!acp_frame_seal(frame, &cipher));
-	frame[63] = ACP_SEAL_WISHES;
-	CHECK(acp_frame_seal(frame, &cipher));
+	frame[63] = ACP_CIPHER_AES;
+	CHECK(!acp_frame_nonce(frame, &cipher));
+	frame[63] = ACP_CIPHER_AEGIS;
+	CHECK(!acp_frame_nonce(frame, &cipher));
+	frame[63] = ACP_CIPHER_WISHES;
+	CHECK(acp_frame_nonce(frame, &cipher));
 	free(frame);
 }
 
@@ -832,7 +832,7 @@ struct vector {
 	struct acp_msg msg;	/* type 0: none */
 	const char *body;	/* hex: payload, or body of an ACK or HELLO */
 	const char *wire;	/* hex: all of it */
-	u32 cipher;		/* ACP_SEAL_ */
+	u32 cipher;		/* ACP_CIPHER_ */
 };
 
 static u32 unhex(const char *hex, u8 *out)
@@ -853,16 +853,17 @@ static u32 unhex(const char *hex, u8 *out)
 /* Encrypt the body after the nonce block, and append the AEAD tag. */
 static void encrypt(u8 *wire, const struct acp_frame *f, u32 cipher)
 {
-	u8 base[16], key[32], *seal = wire + HEADER, *body = wire + acp_frame_body(f);
+	u8 base[16], key[32], *block = wire + HEADER, *body = wire + acp_frame_body(f);
 	struct acp_frame_key k;
 
 	acp_frame_key(&k, cipher, f->job, f->generation, f->node, 1, f->color);
 	unhex(KEY, base);
 	blake2s(key, base, sizeof(base), &k, sizeof(k));
-	unhex(NONCE, seal);
-	seal[15] = (u8)cipher;
-	(cipher & ACP_SEAL_AEGIS ? aegis_close : cipher & ACP_SEAL_AES ? gcm_close : aead_close)
-		(key, seal, wire + 8, (size_t)(body - wire) - 8, body, f->length, body + f->length);
+	unhex(NONCE, block);
+	block[15] = (u8)cipher;
+	(cipher & ACP_CIPHER_AEGIS ? aegis_close : cipher & ACP_CIPHER_AES ? gcm_close : aead_close)
+		(key, block, wire + 8, (size_t)(body - wire) - 8, body, f->length,
+		 body + f->length);
 }
 
 /* Build the datagram of a vector. Returns its length. */
@@ -974,23 +975,23 @@ TEST(vectors__chacha20_poly1305)
 {
 	char text[] = "Ladies and Gentlemen of the class of '99: If I could offer you only one tip "
 		      "for the future, sunscreen would be it.", copy[sizeof(text)];
-	u8 key[32], nonce[12], clear[12], code[16];
+	u8 key[32], nonce[12], clear[12], tag[16];
 	u32 n = sizeof(text) - 1;
 
 	memcpy(copy, text, sizeof(text));
 	unhex("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f", key);
 	unhex("070000004041424344454647", nonce);
 	unhex("50515253c0c1c2c3c4c5c6c7", clear);
-	aead_close(key, nonce, clear, sizeof(clear), text, n, code);
+	aead_close(key, nonce, clear, sizeof(clear), text, n, tag);
 	CHECK(is((u8 *)text, "d31a8d34648e60db7b86afbc53ef7ec2a4aded51296e08fea9e2b5a736ee62d6"
 		 "3dbea45e8ca9671282fafb69da92728b1a71de0a9e060b2905d6a5b67ecd3b36"
 		 "92ddbd7f2d778b8c9803aee328091b58fab324e4fad675945585808b4831d7bc"
 		 "3ff4def08e4b7a9de576d26586cec64b6116"));
-	CHECK(is(code, "1ae10b594f09e26a7e902ecbd0600691"));
-	CHECK(aead_open(key, nonce, clear, sizeof(clear), text, n, code));
+	CHECK(is(tag, "1ae10b594f09e26a7e902ecbd0600691"));
+	CHECK(aead_open(key, nonce, clear, sizeof(clear), text, n, tag));
 	CHECK(!memcmp(text, copy, sizeof(text)));
-	code[0]++;
-	CHECK(!aead_open(key, nonce, clear, sizeof(clear), text, n, code));
+	tag[0]++;
+	CHECK(!aead_open(key, nonce, clear, sizeof(clear), text, n, tag));
 }
 
 /*
@@ -998,54 +999,54 @@ TEST(vectors__chacha20_poly1305)
  */
 TEST(vectors__aes_256_gcm)
 {
-	u8 key[32], nonce[12], clear[20], text[60], code[16];
+	u8 key[32], nonce[12], clear[20], text[60], tag[16];
 
 	unhex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308", key);
 	unhex("cafebabefacedbaddecaf888", nonce);
 	unhex("feedfacedeadbeeffeedfacedeadbeefabaddad2", clear);
 	unhex("d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72"
 	      "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39", text);
-	gcm_close(key, nonce, clear, sizeof(clear), text, sizeof(text), code);
+	gcm_close(key, nonce, clear, sizeof(clear), text, sizeof(text), tag);
 	CHECK(is(text, "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa"
 		       "8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662"));
-	CHECK(is(code, "76fc6ece0f4e1768cddf8853bb2d551b"));
-	CHECK(gcm_open(key, nonce, clear, sizeof(clear), text, sizeof(text), code));
+	CHECK(is(tag, "76fc6ece0f4e1768cddf8853bb2d551b"));
+	CHECK(gcm_open(key, nonce, clear, sizeof(clear), text, sizeof(text), tag));
 	CHECK_EQ(text[0], 0xd9);
-	code[15]++;
-	CHECK(!gcm_open(key, nonce, clear, sizeof(clear), text, sizeof(text), code));
+	tag[15]++;
+	CHECK(!gcm_open(key, nonce, clear, sizeof(clear), text, sizeof(text), tag));
 	memset(key, 0, sizeof(key));
 	memset(nonce, 0, sizeof(nonce));
 	memset(text, 0, 16);
-	gcm_close(key, nonce, NULL, 0, text, 16, code);
+	gcm_close(key, nonce, NULL, 0, text, 16, tag);
 	CHECK(is(text, "cea7403d4d606b6e074ec5d3baf39d18"));
-	CHECK(is(code, "d0d1c8a799996bf0265b98b5d48ab919"));
+	CHECK(is(tag, "d0d1c8a799996bf0265b98b5d48ab919"));
 }
 
 /* From crypto/testmgr.h of the kernel: empty; a partial block; a whole block. */
 TEST(vectors__aegis_128)
 {
-	u8 key[16], nonce[16], text[16], code[16];
+	u8 key[16], nonce[16], text[16], tag[16];
 
 	unhex("0fc98e67449eaa8620362c24fec93081", key);
 	unhex("1e921ccf883d540d406d5948fc926103", nonce);
-	aegis_close(key, nonce, NULL, 0, text, 0, code);
-	CHECK(is(code, "07a511f29d40b86ddab812344c53d972"));
+	aegis_close(key, nonce, NULL, 0, text, 0, tag);
+	CHECK(is(tag, "07a511f29d40b86ddab812344c53d972"));
 	unhex("881201a66496fbbe22ea9047f211b58e", key);
 	unhex("97db900ea835a5454221bd6bf0dae60f", nonce);
 	unhex("b56eaddd3072fa53828e16b4ed6d47", text);
-	aegis_close(key, nonce, NULL, 0, text, 15, code);
+	aegis_close(key, nonce, NULL, 0, text, 15, tag);
 	CHECK(is(text, "c38083045faa61c7cadd6fac8508b5"));
-	CHECK(is(code, "352bc23e0b1b39372b7a2116b3e66766"));
+	CHECK(is(tag, "352bc23e0b1b39372b7a2116b3e66766"));
 	unhex("c4373b457411a4daa2c542d8ec367894", key);
 	unhex("d300c9adb8b04e61c3fb6ffdeaffa915", nonce);
 	unhex("f292e67d40eea36f0368c845e7910a18", text);
-	aegis_close(key, nonce, NULL, 0, text, 16, code);
+	aegis_close(key, nonce, NULL, 0, text, 16, tag);
 	CHECK(is(text, "232530e56ab6367d38fd3ad2c258a911"));
-	CHECK(is(code, "1ea8309c16a4db6551101627709b6429"));
-	CHECK(aegis_open(key, nonce, NULL, 0, text, 16, code));
+	CHECK(is(tag, "1ea8309c16a4db6551101627709b6429"));
+	CHECK(aegis_open(key, nonce, NULL, 0, text, 16, tag));
 	CHECK(is(text, "f292e67d40eea36f0368c845e7910a18"));
-	code[15]++;
-	CHECK(!aegis_open(key, nonce, NULL, 0, text, 16, code));
+	tag[15]++;
+	CHECK(!aegis_open(key, nonce, NULL, 0, text, 16, tag));
 }
 
 TEST(vectors__frames)

@@ -12,9 +12,9 @@
 #include "test.h"
 #include "test_lib_device.h"
 
-#define MOST_OWN	150	/* a copy of 8 bytes within the process */
-#define MOST_NEIGHBOUR	250	/* ... from the starter memory of a rank on the node */
-#define MOST_HEAP	1000	/* an allocation or free in a heap on the node */
+#define MAX_OWN	150	/* a copy of 8 bytes within the process */
+#define MAX_NEIGHBOUR	250	/* ... from the starter memory of a rank on the node */
+#define MAX_HEAP	1000	/* an allocation or free in a heap on the node */
 #define HEAP_CALLS	12
 
 static char memory[2 * FAKE_PAGE] __attribute__((aligned(FAKE_PAGE)));
@@ -148,12 +148,12 @@ TEST(copy__instructions)
 	       sum[0] * 2 / HEAP_CALLS, release[0], sum[2] * 2 / HEAP_CALLS);
 	printf("# neighbour's: acp_malloc %ld, %ld; acp_free %ld, %ld\n", allocate[1],
 	       sum[1] * 2 / HEAP_CALLS, release[1], sum[3] * 2 / HEAP_CALLS);
-	CHECK(nothing > 0 && own > 0 && own <= MOST_OWN);
-	CHECK(neighbour > 0 && neighbour <= MOST_NEIGHBOUR);
-	CHECK(allocate[0] > 0 && allocate[0] <= MOST_HEAP);
-	CHECK(allocate[1] > 0 && allocate[1] <= MOST_HEAP);
-	CHECK(release[0] > 0 && release[0] <= MOST_HEAP);
-	CHECK(release[1] > 0 && release[1] <= MOST_HEAP);
+	CHECK(nothing > 0 && own > 0 && own <= MAX_OWN);
+	CHECK(neighbour > 0 && neighbour <= MAX_NEIGHBOUR);
+	CHECK(allocate[0] > 0 && allocate[0] <= MAX_HEAP);
+	CHECK(allocate[1] > 0 && allocate[1] <= MAX_HEAP);
+	CHECK(release[0] > 0 && release[0] <= MAX_HEAP);
+	CHECK(release[1] > 0 && release[1] <= MAX_HEAP);
 }
 
 TEST_MAIN

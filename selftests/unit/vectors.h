@@ -198,7 +198,7 @@ static const struct vector vectors[] = {
 	}, {
 		.name = "DATA with AEAD by AES-256-GCM, the same put",
 		ENCRYPTED_PUT,
-		.cipher = ACP_SEAL_AES | ACP_SEAL_WANTS,
+		.cipher = ACP_CIPHER_AES | ACP_CIPHER_WANTS,
 		.wire = "f3d5ac43891a9af20101200100000001"
 			"00030048000000001122334455667788"
 			"00000000000000010000000000000001"
@@ -210,7 +210,7 @@ static const struct vector vectors[] = {
 	}, {
 		.name = "DATA with AEAD by AEGIS-128, the same put",
 		ENCRYPTED_PUT,
-		.cipher = ACP_SEAL_AEGIS | ACP_SEAL_WISHES,
+		.cipher = ACP_CIPHER_AEGIS | ACP_CIPHER_WISHES,
 		.wire = "f3d5ac43891a9af20101200100000001"
 			"00030048000000001122334455667788"
 			"00000000000000010000000000000001"

@@ -213,19 +213,19 @@ static const char *short_time(uint64_t ns, char text[SHORT_TIME])
 	return text;
 }
 
-int ctl_time(const char *word, const char *name, uint64_t least_ns, uint64_t most_ns,
+int ctl_time(const char *word, const char *name, uint64_t min_ns, uint64_t max_ns,
 	     uint64_t *value)
 {
 	char least[SHORT_TIME], most[SHORT_TIME];
 	double ns = 0;
 
-	if (word[0] != '\0' && parse_time(word, &ns) && ns >= (double)least_ns &&
-	    ns <= (double)most_ns) {
+	if (word[0] != '\0' && parse_time(word, &ns) && ns >= (double)min_ns &&
+	    ns <= (double)max_ns) {
 		*value = (uint64_t)llround(ns);
 		return 0;
 	}
 	ctl_error("%s must be a time from %s to %s (seconds, or with unit: 200ms, 50us, 1m), not '%s'",
-		  name, short_time(least_ns, least), short_time(most_ns, most), word);
+		  name, short_time(min_ns, least), short_time(max_ns, most), word);
 	return -1;
 }
 

@@ -67,7 +67,7 @@ int ctl_number_in(const char *word, const char *name, const struct ctl_range *ra
 		  uint64_t *value);
 
 /* Parse a time in a range, in nanoseconds: "0.2" (seconds), "200ms", "50us", "1m". */
-int ctl_time(const char *word, const char *name, uint64_t least_ns, uint64_t most_ns,
+int ctl_time(const char *word, const char *name, uint64_t min_ns, uint64_t max_ns,
 	     uint64_t *value);
 
 /* Parse "on" or "off" (1, 0, yes, no). */

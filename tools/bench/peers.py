@@ -252,7 +252,7 @@ def ucx(place, quick):
     env = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": place.nodes[0].card}
     count = 200 if quick else 1000
     values = {}
-    for name, test, note in (("ucx.put", "ucp_put_lat", "half of there and back"), ("ucx.get", "ucp_get", ""),
+    for name, test, note in (("ucx.put", "ucp_put_lat", "half of the round trip"), ("ucx.get", "ucp_get", ""),
                              ("ucx.add8", "ucp_fadd", "")):
         values[name] = (ucx_test(place, place.nodes, test, 8, count, env, wait)[1], note or "until it is here")
     try:

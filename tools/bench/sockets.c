@@ -37,7 +37,7 @@
 #define MOST		65536
 #define BATCH		63000	/* bytes of a GSO batch */
 #define BUFFER		(8 << 20)
-#define MOST_SEGMENTS	64	/* limit of the kernel */
+#define MAX_SEGMENTS	64	/* limit of the kernel */
 #define END		UINT64_C(0x656e64)	/* number in the last datagrams of a stream */
 #define ENDS		20
 #define FLYING		16	/* limit of pending sends by MSG_ZEROCOPY */
@@ -310,7 +310,7 @@ static int give(int fd, double seconds, size_t segment, int flags)
 	struct zerocopy z = { 0 };
 	size_t batch = segment != 0 ? BATCH / segment * segment : 0;
 
-	if (batch == 0 || batch / segment > MOST_SEGMENTS) {
+	if (batch == 0 || batch / segment > MAX_SEGMENTS) {
 		fprintf(stderr, "sockets: segments of %zu bytes\n", segment);
 		return 2;
 	}

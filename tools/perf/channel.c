@@ -135,7 +135,7 @@ static void measure_pings(struct perf_run *run, struct ends *e, size_t size)
 	row.wrong = e->wrong - before;
 	row.ratio = row.time.median / put;
 	row.ratio_to = "put";
-	row.note = "half of the way there and back";
+	row.note = "half of the round trip";
 	perf_report_row(&run->report, &row);
 }
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define PAGE		4096
-#define LEAST_AREA	(UINT64_C(1) << 20)
+#define MIN_AREA	(UINT64_C(1) << 20)
 #define LOOK_AT_RANKS	256	/* limit of ranks to check for other nodes */
 #define AREAS		5	/* own, target, third, near, scratch */
 #define SCRATCH		4	/* index of the area after the places */
@@ -134,7 +134,7 @@ static int choose_heap(const struct perf_job *job)
 static void choose_parts(struct perf_job *job, const struct perf_options *o)
 {
 	struct perf_board *board = job->board;
-	uint64_t area = LEAST_AREA;
+	uint64_t area = MIN_AREA;
 	size_t i;
 
 	/* The mode "register" allocates its own memory. */

@@ -26,13 +26,13 @@ static const struct {
 	{ "all", PERF_ALL, "the five above (default)" },
 	{ "udp", PERF_UDP, "no ACP: a UDP socket ping-pong between the same two ranks" },
 	{ "heap", PERF_HEAP_MODE, "acp_malloc and acp_free: own heap, same node, another node" },
-	{ "channel", PERF_CHANNEL, "messages there and back and streams of them, beside puts" },
+	{ "channel", PERF_CHANNEL, "round trips and streams of messages, beside puts" },
 	{ "map", PERF_MAP, "inserting into and finding in a map over all ranks" },
-	{ "wait", PERF_WAIT, "being woken by a put, there and back; what idle waiting costs" },
+	{ "wait", PERF_WAIT, "round trip of puts that wake the receiver; what idle waiting costs" },
 	{ "regions", PERF_REGIONS, "cost of registering beside many regions (-s: how many)" },
 	{ "idle", PERF_IDLE, "processor time of a job in which nothing happens" },
 	{ "sweep", PERF_SWEEP, "curves of latency and bandwidth over sizes, as pictures (below)" },
-	{ "syscalls", PERF_SYSCALLS, "system calls that a long row of puts needs (below)" },
+	{ "syscalls", PERF_SYSCALLS, "system calls that many puts need (below)" },
 };
 
 static const struct option long_options[] = {

@@ -9,14 +9,14 @@
 
 #include "job.h"
 
-#define LEAST_SAMPLES	5
-#define MOST_SAMPLES	1000000
+#define MIN_SAMPLES	5
+#define MAX_SAMPLES	1000000
 #define DEFAULT_SECONDS	1.0
 
 struct perf_pace perf_pace_start(const struct perf_options *o, uint64_t samples)
 {
 	struct perf_pace pace = {
-		.least = LEAST_SAMPLES,
+		.least = MIN_SAMPLES,
 		.most = samples,
 		.limit = 1e9 * (o->seconds > 0 ? o->seconds : DEFAULT_SECONDS),
 	};
@@ -26,7 +26,7 @@ struct perf_pace perf_pace_start(const struct perf_options *o, uint64_t samples)
 		if (o->seconds == 0)
 			pace.limit = INFINITY;
 	} else if (o->seconds > 0) {
-		pace.most = MOST_SAMPLES;
+		pace.most = MAX_SAMPLES;
 	}
 	if (pace.least > pace.most)
 		pace.least = pace.most;

@@ -40,7 +40,7 @@ static void answer(struct perf_job *job)
 	}
 }
 
-static uint64_t there_and_back(struct perf_job *job, uint64_t number)
+static uint64_t round_trip(struct perf_job *job, uint64_t number)
 {
 	uint64_t begin = perf_now();
 
@@ -51,18 +51,18 @@ static uint64_t there_and_back(struct perf_job *job, uint64_t number)
 
 static void measure_turns(struct perf_run *run)
 {
-	struct perf_row row = { .mode = "wait", .op = "there_and_back", .size = 8 };
+	struct perf_row row = { .mode = "wait", .op = "round_trip", .size = 8 };
 	struct perf_samples samples = { 0 };
 	struct perf_pace pace;
 	uint64_t number = 0;
 
 	perf_report_progress(&run->report, row.mode, row.op, row.size);
 	while (number < WARM_UP)
-		there_and_back(&run->job, ++number);
+		round_trip(&run->job, ++number);
 	pace = perf_pace_start(run->options, SAMPLES);
 	while (perf_pace_more(&pace, samples.n))
-		perf_samples_add(&samples, (double)there_and_back(&run->job, ++number));
-	there_and_back(&run->job, (number + 1) | LAST);
+		perf_samples_add(&samples, (double)round_trip(&run->job, ++number));
+	round_trip(&run->job, (number + 1) | LAST);
 	row.time = perf_samples_close(&samples);
 	perf_report_row(&run->report, &row);
 }
@@ -93,7 +93,7 @@ static void measure_idle(struct perf_run *run)
 void perf_wait(struct perf_run *run)
 {
 	if (run->job.procs == 1) {
-		perf_report_skip(&run->report, "wait", "there_and_back", 8, "one rank");
+		perf_report_skip(&run->report, "wait", "round_trip", 8, "one rank");
 		return;
 	}
 	if (run->job.rank == run->job.target)
