@@ -6,6 +6,12 @@ line names several peers, the best one is used.
 """
 
 LATENCY, SPEED = "latency", "speed"     # smaller is better; larger is better
+# Where time is counted in instructions, 1 us is 1,000 instructions.
+COUNTED = {"us": "thousand instructions", "MB/s": "bytes per thousand instructions"}
+
+
+def unit_of(place, unit):
+    return COUNTED.get(unit, unit) if place in ("icount", "plain") else unit
 
 
 class Bar:
@@ -31,8 +37,9 @@ class Bar:
         measured, or no limit).
         """
         ours = values.get(self.ours)
-        line = {"what": self.what, "place": self.ours.partition("/")[0], "unit": self.unit, "ours": ours, "peer": "",
-                "theirs": None, "ratio": None, "limit": self.limit, "kind": self.kind, "met": None}
+        place = self.ours.partition("/")[0]
+        line = {"what": self.what, "place": place, "unit": unit_of(place, self.unit), "ours": ours,
+                "peer": "", "theirs": None, "ratio": None, "limit": self.limit, "kind": self.kind, "met": None}
         compared = ours
         if self.peers is not None:
             line["peer"], line["theirs"] = self.best(values)
@@ -101,7 +108,8 @@ BARS = [
     Bar("same node: 1 MiB, into a heap", "icount/node.memcpy", None, 0.95, SPEED, "of memcpy"),
     Bar("same node: 1 MiB, into registered memory", "icount/node.lent", None, 0.95, SPEED, "of memcpy"),
     Bar("barrier of two nodes", "icount/barrier", {"icount/mpi.barrier": "Open MPI barrier"}, None),
-    Bar("put of 1 MiB, 1 % loss", "icount/loss.1%", {"icount/loss.none": "ACP without loss"}, 0.7, SPEED, "MB/s"),
+    Bar("put of 1 MiB, 1 % loss", "icount/loss.1%", {"icount/loss.none": "ACP without loss"}, 0.7, SPEED,
+        "bytes per us, waiting included"),
     Bar("four ranks that wait", "icount/idle", None, 0.0005, LATENCY, "of a processor"),
     Bar("registering 1 GiB of 2 MiB pages", "icount/register.2m.1G", {"icount/register.4k.1G": "of 4 KiB pages"}, 1 / 50),
     Bar("registering 1 GiB of 4 KiB pages", "icount/register.4k.1G", {"icount/register.4k.256M": "256 MiB"}, 4.4),
@@ -175,13 +183,15 @@ def cells(line):
 
 def side_by_side(values, place):
     """Return rows of texts with a heading: values of each implementation, and in brackets ACP's
-    divided by it. Implementations that were not measured are omitted.
+    divided by it. Implementations that were not measured are omitted. The first cell names the
+    units: of times, and of the columns "of 1 MiB".
     """
     def value(name):
         return values.get(f"{place}/{name}")
 
     ours = {column: value(OURS.get(column, column)) for column in COLUMNS.values()}
-    rows = [["", *COLUMNS], ["ACP", *(number(ours[column]) for column in COLUMNS.values())]]
+    units = f"{unit_of(place, 'us')}; of 1 MiB: {unit_of(place, 'MB/s')}"
+    rows = [[units, *COLUMNS], ["ACP", *(number(ours[column]) for column in COLUMNS.values())]]
     for peer, names in PEERS.items():
         found = {column: value(name) for column, name in names.items() if value(name)}
         if found:

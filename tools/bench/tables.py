@@ -40,7 +40,7 @@ def integrity(lines):
 
 def shapes(lines):
     rows, sizes = ours.read(lines), (8, 512, 8192)
-    return [["", *(SIZES[size] for size in sizes)],
+    return [["thousand instructions", *(SIZES[size] for size in sizes)],
             *([what, *(bars.number(median(rows, "latency", op, size)) for size in sizes)] for op, what in SHAPES.items())]
 
 
