@@ -10,6 +10,7 @@
 #include "core/libacp.h"
 #include "channel/rendezvous.h"
 #include "core/internal.h"
+#include "middle/backoff.h"
 
 #define US		1000ull		/* ns */
 #define MS		1000000ull
@@ -359,10 +360,7 @@ static void end_connect(struct libacp_end *end)
 	}
 	if (++end->tries % TRIES)
 		return;
-	end->pause = end->pause ? end->pause * 2 : PAUSE_MIN;
-	if (end->pause > PAUSE_MAX)
-		end->pause = PAUSE_MAX;
-	end->again = libacp_now() + end->pause;
+	end->again = libacp_now() + libacp_backoff(&end->pause, PAUSE_MIN, PAUSE_MAX);
 }
 
 static void post(struct libacp_end *end)
@@ -718,15 +716,9 @@ void libacp_rendezvous_wait(struct libacp_patience *p, acp_handle_t access, bool
 		wait_for(access);
 		return;
 	}
-	if (!p->sleep) {
-		if (!(long_one && in_the_way) && spin(p))
-			return;
-		p->sleep = SLEEP_MIN;
-	}
-	libacp_sleep(p->sleep);
-	p->sleep *= 2;
-	if (p->sleep > SLEEP_MAX)
-		p->sleep = SLEEP_MAX;
+	if (!p->sleep && !(long_one && in_the_way) && spin(p))
+		return;
+	libacp_sleep(libacp_backoff(&p->sleep, SLEEP_MIN, SLEEP_MAX));
 }
 
 /* ---- Leaving the job ---- */

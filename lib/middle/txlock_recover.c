@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "middle/backoff.h"
 #include "middle/txlock_part.h"
 
 #define SPINS		30		/* polls of a near lock before sleeping */
@@ -327,8 +328,7 @@ static void pause_turn(const struct libacp_txlock *s, struct libacp_txlock_turn 
 #endif
 		return;
 	}
-	libacp_sleep(t->pause);
-	t->pause = t->pause < PAUSE_MAX ? 2 * t->pause : PAUSE_MAX;
+	libacp_sleep(libacp_backoff(&t->pause, PAUSE_FIRST, PAUSE_MAX));
 }
 
 int libacp_txlock_wait(struct libacp_txlock *s, struct libacp_txlock_turn *t, uint64_t found)
@@ -341,7 +341,7 @@ int libacp_txlock_wait(struct libacp_txlock *s, struct libacp_txlock_turn *t, ui
 	if (owner_of(found) < 0 || owner_of(found) >= acp_procs())
 		return -EUCLEAN;
 	if (!t->begin)
-		*t = (struct libacp_txlock_turn){ .begin = now, .pause = PAUSE_FIRST };
+		*t = (struct libacp_txlock_turn){ .begin = now };
 	if (found != t->seen) {
 		t->seen = found;
 		t->since = now;
