@@ -9,7 +9,7 @@
  *	table_scan.c		iteration over slots
  *	table_iterator.c	iteration over elements
  *	table_transfer.c	from table to table
- *	set.c multiset.c map.c	the public functions
+ *	set.c multiset.c map.c	the public functions; table_public.h: those in common
  *
  * Layout in memory (64-bit words; directory, slots and elements as in ACP 3.0.0):
  *
