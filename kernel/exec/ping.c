@@ -69,6 +69,11 @@ static void tell(struct list_head *ended)
 	}
 }
 
+static u64 deadline(const struct ping *ping)
+{
+	return ping->begun + ping->result.ask.timeout * (u64)NSEC_PER_MSEC;
+}
+
 static void timed_out(struct timer_list *t)
 {
 	struct ping *ping = timer_container_of(ping, t, timer);
@@ -76,6 +81,12 @@ static void timed_out(struct timer_list *t)
 	LIST_HEAD(ended);
 
 	spin_lock_bh(&p->lock);
+	/* Jiffies were behind the clock when the timer was set. */
+	if (!list_empty(&ping->link) && acp_now() < deadline(ping)) {
+		mod_timer(&ping->timer, jiffies + 1);
+		spin_unlock_bh(&p->lock);
+		return;
+	}
 	if (!list_empty(&ping->link))
 		end(ping, ping->answered ? 0 : -ETIMEDOUT, &ended);
 	spin_unlock_bh(&p->lock);
