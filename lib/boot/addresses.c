@@ -17,8 +17,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "acp_abi.h"
+#include "acp_ga.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
+#include "core/parameters.h"
 
 #define TEXT_MAX	64	/* length of an address with its device */
 

@@ -14,8 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "acp_abi.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
+#include "core/parameters.h"
 
 /* ---- Numbers and words ---- */
 

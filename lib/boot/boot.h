@@ -29,6 +29,38 @@
 struct acp_node_run;
 struct libacp_boot;
 
+/* ---- boot.c ---- */
+
+/*
+ * Read the parameters of the job from the options in @argv, which are removed (@argc and @argv may
+ * be NULL), from the environment or from PMIx. The caller must call libacp_boot_free() in both
+ * cases. Not thread-safe.
+ *
+ * Returns 0, or -1 after a message on standard error.
+ */
+int libacp_boot_load(struct libacp_boot *boot, int *argc, char ***argv);
+
+/* Let the time that acp_init() may take begin now. */
+void libacp_boot_begin(struct libacp_boot *boot);
+
+/* Free what libacp_boot_load() allocated and clear @boot. */
+void libacp_boot_free(struct libacp_boot *boot);
+
+/* Parse a list of nodes into nodes, colors and the node runs of @boot. Returns 0 or -1. */
+int libacp_boot_nodes(struct libacp_boot *boot, const char *text);
+
+/*
+ * Parse a placement of boot->nprocs ranks on boot->nodes nodes into the rank runs of @boot.
+ * Trailing nodes without ranks are removed from the list. Returns 0 or -1.
+ */
+int libacp_boot_placement(struct libacp_boot *boot, const char *text);
+
+/*
+ * Read the job key from the file or from @boot. The caller must wipe @key after use. Returns 0, or
+ * -1 after a message on standard error.
+ */
+int libacp_boot_key(const struct libacp_boot *boot, uint8_t key[16]);
+
 /* ---- settings.c ---- */
 
 enum {

@@ -12,7 +12,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "core/libacp.h"
+#include "acp_abi.h"
+#include "boot/device.h"
+#include "core/internal.h"
 
 #define NAME_BYTES	64
 #define GROUP		"acp"		/* set by the udev rule */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "acp.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
 
 #define COUNTERS	"/proc/thread-self/net/acp"
 #define LINE_BYTES	100

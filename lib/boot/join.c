@@ -12,10 +12,27 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
 #include "boot/boot.h"
+#include "boot/device.h"
+#include "boot/missing.h"
+#include "boot/renumber.h"
 #include "channel/chan.h"
+#include "core/barrier.h"
+#include "core/context.h"
+#include "core/failure.h"
+#include "core/internal.h"
+#include "core/job.h"
+#include "core/limits.h"
+#include "core/local.h"
+#include "core/mem.h"
+#include "core/parameters.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/wait_until.h"
 #include "heap/heap.h"
-#include "core/libacp.h"
 #include "middle/scratch.h"
 #include "middle/txlock.h"
 

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
+#include "core/parameters.h"
 
 static int hex_digit(char c)
 {

@@ -14,8 +14,19 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "boot/missing.h"
+#include "core/event.h"
+#include "core/gone.h"
+#include "core/internal.h"
+#include "core/job.h"
+#include "core/mem.h"
+#include "core/page.h"
+#include "core/process.h"
+#include "core/rank_list.h"
 
 #define MS		1000000u
 #define PROBE_MS	1000		/* to wait for answers of ranks that are present */

@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
+#include "core/job.h"
+#include "core/parameters.h"
 
 #define LOOK_NS	20000000	/* interval of checks whether a file exists */
 

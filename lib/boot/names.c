@@ -15,8 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "acp_abi.h"
+#include "acp_ga.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
 
 #define NAME_MAX_BYTES	1024	/* of a name with the characters that the pattern adds */
 

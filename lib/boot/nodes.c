@@ -10,8 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "acp_abi.h"
+#include "acp_ga.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
+#include "core/parameters.h"
 
 #define BLANKS		" \t\r\n;"
 #define FILE_MAX	(64u << 20)	/* size limit of a file of nodes, bytes */

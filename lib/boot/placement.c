@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "acp_abi.h"
+#include "acp_ga.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
+#include "core/job.h"
+#include "core/parameters.h"
 
 static int one_run(struct libacp_boot *boot, uint32_t nodes, uint32_t block)
 {

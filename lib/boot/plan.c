@@ -7,8 +7,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "acp_ga.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
 
 #define FORMAT	"acp-plan-1"	/* first word of the text */
 

@@ -19,8 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "acp.h"
+#include "acp_ga.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
+#include "core/parameters.h"
 
 #define SONAME		"libpmix.so.2"
 #define WATCH_MS	5000			/* for the launcher to confirm the registration */

@@ -21,8 +21,19 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "boot/boot.h"
+#include "boot/renumber.h"
 #include "channel/rendezvous.h"
+#include "core/barrier.h"
+#include "core/internal.h"
+#include "core/job.h"
+#include "core/mem.h"
+#include "core/page.h"
+#include "core/process.h"
+#include "core/wait.h"
 
 #define NOBODY		UINT32_MAX
 #define PIECE_RUNS	(sizeof(((struct libacp_page *)0)->piece) / (sizeof(struct acp_rank_run)))

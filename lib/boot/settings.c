@@ -9,8 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "acp_abi.h"
+#include "acp_ga.h"
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
 
 /* max 0: not a number. suffix: K, M and G are allowed. */
 static const struct setting {

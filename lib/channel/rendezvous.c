@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/libacp.h"
+#include "acp.h"
 #include "channel/rendezvous.h"
 #include "core/internal.h"
+#include "core/page.h"
 #include "middle/backoff.h"
 
 #define US		1000ull		/* ns */
@@ -99,17 +100,10 @@ static struct staging *staging(void)
 	return staging_block.memory;
 }
 
-static acp_ga_t page_ga(int rank, size_t offset)
-{
-	const struct acp_ga_layout l = acp_ga_layout((uint32_t)acp_procs());
-
-	return acp_ga_make(&l, (uint32_t)rank, 0, ACP_STAG_LIBRARY, offset);
-}
-
 static bool find_page(void)
 {
 	if (!page && acp_rank() >= 0)
-		page = acp_query_address(page_ga(acp_rank(), 0));
+		page = acp_query_address(libacp_page_ga(acp_rank(), 0));
 	return page;
 }
 
@@ -217,7 +211,7 @@ static void begin_probe(struct libacp_partner *p, uint64_t now)
 	if (!p->probe)
 		return;
 	p->probing = acp_copy(place_ga(p->probe),
-			      page_ga(p->rank, offsetof(struct libacp_page, leaving)),
+			      libacp_page_ga(p->rank, offsetof(struct libacp_page, leaving)),
 			      sizeof(uint64_t), ACP_HANDLE_NULL);
 	p->probe_losses = p->losses;
 	p->probe_at = now + every;
@@ -341,7 +335,7 @@ static void try_connect(struct libacp_end *end)
 	end->exposed = true;
 	own_offer(end)->former = UINT64_MAX;
 	end->posting = acp_cas8(end->block.ga + offsetof(struct libacp_offer, former),
-				page_ga(end->partner->rank, word), 0, end->block.ga,
+				libacp_page_ga(end->partner->rank, word), 0, end->block.ga,
 				ACP_HANDLE_NULL);
 }
 

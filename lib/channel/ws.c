@@ -19,7 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "core/internal.h"
+#include "core/page.h"
 #include "middle/scratch.h"
 
 #define SIZE_DEFAULT	(1u << 20)
@@ -32,16 +34,9 @@ static size_t next_start, next_size = SIZE_DEFAULT;
 
 /* ---- Pieces ---- */
 
-static acp_ga_t page_ga(int rank, size_t offset)
-{
-	const struct acp_ga_layout l = acp_ga_layout((uint32_t)acp_procs());
-
-	return acp_ga_make(&l, (uint32_t)rank, 0, ACP_STAG_LIBRARY, offset);
-}
-
 static acp_ga_t word_ga(int rank)
 {
-	return page_ga(rank, offsetof(struct libacp_page, workspace));
+	return libacp_page_ga(rank, offsetof(struct libacp_page, workspace));
 }
 
 /* Return the bytes of the blocks of this rank, whose first block is @first. */
@@ -182,17 +177,19 @@ static uint64_t prepare(acp_wsditem *ws, size_t start)
 /* Tell all ranks that this rank has failed. */
 static void count_failure(void)
 {
-	libacp_finish(acp_add8(page_ga(acp_rank(), offsetof(struct libacp_page, failures_fetched)),
-			       page_ga(0, offsetof(struct libacp_page, failures)), 1,
+	const size_t fetched = offsetof(struct libacp_page, failures_fetched);
+
+	libacp_finish(acp_add8(libacp_page_ga(acp_rank(), fetched),
+			       libacp_page_ga(0, offsetof(struct libacp_page, failures)), 1,
 			       ACP_HANDLE_NULL));
 }
 
 /* Returns 0, -ENOMEM if any rank has failed, or -errno. */
 static int look_for_failures(struct libacp_page *page)
 {
-	acp_ga_t here = page_ga(acp_rank(), offsetof(struct libacp_page, failures_fetched));
-	int error = libacp_finish(acp_copy(here, page_ga(0, offsetof(struct libacp_page, failures)),
-					   sizeof(uint64_t), ACP_HANDLE_NULL));
+	acp_ga_t here = libacp_page_ga(acp_rank(), offsetof(struct libacp_page, failures_fetched));
+	acp_ga_t there = libacp_page_ga(0, offsetof(struct libacp_page, failures));
+	int error = libacp_finish(acp_copy(here, there, sizeof(uint64_t), ACP_HANDLE_NULL));
 
 	if (error || page->failures_fetched == page->failures_seen)
 		return error;
@@ -203,7 +200,7 @@ static int look_for_failures(struct libacp_page *page)
 /* Create the workspace on all ranks or on none. Returns 0 or -errno. */
 static int agree(acp_wsditem *ws, size_t start)
 {
-	struct libacp_page *page = acp_query_address(page_ga(acp_rank(), 0));
+	struct libacp_page *page = acp_query_address(libacp_page_ga(acp_rank(), 0));
 	int error, others;
 
 	if (!page)

@@ -5,7 +5,12 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/barrier.h"
+#include "core/gone.h"
+#include "core/internal.h"
+#include "core/process.h"
 
 static pthread_mutex_t barrier = PTHREAD_MUTEX_INITIALIZER;
 

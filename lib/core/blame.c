@@ -11,7 +11,15 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/blame.h"
+#include "core/internal.h"
+#include "core/mem.h"
+#include "core/page.h"
+#include "core/process.h"
+#include "core/wait.h"
 
 #define PROBE_NS	2000000000u	/* for all probes together */
 #define DETAIL		400

@@ -5,7 +5,16 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/blame.h"
+#include "core/complete.h"
+#include "core/failure.h"
+#include "core/handle.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/rings.h"
+#include "core/wait.h"
 
 /*
  * True if the ticket belongs to this queue and completed recently. Tickets of other queues are too

@@ -7,7 +7,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/complete.h"
+#include "core/context.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/wait.h"
 
 #define LINE	64
 

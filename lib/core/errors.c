@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/errors.h"
 
 _Static_assert((int)ACPX_EOP == ACP_ST_OP && (int)ACPX_EABORT == ACP_ST_ABORT,
 	       "the statuses of the library are those of the device");

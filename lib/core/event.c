@@ -3,7 +3,11 @@
 #include <errno.h>
 #include <sys/ioctl.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/event.h"
+#include "core/job.h"
+#include "core/process.h"
 
 _Static_assert((int)ACPX_PEER_BACK == ACP_RANK_BACK && (int)ACPX_PEER_DOWN == ACP_RANK_DOWN,
 	       "the states of the library are those of the device");

@@ -9,7 +9,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "core/errors.h"
+#include "core/failure.h"
+#include "core/internal.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/rings.h"
+#include "core/wait.h"
 
 uint8_t *libacp_quiet_marks;
 _Thread_local bool libacp_quiet_now LIBACP_QUICK;

@@ -3,7 +3,15 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/event.h"
+#include "core/gone.h"
+#include "core/internal.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/rank_list.h"
+#include "core/rings.h"
 
 #define MS		1000000u
 /* a broken barrier is known slightly earlier than the rank that left */

@@ -6,7 +6,11 @@
  * returned, and the ticket is the newest that was assigned at that time, because completion is in
  * order. The ticket contains the number of the queue.
  */
-#include "core/libacp.h"
+#include "acp.h"
+#include "core/handle.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/rings.h"
 
 bool libacp_handle_reached(acp_handle_t handle)
 {

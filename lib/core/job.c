@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* Runs of ranks: a compact encoding of the node of each rank. */
-#include "core/libacp.h"
+#include "acp_abi.h"
+#include "core/job.h"
+#include "core/parameters.h"
 
 static uint32_t run_node(const struct acp_rank_run *run, uint32_t rank)
 {

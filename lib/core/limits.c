@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "core/libacp.h"
+#include "acp_abi.h"
+#include "core/limits.h"
 
 #define LINE_BYTES	200
 #define GROUP_BYTES	1024

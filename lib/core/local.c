@@ -12,7 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/job.h"
+#include "core/local.h"
+#include "core/mem.h"
+#include "core/process.h"
+#include "core/watch.h"
 
 #define FIRST_BITS	4
 #define RECENT		16

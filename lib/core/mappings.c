@@ -12,7 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "core/libacp.h"
+#include "core/mappings.h"
 
 #define LINE_BYTES	4300	/* of /proc/self/maps, with a path */
 #define PATH_SHOWN	150

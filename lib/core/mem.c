@@ -17,7 +17,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/internal.h"
+#include "core/limits.h"
+#include "core/mappings.h"
+#include "core/mem.h"
+#include "core/page.h"
+#include "core/process.h"
 
 struct libacp_region **libacp_chunks;
 

@@ -11,7 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/internal.h"
+#include "core/process.h"
 
 struct libacp libacp = { .fd = -1 };
 

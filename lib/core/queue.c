@@ -13,7 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/libacp.h"
+#include "acp_abi.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/rings.h"
 
 struct libacp_queue libacp_main = { .lock = PTHREAD_MUTEX_INITIALIZER };
 _Thread_local struct libacp_queue *libacp_queue LIBACP_QUICK = &libacp_main;

@@ -2,7 +2,7 @@
 /* Text form of a list of ranks, for messages. */
 #include <stdio.h>
 
-#include "core/libacp.h"
+#include "core/rank_list.h"
 
 void libacp_ranks_add(struct libacp_ranks *r, uint32_t rank)
 {

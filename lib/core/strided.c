@@ -7,7 +7,12 @@
  */
 #include <string.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/local.h"
+#include "core/process.h"
+#include "core/submit.h"
 
 /* ---- Strided copies ---- */
 

@@ -18,7 +18,17 @@
 #define IS_ALONE	0
 #endif
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/failure.h"
+#include "core/handle.h"
+#include "core/local.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/rings.h"
+#include "core/submit.h"
+#include "core/wait.h"
+#include "core/watch.h"
 
 /* Translate the order condition; the caller holds the right to submit. */
 static void set_order(const struct libacp_queue *queue, struct acp_sqe *entry, acp_handle_t order)

@@ -6,7 +6,14 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/handle.h"
+#include "core/internal.h"
+#include "core/process.h"
+#include "core/queue.h"
+#include "core/rings.h"
+#include "core/wait.h"
 
 #define SPIN_NS		1000000		/* polling time before sleeping */
 #define ROOM_ALONE_NS	50000		/* ... for a free slot, when the kernel has only our CPU */

@@ -13,7 +13,14 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "core/complete.h"
+#include "core/internal.h"
+#include "core/process.h"
+#include "core/wait.h"
+#include "core/wait_until.h"
+#include "core/watch.h"
 
 #define SPIN_NS		100000		/* polling time before sleeping, with several CPUs */
 #define LOOKS		64		/* polls between two reads of the clock */

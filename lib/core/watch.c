@@ -7,7 +7,11 @@
 #include <errno.h>
 #include <sys/ioctl.h>
 
-#include "core/libacp.h"
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/process.h"
+#include "core/watch.h"
 
 static bool looked_at(const struct acp_watch *watch, uintptr_t address, uint64_t size)
 {

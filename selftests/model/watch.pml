@@ -2,7 +2,7 @@
 /*
  * Threads of a rank that sleep until words of its memory have changed: the
  * protocol is in uapi/acp_abi.h (struct acp_watch).  What is modelled is
- * lib/core/watch.c, libacp_watch_written() of lib/core/libacp.h, and kernel/mem/watch.c; the
+ * lib/core/watch.c, libacp_watch_written() of lib/core/watch.h, and kernel/mem/watch.c; the
  * kernel writes as a neighbour does, and wakes without being asked.
  *
  * Proved, for all interleavings: no lost wake-up.  Every state in which

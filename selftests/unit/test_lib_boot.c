@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "acp_abi.h"
+#include "core/internal.h"
+#include "core/job.h"
+#include "core/parameters.h"
 #include "last_error.h"
 #include "test.h"
 

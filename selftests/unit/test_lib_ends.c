@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 
 #include "acp.h"
-#include "core/libacp.h"
 #include "test.h"
 #include "test_lib_device.h"
 #include "test_lib_engine.h"

@@ -9,7 +9,11 @@
 #include <sys/wait.h>
 
 #include "acp.h"
-#include "core/libacp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/internal.h"
+#include "core/queue.h"
+#include "core/rings.h"
 #include "test.h"
 #include "test_lib_device.h"
 

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "boot/boot.h"
-#include "core/libacp.h"
+#include "core/internal.h"
+#include "core/job.h"
+#include "core/parameters.h"
 #include "last_error.h"
 #include "test.h"
 #include "test_lib_engine.h"

@@ -13,7 +13,10 @@
 #include <sys/wait.h>
 
 #include "acp.h"
-#include "core/libacp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/mappings.h"
+#include "core/rank_list.h"
 #include "test.h"
 #include "test_lib_device.h"
 

@@ -9,7 +9,10 @@
 #include <sys/wait.h>
 
 #include "acp.h"
-#include "core/libacp.h"
+#include "acp_ga.h"
+#include "acp_abi.h"
+#include "core/internal.h"
+#include "core/process.h"
 #include "test.h"
 #include "test_lib_device.h"
 

@@ -8,7 +8,9 @@
 
 #include "boot/boot.h"
 #include "check.h"
-#include "core/libacp.h"
+#include "acp_abi.h"
+#include "core/internal.h"
+#include "core/parameters.h"
 
 #define LINE_BYTES_MAX	500
 

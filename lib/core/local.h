@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies and atomics that the calling thread executes. */
+#ifndef LIBACP_LOCAL_H
+#define LIBACP_LOCAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "acp.h"
+#include "core/mem.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Unmap the memory of all other ranks. No thread may use it any more. */
+void libacp_local_close(void);
+
+/*
+ * Copy an aligned word. The store becomes visible after previous stores (data before flag) and is
+ * never torn.
+ */
+static inline void libacp_copy_word(void *dst, const void *src)
+{
+	__atomic_store_n((uint64_t *)dst, __atomic_load_n((const uint64_t *)src, __ATOMIC_ACQUIRE),
+			 __ATOMIC_RELEASE);
+}
+
+/*
+ * Fast path for the most frequent access: copy an aligned word within memory of this rank. @to
+ * receives the destination, for the check of waiting threads. False: use libacp_local_copy().
+ */
+static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src, char **to)
+{
+	const uint64_t dst_tag = libacp_mem_tag(dst), src_tag = libacp_mem_tag(src);
+	char *from;
+
+	if (!libacp_mem_find_word(dst, dst_tag, true, to) ||
+	    !libacp_mem_find_word(src, src_tag, false, &from) ||
+	    (((uintptr_t)*to | (uintptr_t)from) & (sizeof(uint64_t) - 1)))
+		return false;
+	libacp_copy_word(*to, from);
+	return true;
+}
+
+/*
+ * Return the address of the bytes [ga, ga + size), or NULL if this process cannot access them.
+ * Thread-safe.
+ */
+void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write);
+
+/* Wake threads that wait for a change of these bytes, which the caller has just written. */
+void libacp_local_written(acp_ga_t ga, uint64_t size);
+
+/*
+ * Execute an access in the calling thread. False, without any effect, if this process cannot reach
+ * both ends or an argument is invalid: the kernel must execute or fail it. Thread-safe.
+ */
+bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size);
+bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b);
+bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t flag,
+			 uint64_t operand, bool add);
+
+#pragma GCC visibility pop
+
+#endif /* LIBACP_LOCAL_H */

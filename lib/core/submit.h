@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Issuing accesses. */
+#ifndef LIBACP_SUBMIT_H
+#define LIBACP_SUBMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "acp.h"
+#include "acp_abi.h"
+#include "acp_ga.h"
+#include "core/process.h"
+
+#pragma GCC visibility push(hidden)
+
+/* True if the calling thread may execute an access with this order itself. */
+bool libacp_may_start(acp_handle_t order);
+
+/* Return the handle of an access that the calling thread has executed. */
+acp_handle_t libacp_done_locally(void);
+
+/* Submit one entry. Returns its handle, or ACP_HANDLE_NULL. */
+acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
+
+/*
+ * Submit n > 0 entries that belong together and return the handle of the last one, which fails if
+ * any of them fails. next() fills in each entry (op, addresses, size, operands). All entries wait
+ * for @order; one whose order is LIBACP_BEHIND waits for the previous entry. Returns
+ * ACP_HANDLE_NULL on failure.
+ */
+#define LIBACP_BEHIND	UINT64_MAX
+typedef void libacp_next_t(struct acp_sqe *entry, void *state);
+acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order);
+
+/*
+ * Return an address of this rank at which 0 bytes can be read and written. It is not in starter
+ * memory, whose size may be 0.
+ */
+static inline acp_ga_t libacp_own_nothing(void)
+{
+	return acp_ga_make(&libacp.layout, libacp.rank, 0, ACP_STAG_LIBRARY, 0);
+}
+
+#pragma GCC visibility pop
+
+#endif /* LIBACP_SUBMIT_H */

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for completion. */
+#ifndef LIBACP_WAIT_H
+#define LIBACP_WAIT_H
+
+#include <stdint.h>
+
+#include "acp.h"
+#include "core/queue.h"
+#include "core/rings.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Wait for a ticket of a queue, or for all of its tickets. Returns 0 or -errno. */
+int libacp_wait_for(const struct libacp_queue *queue, uint64_t ticket);
+int libacp_queue_wait(const struct libacp_queue *queue);
+
+/*
+ * Wait for a handle of any queue. Returns 0 or -errno; 0 does not mean that the access succeeded.
+ */
+int libacp_gma_wait(acp_handle_t handle);
+
+/*
+ * Wait until the ring has a free slot; the caller holds the right to submit. Returns the newest
+ * completed ticket, or 0 if there will never be a free slot. After a sleep a quarter of the ring is
+ * free, so that a busy queue sleeps seldom.
+ */
+uint64_t libacp_wait_for_room(const struct libacp_queue *queue);
+
+/* As libacp_wait_for_room(), inline for the usual case that a slot is free. */
+static inline uint64_t libacp_find_room(const struct libacp_queue *queue)
+{
+	uint64_t completed = libacp_rings_completed(&queue->rings);
+
+	return libacp_rings_room(&queue->rings, completed) ? completed :
+							     libacp_wait_for_room(queue);
+}
+
+/* CPU hint between two polls. */
+static inline void libacp_pause(void)
+{
+#if __has_builtin(__builtin_ia32_pause)
+	__builtin_ia32_pause();
+#endif
+}
+
+#pragma GCC visibility pop
+
+#endif /* LIBACP_WAIT_H */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Waking threads that wait until words change. */
+#ifndef LIBACP_WATCH_H
+#define LIBACP_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "acp.h"
+#include "acp_abi.h"
+
+#pragma GCC visibility push(hidden)
+
+/*
+ * Wake threads that wait for a change of @size bytes at the address @at, which is @ga. Returns
+ * true, so that callers can tail-call it.
+ */
+bool libacp_watch_wake(struct acp_watch *watch, acp_ga_t ga, const void *at, uint64_t size);
+
+/*
+ * To be called after each write to memory with global addresses on this node: true if a thread of
+ * the owner may be asleep until such memory changes. The fence pairs with the one in arm() in
+ * wait_until.c.
+ */
+static inline bool libacp_watch_armed(const struct acp_watch *watch)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __builtin_expect(__atomic_load_n(&watch->armed, __ATOMIC_RELAXED) != 0, 0);
+}
+
+/*
+ * Wake waiting threads, if any, after a write. Returns true, so that the call of
+ * libacp_watch_wake() is a tail call and costs nothing when it is not taken.
+ */
+static inline bool libacp_watch_written(struct acp_watch *watch, acp_ga_t ga, const void *at,
+					uint64_t size)
+{
+	if (libacp_watch_armed(watch))
+		return libacp_watch_wake(watch, ga, at, size);
+	return true;
+}
+
+/* Wake all threads that wait in a rank on this node. Preserves errno. */
+void libacp_watch_wake_rank(uint32_t rank);
+
+#pragma GCC visibility pop
+
+#endif /* LIBACP_WATCH_H */
