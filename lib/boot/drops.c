@@ -16,20 +16,18 @@
 
 /* What a node notices when others cannot reach it; the surest cause first. */
 static const struct {
-	const char *counter, *cause;
+	const char *counter, *one, *several, *cause;
 } causes[] = {
-	{ "drop_bad_source",
-	  "frames came from other addresses than the nodes have, as behind address translation (masquerade)",
-	},
-	{ "drop_bad_version",
-	  "frames of another version of the module came, which must be the same on all nodes" },
-	{ "drop_denied", "frames were refused by a BPF program of this control group" },
-	{ "tx_neighbour",
-	  "frames had no room in the neighbour table (sysctl net.ipv4.neigh.default.gc_thresh3 or net.ipv6...)",
-	},
-	{ "tx_errors",
-	  "frames were refused by the network of this machine: by its routes, or by firewall rules for what it sends",
-	},
+	{ "drop_bad_source", "frame came", "frames came",
+	  "from other addresses than the nodes have, as behind address translation (masquerade)" },
+	{ "drop_bad_version", "frame", "frames",
+	  "of another version of the module came, which must be the same on all nodes" },
+	{ "drop_denied", "frame was", "frames were",
+	  "refused by a BPF program of this control group" },
+	{ "tx_neighbour", "frame had", "frames had",
+	  "no room in the neighbour table (sysctl net.ipv4.neigh.default.gc_thresh3 or net.ipv6...)" },
+	{ "tx_errors", "frame was", "frames were",
+	  "refused by the network of this machine: by its routes, or by firewall rules for what it sends" },
 };
 
 #define CAUSES	(sizeof(causes) / sizeof(causes[0]))
@@ -69,7 +67,8 @@ bool libacp_drops_name(char *text, size_t size)
 	for (i = 0; i < CAUSES; i++) {
 		if (now[i] <= before[i])
 			continue;
-		snprintf(text, size, "%" PRIu64 " %s", now[i] - before[i],
+		snprintf(text, size, "%" PRIu64 " %s %s", now[i] - before[i],
+			 now[i] - before[i] == 1 ? causes[i].one : causes[i].several,
 			 causes[i].cause);
 		return true;
 	}

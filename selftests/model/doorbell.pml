@@ -586,7 +586,7 @@ active proctype Waiter()
 }
 #endif
 
-/* ---- the network: kernel/exec/station.c, kernel/net/peer.c ---- */
+/* ---- the network: kernel/exec/receive.c, kernel/net/peer.c ---- */
 
 /* acp_station_idle() */
 inline acp_station_idle()

@@ -422,11 +422,20 @@ TEST(missing__the_likeliest_cause_is_named)
 	static const char *const refused[] = {
 		"tx_errors 9\ndrop_bad_source 3\n", "tx_errors 10\ndrop_bad_source 3\n",
 	};
+	static const char *const other_version[] = { " ", "drop_bad_version 2\ntx_errors 7\n" };
+	static const char *const denied[] = { "drop_denied 1\n", "drop_denied 2\n" };
+	static const char *const no_room[] = { " ", "tx_errors 7\ntx_neighbour 1\n" };
 
 	counters = translated;
 	check_missing_of(", but 12 frames came from other addresses than the nodes have, as behind address translation (masquerade): 'acp check' tells more");
 	counters = refused;
-	check_missing_of(", but 1 frames were refused by the network of this machine: by its routes, or by firewall rules for what it sends: 'acp check' tells more");
+	check_missing_of(", but 1 frame was refused by the network of this machine: by its routes, or by firewall rules for what it sends: 'acp check' tells more");
+	counters = other_version;
+	check_missing_of(", but 2 frames of another version of the module came, which must be the same on all nodes: 'acp check' tells more");
+	counters = denied;
+	check_missing_of(", but 1 frame was refused by a BPF program of this control group: 'acp check' tells more");
+	counters = no_room;
+	check_missing_of(", but 1 frame had no room in the neighbour table (sysctl net.ipv4.neigh.default.gc_thresh3 or net.ipv6...): 'acp check' tells more");
 }
 
 static const char *const contained[][2] = {
@@ -459,6 +468,19 @@ TEST(memlock__without_a_limit_the_machine_is_named)
 	fake.join_error = ENOMEM;
 	CHECK(start_alone() == -1);
 	check_said("acp: no memory for the starter memory (ACP_STARTER_SIZE, 10240 bytes) and the heap (ACP_HEAP_SIZE, 1048576 bytes): too little memory of this machine is free");
+}
+
+/* What a user sees; test_lib_boot has all cases. */
+TEST(variables__unknown_and_wrong_ones_are_named)
+{
+	setenv("ACP_HEAPSIZE", "4M", 1);
+	CHECK(start_alone() == 0);
+	check_said("acp: warning: unknown variable ACP_HEAPSIZE: ACP_HEAP_SIZE was probably meant");
+	CHECK(acp_finalize() == 0);
+	unsetenv("ACP_HEAPSIZE");
+	setenv("ACP_PORT", "http", 1);
+	CHECK(start_alone() == -1);
+	check_said("acp: ACP_PORT=http: want a port number from 1 to 65535");
 }
 
 static const char several_maps[] =

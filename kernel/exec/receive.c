@@ -1,429 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The station: see station.h. */
+/* Frames from other nodes: their messages are validated and executed, see station.h. */
 #include <linux/slab.h>
 #include "barrier.h"
 #include "copies.h"
+#include "execute.h"
+#include "item.h"
 #include "ping.h"
 #include "poller.h"
 #include "../queue/queue.h"
-#include "../mem/region.h"
-#include "station.h"
 #include "strided.h"
 #include "../drop.h"
-
-#define STOCK_MAX	64		/* items per CPU */
-
-static struct kmem_cache *items;
-
-/* ---- items ---- */
-
-/* Items without an owner: a chain by link.next. */
-static void chain_add(struct list_head **first, struct acp_item *item)
-{
-	item->link.next = *first;
-	*first = &item->link;
-}
-
-static struct acp_item *chain_take(struct list_head **first)
-{
-	struct acp_item *item = list_entry(*first, struct acp_item, link);
-
-	*first = item->link.next;
-	return item;
-}
-
-/* A stock of unused items per CPU: the slab allocator costs more than the items are used for. */
-struct stock {
-	struct list_head *first;
-	u32 count;
-};
-
-static DEFINE_PER_CPU(struct stock, stock);
-
-/*
- * Refill this CPU's stock to "count" items.  They stay reserved while bottom halves are disabled.
- */
-static bool stock_up(u32 count)
-{
-	struct stock *s = this_cpu_ptr(&stock);
-
-	while (s->count < count) {
-		struct acp_item *item = kmem_cache_alloc(items, GFP_ATOMIC | __GFP_NOWARN);
-
-		if (!item)
-			return false;
-		chain_add(&s->first, item);
-		s->count++;
-	}
-	return true;
-}
-
-/*
- * Take an item from the stock, cleared except for its message and link.  BH off, as for all of
- * these.
- */
-static struct acp_item *item_new(void)
-{
-	struct stock *s = this_cpu_ptr(&stock);
-	struct acp_item *item = chain_take(&s->first);
-	const size_t from = offsetofend(struct acp_item, out.m);
-
-	s->count--;
-	memset((void *)item + from, 0, sizeof(*item) - from);
-	return item;
-}
-
-static void item_free(struct acp_item *item)
-{
-	struct stock *s = this_cpu_ptr(&stock);
-
-	if (s->count == STOCK_MAX) {
-		kmem_cache_free(items, item);
-		return;
-	}
-	chain_add(&s->first, item);
-	s->count++;
-}
-
-/* Give the collected items to the peer, and send them. */
-static void batch_flush(struct acp_batch *batch)
-{
-	if (batch->count)
-		acp_peer_flush_burst(batch->peer, &batch->items, batch->epoch);
-	else
-		acp_peer_flush(batch->peer);
-	batch->count = 0;
-}
-
-/* Collect an item for the peer of the batch.  Returns the incarnation of its flow. */
-static u32 batch_add(struct acp_batch *batch, struct acp_item *item)
-{
-	if (!batch->count++) {
-		INIT_LIST_HEAD(&batch->items);
-		batch->epoch = acp_peer_epoch(batch->peer);
-	}
-	acp_items_add(&batch->items, item);
-	return batch->epoch;
-}
-
-/* A fenced item goes out in the incarnation of the run before it, or not at all. */
-static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
-		      struct acp_run *run)
-{
-	u32 epoch;
-
-	if (batch->peer && batch->peer != peer)
-		batch_flush(batch);
-	batch->peer = peer;
-	if (cmd->step.plan == ACP_PLAN_SEND && !cmd->item.out.fence) {
-		epoch = batch_add(batch, &cmd->item);
-	} else {
-		if (batch->count)
-			acp_peer_send_burst(peer, &batch->items, batch->epoch);
-		batch->count = 0;
-		epoch = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->epoch : 0);
-	}
-	acp_run_sent(run, cmd->item.out.m.ticket, epoch);
-	return epoch;
-}
-
-void acp_batch_flush(struct acp_batch *batch)
-{
-	if (batch->source)
-		acp_region_put(batch->source);
-	batch->source = NULL;
-	if (batch->peer)
-		batch_flush(batch);
-	batch->peer = NULL;
-}
-
-/*
- * The region of 8 bytes at ga, kept in *kept (NULL: none yet) for the next word, because
- * consecutive words are mostly in one region.  Returns NULL with *status set, as acp_region_get().
- */
-static __always_inline struct acp_region *region_of_word(struct acp_job *job, u64 ga, u32 rank,
-							 u32 need, struct acp_region **kept,
-							 u8 *status)
-{
-	u64 offset = acp_ga_offset(&job->ga, ga);
-
-	if (*kept && ga - offset == (*kept)->key) {
-		*status = acp_region_check(*kept, offset, sizeof(u64),
-					   acp_ga_rank(&job->ga, ga) == rank, need);
-		return *status ? NULL : *kept;
-	}
-	if (*kept)
-		acp_region_put(*kept);
-	*status = ACP_ST_OK;
-	*kept = acp_region_cached(job, ga, sizeof(u64), rank, need) ?:
-		acp_region_get_bh(job, ga, sizeof(u64), rank, need, status);
-	return *kept;
-}
-
-/* ---- commands with both ends here ---- */
-
-static u8 local_atomic(struct acp_job *job, const struct acp_msg *m, struct acp_region *dst,
-		       u64 *old)
-{
-	int width = acp_op_width(m->op);
-	struct acp_region *src;
-	u8 status;
-
-	src = acp_region_get_bh(job, m->src, width, m->origin, ACP_ACCESS_ATOMIC, &status);
-	if (!src)
-		return status;
-	*old = acp_region_atomic(src, acp_ga_offset(&job->ga, m->src), m->op, m->a, m->b);
-	acp_region_put(src);
-	if (dst)
-		acp_region_write(dst, acp_ga_offset(&job->ga, m->dst), old, width);
-	return ACP_ST_OK;
-}
-
-/* All bytes of a copy are in memory: change its flag. */
-static noinline u8 change_flag(struct acp_job *job, const struct acp_msg *m)
-{
-	struct acp_region *r;
-	u8 status;
-
-	if (!acp_ga_valid(&job->ga, m->c))
-		return ACP_ST_GA;
-	if (m->c & 7)
-		return ACP_ST_ALIGN;
-	r = acp_region_get_bh(job, m->c, 8, m->origin, ACP_ACCESS_ATOMIC, &status);
-	if (!r)
-		return status;
-	acp_region_atomic(r, acp_ga_offset(&job->ga, m->c), acp_op_of_flag(m->op), m->b, 0);
-	acp_region_put(r);
-	return ACP_ST_OK;
-}
-
-/* ... if it has one */
-static inline u8 raise_flag(struct acp_job *job, const struct acp_msg *m)
-{
-	return unlikely(acp_op_signals(m->op)) ? change_flag(job, m) : ACP_ST_OK;
-}
-
-static u8 local_now(struct acp_job *job, const struct acp_msg *m)
-{
-	struct acp_region *dst;
-	u64 old;
-	u8 status;
-
-	if (!acp_op_width(m->op))
-		return acp_copies_now(job, m, 0, m->size) ?: raise_flag(job, m);
-	dst = acp_region_get_bh(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
-				&status);
-	if (!dst)
-		return status;
-	status = local_atomic(job, m, dst, &old);
-	acp_region_put(dst);
-	return status;
-}
-
-static bool local_is_long(const struct acp_msg *m)
-{
-	return acp_cmd_long(m);
-}
-
-/* ---- starting commands of this node's ranks ---- */
-
-static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
-{
-	const struct acp_msg *m = &cmd->item.out.m;
-	u8 status;
-
-	acp_stat_inc(queue->job->node, local);
-	if (local_is_long(m)) {
-		if (acp_copies_start(queue->job, m, queue, NULL, NULL))
-			return;
-		status = ACP_ST_NOMEM;
-	} else {
-		status = local_now(queue->job, m);
-	}
-	acp_queue_complete(queue, m->ticket, status);
-}
-
-/* DATA of a command that copies 8 bytes. */
-static __always_inline u8 make_word(struct acp_job *job, struct acp_out *out,
-				    struct acp_batch *batch)
-{
-	struct acp_msg *m = &out->m;
-	struct acp_region *r;
-	u8 status;
-
-	r = region_of_word(job, m->src, m->origin, ACP_ACCESS_READ, &batch->source, &status);
-	if (!r)
-		return status;
-	acp_out_word(out, sizeof(m->a), acp_region_read_word(r, acp_ga_offset(&job->ga, m->src)));
-	acp_out_data(out);
-	return ACP_ST_OK;
-}
-
-/* DATA of any other command. */
-static noinline u8 make_other(struct acp_job *job, struct acp_out *out)
-{
-	struct acp_msg *m = &out->m;
-	struct acp_region *r;
-	u64 old = 0;
-	u8 status;
-
-	if (!acp_op_width(m->op)) {
-		if (unlikely(m->op == ACP_OP_STRIDED))
-			r = acp_strided_src(job, m, &status);
-		else
-			r = acp_region_get_bh(job, m->src, m->size, m->origin, ACP_ACCESS_READ,
-					      &status);
-		if (!r)
-			return status;
-		if (m->size <= sizeof(m->a) && m->op != ACP_OP_STRIDED) {
-			acp_region_read(r, acp_ga_offset(&job->ga, m->src), &m->a, m->size);
-			out->inline_data = true;
-		}
-		acp_region_put(r);
-	} else {
-		status = local_atomic(job, m, NULL, &old);
-		if (status)
-			return status;
-		acp_out_word(out, acp_op_width(m->op), old);
-	}
-	acp_out_data(out);
-	return ACP_ST_OK;
-}
-
-/* Turn a command whose source is here into the DATA that goes to its destination. */
-static __always_inline u8 make_data(struct acp_job *job, struct acp_out *out,
-				    struct acp_batch *batch)
-{
-	if (out->m.op == ACP_OP_COPY && out->m.size == sizeof(out->m.a))
-		return make_word(job, out, batch);
-	return make_other(job, out);
-}
-
-static u8 no_peer(struct acp_job *job)
-{
-	return READ_ONCE(job->dead) ? ACP_ST_ABORT : ACP_ST_NOMEM;
-}
-
-bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
-{
-	const struct acp_step *s = &cmd->step;
-	struct acp_peer *peer = acp_peer_find(job, s->node, s->color), *third;
-
-	if (peer && !acp_delegates(acp_peer_awaited(peer)))
-		return false;
-	if (!s->third)
-		return true;
-	third = acp_peer_get(job, s->dst_node, s->dst_color);
-	if (third)
-		return acp_peer_ready(third, &cmd->epoch[ACP_EXPECT_RESULT - 1], status);
-	*status = no_peer(job);
-	return true;
-}
-
-/*
- * Record that an answer is expected in this incarnation of the peer's flow: as long as the
- * incarnation lasts, the answer will come, or has come already.
- */
-static u8 expect_in(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_peer *peer, u32 epoch,
-		    u8 expected)
-{
-	bool started;
-
-	spin_lock(&queue->lock);
-	/* Not if the command has ended meanwhile. */
-	started = cmd->state == ACP_CMD_STARTED;
-	if (started) {
-		cmd->epoch[expected - 1] = epoch;
-		cmd->expected |= expected;
-	}
-	spin_unlock(&queue->lock);
-	if (!started) {
-		acp_peer_unexpect(peer, epoch);
-		return ACP_ST_PEER;
-	}
-	/*
-	 * Pairs with smp_mb() in acp_station_lost(): it finds the command, or we see the new
-	 * incarnation.
-	 */
-	smp_mb();
-	return acp_peer_epoch(peer) == epoch ? ACP_ST_OK : ACP_ST_PEER;
-}
-
-/* If the result goes to a third node, that node answers, too. */
-static u8 expect_result(struct acp_queue *queue, struct acp_cmd *cmd)
-{
-	u32 epoch = cmd->epoch[ACP_EXPECT_RESULT - 1];
-	const struct acp_step *s = &cmd->step;
-	struct acp_peer *third;
-	u8 status;
-
-	if (!s->third)
-		return ACP_ST_OK;
-	third = acp_peer_find(queue->job, s->dst_node, s->dst_color);
-	if (!third)
-		return ACP_ST_ABORT;
-	status = expect_in(queue, cmd, third, acp_peer_expect(third), ACP_EXPECT_RESULT);
-	return cmd->epoch[ACP_EXPECT_RESULT - 1] == epoch ? status : ACP_ST_PEER;
-}
-
-static u8 prepare_remote(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_peer *peer,
-			 struct acp_batch *batch)
-{
-	if (!peer)
-		return no_peer(queue->job);
-	if (cmd->step.plan == ACP_PLAN_SEND)
-		return make_data(queue->job, &cmd->item.out, batch);
-	cmd->item.out.m.type = ACP_MSG_CMD;
-	return expect_result(queue, cmd);
-}
-
-bool acp_station_due(const struct acp_item *item)
-{
-	u64 first, last;
-
-	return !acp_msg_waits(&item->out.m, &first, &last) || !item->queue ||
-	       !acp_queue_failed(item->queue, first, last);
-}
-
-void acp_station_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_batch *batch)
-{
-	struct acp_peer *peer;
-	u32 epoch;
-	u8 status;
-
-	if (cmd->step.plan == ACP_PLAN_LOCAL) {
-		start_local(queue, cmd);
-		return;
-	}
-	peer = batch->peer;
-	if (!peer || peer->node != cmd->step.node || peer->color != cmd->step.color)
-		peer = acp_peer_get(queue->job, cmd->step.node, cmd->step.color);
-	status = prepare_remote(queue, cmd, peer, batch);
-	if (status) {
-		acp_queue_complete(queue, cmd->item.out.m.ticket, status);
-		return;
-	}
-	cmd->item.queue = queue;
-	acp_queue_get(queue);
-	cmd->busy = true;
-	epoch = batch_send(batch, peer, cmd, &queue->run);
-	if (cmd->step.plan == ACP_PLAN_SEND)
-		return;
-	status = expect_in(queue, cmd, peer, epoch, ACP_EXPECT_SOURCE);
-	/* The command may have ended already. */
-	if (status)
-		acp_queue_complete(queue, cmd->item.out.m.ticket, status);
-}
-
-/* ---- arriving messages ---- */
-
-static void arrival_put(struct acp_arrival *a)
-{
-	if (!refcount_dec_and_test(&a->refs))
-		return;
-	acp_peer_applied(a->peer, a->seq, a->epoch);
-	kfree(a);
-}
 
 /* A command of a rank of this node has ended somewhere.  BH is off, so no queue goes away (RCU). */
 static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
@@ -480,7 +66,7 @@ void acp_station_copied(struct acp_job *job, const struct acp_msg *m, u8 status,
 			struct acp_item *done, struct acp_peer *peer)
 {
 	if (!status)
-		status = raise_flag(job, m);
+		status = acp_execute_flag(job, m);
 	if (done)
 		answer(NULL, peer, done, m, status);
 	else
@@ -511,7 +97,7 @@ static bool reserve(struct frame *f, int needs)
 	 */
 	if (needs && f->count > 1 && !need_arrival(f))
 		return false;
-	if (!stock_up(needs))
+	if (!acp_item_reserve(needs))
 		return false;
 	f->spare = needs;
 	return true;
@@ -520,7 +106,7 @@ static bool reserve(struct frame *f, int needs)
 static struct acp_item *take_spare(struct frame *f)
 {
 	f->spare--;
-	return item_new();
+	return acp_item_new();
 }
 
 /* The frame stays unacknowledged until this item was delivered or has failed. */
@@ -644,7 +230,7 @@ static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8
 	struct acp_peer *to;
 
 	if (unlikely(m->op) && !status)
-		status = raise_flag(job, m);
+		status = acp_execute_flag(job, m);
 	switch (acp_end_tell(job->me, f->peer->node, origin, status)) {
 	case ACP_TELL_US:
 		complete_own(job, m->origin, m->ticket, status);
@@ -691,8 +277,8 @@ static void take_words(struct frame *f, struct acp_msg *m, const struct acp_msg_
 		status = ACP_ST_GA;
 		r = NULL;
 		if (acp_ga_valid(l, m->dst))
-			r = region_of_word(f->job, m->dst, m->origin, ACP_ACCESS_WRITE, &kept,
-					   &status);
+			r = acp_region_of_word(f->job, m->dst, m->origin, ACP_ACCESS_WRITE, &kept,
+					       &status);
 		if (r) {
 			memcpy(&word, w->data, sizeof(word));
 			acp_region_write_word(r, acp_ga_offset(l, m->dst), word);
@@ -724,8 +310,8 @@ static void take_local(struct frame *f, const struct acp_msg *m)
 	struct acp_item *item;
 	u8 status = ACP_ST_OK;
 
-	if (!local_is_long(m))
-		status = local_now(f->job, m);
+	if (!acp_cmd_long(m))
+		status = acp_execute_local(f->job, m);
 	if (status) {
 		answer_failure(f, m, status);
 		return;
@@ -733,7 +319,7 @@ static void take_local(struct frame *f, const struct acp_msg *m)
 	item = take_spare(f);
 	item->requester = f->peer;
 	atomic_inc(&f->peer->delegated);
-	if (!local_is_long(m))
+	if (!acp_cmd_long(m))
 		answer(f, f->peer, item, m, ACP_ST_OK);
 	else if (!acp_copies_start(f->job, m, NULL, item, f->peer))
 		answer(f, f->peer, item, m, ACP_ST_NOMEM);
@@ -764,9 +350,9 @@ static void take_cmd(struct frame *f, const struct acp_msg *m)
 	}
 	item = take_spare(f);
 	acp_out_forward(&item->out, m);
-	status = make_data(job, &item->out, &f->batch);
+	status = acp_execute_data(job, &item->out, &f->batch);
 	if (status) {
-		item_free(item);
+		acp_item_free(item);
 		f->spare++;
 		answer_failure(f, m, status);
 		return;
@@ -991,7 +577,7 @@ static noinline enum acp_arrived take_any(struct acp_peer *peer, u32 epoch, stru
 		verdict = ACP_REFUSED;
 	} else if (f.pending) {
 		verdict = ACP_PENDING;
-		arrival_put(f.arrival);
+		acp_arrival_put(f.arrival);
 		f.arrival = NULL;
 	}
 	kfree(f.arrival);
@@ -1022,116 +608,4 @@ bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const st
 	err = acp_region_write_pieces(r, acp_ga_offset(&job->ga, m->dst), skb, *pieces);
 	acp_region_put(r);
 	return !err;
-}
-
-/* ---- items that were sent ---- */
-
-/* An item of a command of ours. */
-static void own_done(struct acp_item *item)
-{
-	struct acp_cmd *cmd = container_of(item, struct acp_cmd, item);
-	struct acp_queue *queue = item->queue;
-	u8 status;
-
-	if (acp_out_ends(&item->out, item->status, &status))
-		acp_queue_complete(queue, item->out.m.ticket, status);
-	item->queue = NULL;
-	acp_queue_item_back(queue, cmd);
-}
-
-/* If the result of a delegated command could not be delivered, report that to the origin. */
-static bool report(struct acp_item *item)
-{
-	struct acp_peer *requester = item->requester;
-	struct acp_msg m = item->out.m;
-
-	if (!requester)
-		return false;
-	atomic_dec(&requester->delegated);
-	item->requester = NULL;
-	if (!acp_out_lost(&item->out, item->status) || READ_ONCE(requester->job->dead))
-		return false;
-	answer(NULL, requester, item, &m, item->status);
-	return true;
-}
-
-static __always_inline void item_done(struct acp_item *item)
-{
-	struct acp_arrival *arrival = item->arrival;
-
-	item->arrival = NULL;
-	if (arrival)
-		arrival_put(arrival);
-	if (item->queue)
-		own_done(item);
-	else if (item->out.m.type == ACP_MSG_BARRIER)
-		kfree(item);
-	else if (item->out.m.type == ACP_MSG_PING && !(item->out.m.flags & ACP_MSG_ANSWER))
-		acp_ping_sent(item);
-	else if (!report(item))
-		item_free(item);
-}
-
-void acp_station_done(struct acp_item *item)
-{
-	item_done(item);
-}
-
-void acp_station_delivered(struct list_head *items)
-{
-	struct list_head *link = items->next;
-
-	while (link != items) {
-		struct acp_item *item = list_entry(link, struct acp_item, link);
-
-		if (acp_item_is_put(item)) {
-			link = acp_queue_delivered(item->queue, link, items);
-			continue;
-		}
-		link = link->next;
-		item->frames = 0;
-		item->status = ACP_ST_OK;
-		item_done(item);
-	}
-}
-
-void acp_station_lost(struct acp_peer *peer, u8 status)
-{
-	u32 epoch = acp_peer_epoch(peer);
-	struct acp_job *job = peer->job;
-	struct acp_queue *queue;
-
-	smp_mb();	/* pairs with smp_mb() in expect_in() */
-	rcu_read_lock();
-	list_for_each_entry_rcu(queue, &job->queue_list, job_link)
-		acp_queue_lost(queue, peer->node, peer->color, epoch, status);
-	rcu_read_unlock();
-	acp_barrier_break(job);
-}
-
-int acp_station_init(void)
-{
-	int err;
-
-	items = KMEM_CACHE(acp_item, SLAB_ACCOUNT);
-	if (!items)
-		return -ENOMEM;
-	err = acp_copies_init();
-	if (err)
-		kmem_cache_destroy(items);
-	return err;
-}
-
-void acp_station_exit(void)
-{
-	int cpu;
-
-	acp_copies_exit();
-	for_each_possible_cpu(cpu) {
-		struct stock *s = per_cpu_ptr(&stock, cpu);
-
-		for (; s->count; s->count--)
-			kmem_cache_free(items, chain_take(&s->first));
-	}
-	kmem_cache_destroy(items);
 }
