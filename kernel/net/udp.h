@@ -2,10 +2,10 @@
 /*
  * Shared declarations of the UDP transport, which converts between frames and datagrams.
  *
- * Transmission: peer.c decides what is sent, build.c makes messages of it, gso_tx.c and framing.c
- * make frames of the messages, with routes from route.c and skbs from skbs.c; tx.c hands them to
- * the network.  Reception: socket.c receives datagrams, gso_rx.c splits GSO batches, rx.c checks
- * all of a frame but its messages; peer.c takes it.
+ * Transmission: peer_flow.c decides what is sent, build.c makes messages of it, gso_tx.c and
+ * framing.c make frames of the messages, with routes from route.c and skbs from skbs.c; tx.c hands
+ * them to the network.  Reception: socket.c receives datagrams, gso_rx.c splits GSO batches, rx.c
+ * checks all of a frame but its messages; peer.c takes it.
  */
 #ifndef ACP_UDP_H
 #define ACP_UDP_H
