@@ -17,6 +17,7 @@
 	X(local, "commands with both ends on this node")		\
 	X(fenced, "commands ordered by a fence, not by waiting")	\
 	X(doorbells, "system calls that processed a ring")		\
+	X(doorbells_cut, "times that their budget ended and they began another") \
 	X(poller_wakeups, "times the poller was woken")			\
 	X(rounds, "poll rounds in softirq that took commands from rings")	\
 	X(rounds_cut, "of these, those that their budget ended") \

@@ -330,6 +330,8 @@ static void ring(struct acp_queue *queue)
 		acp_budget_begin(&budget);
 		more = acp_drain(queue, &budget);
 		local_bh_enable();
+		if (more)
+			acp_stat_inc(queue->job->node, doorbells_cut);
 		acp_copies_help(queue, &room);
 		cond_resched();
 	} while (more && !signal_pending(current));
