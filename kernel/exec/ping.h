@@ -46,14 +46,14 @@ struct acp_ping_result {
 
 /**
  * acp_pings_init() - prepare the pings of a job
- * @p: zeroed
+ * @pings: zeroed
  *
  * Context: any.
  */
-static inline void acp_pings_init(struct acp_pings *p)
+static inline void acp_pings_init(struct acp_pings *pings)
 {
-	spin_lock_init(&p->lock);
-	INIT_LIST_HEAD(&p->open);
+	spin_lock_init(&pings->lock);
+	INIT_LIST_HEAD(&pings->open);
 }
 
 /**

@@ -7,11 +7,11 @@
 #include "node.h"
 #include "settings.h"
 
-void acp_settings_init(struct acp_settings *s)
+void acp_settings_init(struct acp_settings *settings)
 {
-	spin_lock_init(&s->lock);
-	s->timeout_min = ACP_NL_TIMEOUT_MIN;
-	s->timeout_max = ACP_NL_TIMEOUT_MAX;
+	spin_lock_init(&settings->lock);
+	settings->timeout_min = ACP_NL_TIMEOUT_MIN;
+	settings->timeout_max = ACP_NL_TIMEOUT_MAX;
 }
 
 /* Is an address set?  If none is, colors may have any address.  Under the lock. */

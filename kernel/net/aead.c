@@ -48,7 +48,7 @@ struct kind {
 	const char *name;	/* in the crypto API: asynchronous, slow, or QUICK */
 	const char *internal;	/* the fast cipher behind an asynchronous one */
 	u32 wants;		/* ACP_CIPHER_ flag of nodes with instructions for it */
-	enum how how;		/* set once, under the lock, before the ciphers are published */
+	enum how how;		/* set once, under ciphers_lock, before the ciphers are published */
 };
 
 static struct kind aes = { "gcm(aes)", "__gcm(aes)", ACP_CIPHER_WANTS };
@@ -61,8 +61,8 @@ static bool use_aegis = true;
 module_param_named(aegis, use_aegis, bool, 0644);
 MODULE_PARM_DESC(aegis, "encrypt by AEGIS-128 where both nodes have instructions for it; N: by AES");
 
-static DEFINE_MUTEX(lock);
-static struct acp_cipher __percpu *ciphers;	/* set once, under the lock */
+static DEFINE_MUTEX(ciphers_lock);
+static struct acp_cipher __percpu *ciphers;	/* set once, under ciphers_lock */
 
 static DEFINE_MUTEX(keys_lock);
 static u32 holders;	/* jobs that use the ciphers; under keys_lock */
@@ -564,7 +564,7 @@ int acp_aead_start(struct acp_job *job)
 	/*
 	 * Another caller may take a while to make the ciphers; only a fatal signal ends the wait.
 	 */
-	if (mutex_lock_killable(&lock))
+	if (mutex_lock_killable(&ciphers_lock))
 		return -EINTR;
 	if (!ciphers) {
 		load_modules();
@@ -575,6 +575,6 @@ int acp_aead_start(struct acp_job *job)
 			own_aegis = aegis.how > SLOW && acp_aegis_able() && try_own();
 	}
 	job->ciphers = ciphers;
-	mutex_unlock(&lock);
+	mutex_unlock(&ciphers_lock);
 	return !err || err == -ENOMEM || err == -EINTR ? err : -EOPNOTSUPP;
 }
