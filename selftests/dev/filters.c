@@ -39,6 +39,8 @@ static const struct call {
 	CALL(mprotect), CALL(getpid), CALL(geteuid), CALL(uname), CALL(link), CALL(unlink),
 	CALL(poll), CALL(ppoll), CALL(membarrier), CALL(sysinfo), CALL(clock_gettime),
 	CALL(rt_sigprocmask), CALL(gettid), CALL(sched_setaffinity), CALL(prctl),
+	CALL(mincore), CALL(access), CALL(faccessat), CALL(faccessat2), CALL(statfs),
+	CALL(write), CALL(bind), CALL(sendto), CALL(recvmsg), CALL(recvfrom),
 	{ "mmap", SYS_mmap, 3, 1 /* MAP_SHARED: the C library needs private mappings */ },
 };
 
@@ -305,6 +307,25 @@ TEST(S7_calls_answered_ENOSYS)
 TEST(S7_calls_answered_0)
 {
 	every_call(0);
+}
+
+/* With two colors there is more to ask of the network: each address, and the card it leaves by. */
+TEST(S7_calls_of_two_colors_answered_EPERM_or_0)
+{
+	static const long asked[] = { SYS_socket, SYS_bind, SYS_connect, SYS_getsockname,
+				      SYS_ioctl, SYS_sendto, SYS_recvmsg, SYS_recvfrom };
+	size_t i, k;
+
+	set_up();
+	setenv("ACP_NODES", "127.0.0.1,127.0.0.2", 1);
+	for (i = 0; i < CALLS; i++) {
+		for (k = 0; k < sizeof(asked) / sizeof(asked[0]); k++) {
+			if (calls[i].number != asked[k])
+				continue;
+			run(&calls[i], EPERM, false);
+			run(&calls[i], 0, false);
+		}
+	}
 }
 
 /* fdatasync() may be suppressed: SuppressSync= of systemd, some containers. */

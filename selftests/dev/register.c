@@ -810,7 +810,7 @@ static double steps(char *p, int count)
  */
 TEST(M4_registering_is_logarithmic)
 {
-	int last = test_short() ? 1 << 13 : 1 << 16, count, there = 0, log = 6;
+	int last = test_short() ? 1 << 13 : 1 << 17, count, there = 0, log = 6;
 	char *p = pages(16 * (size_t)last, PROT_READ | PROT_WRITE);
 	double mean = 0, before_it = 0;
 

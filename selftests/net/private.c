@@ -165,6 +165,7 @@ static void take_heard(int fd, struct heard *h, uint64_t ga)
 	__be64 address = cpu_to_be64(ga);
 	struct acp_frame f;
 	u32 cipher;
+	int error;
 	uint8_t *p;
 	ssize_t size;
 
@@ -175,7 +176,12 @@ static void take_heard(int fd, struct heard *h, uint64_t ga)
 		if (!p)
 			continue;
 		CHECK(h->frames++ < HEARD);
-		CHECK_EQ(acp_frame_decode(&f, (void *)p, (u32)size), ACP_FRAME_OK);
+		error = acp_frame_decode(&f, (void *)p, (u32)size);
+		if (error)
+			FAIL("error %d: frame %d: type %u, flags %x, number %llu, %u bytes in %zd; "
+			     "IPv4: %u bytes", error, h->frames, f.type, f.flags,
+			     (unsigned long long)f.seq, f.length, size,
+			     datagram[2] << 8 | datagram[3]);
 		h->marks += memmem(p, (size_t)size, MARK, 8) ||
 			    memmem(p, (size_t)size, &address, sizeof(address));
 		if (f.flags & ACP_FRAME_AEAD) {
