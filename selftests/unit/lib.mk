@@ -72,8 +72,8 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 	$(CC) -x c++ -std=c++11 -Wall -Wextra -Werror -I$(LIB) -fsyntax-only $<
 	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -I$(LIB) -o $@ $<
 
-# The middle layer on a played basic layer.  A family adds its test to MIDDLE_TESTS (and
-# its name with _tsan to MIDDLE_TSAN).
+# The middle layer on a played basic layer.  Tests with threads are in MIDDLE_TSAN, too, as
+# NAME_tsan.
 LIB_BASIC := $(filter-out core/pointer,$(filter core/% boot/%,$(LIB_NAMES)))
 LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_NAMES))
 FAKES := fake_acp fake_mem fake_gma fake_effect fake_turn
@@ -138,7 +138,14 @@ test_lib_macros: test_lib_macros.c $(call objects,$(ASAN),$(LIB_NAMES)) $(LIB_HE
 	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -I$(LIB) -fsyntax-only $<
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
-TESTS += $(MIDDLE_TESTS) $(MIDDLE_TSAN) $(MIDDLE_LONG)
+# A test that is named nowhere above: test_lib_* of the middle layer, with sanitizers, any other one
+# of the core.
+NAMED := $(TESTS) $(MIDDLE_TESTS) test_ctl_rules
+FOUND := $(filter-out $(NAMED),$(basename $(notdir $(wildcard $(HERE)/test_*.c))))
+MIDDLE_TESTS += $(filter test_lib_%,$(FOUND))
+CORE_TESTS += $(filter-out test_lib_%,$(FOUND))
+
+TESTS += $(filter-out test_lib_%,$(FOUND)) $(MIDDLE_TESTS) $(MIDDLE_TSAN) $(MIDDLE_LONG)
 
 $(filter-out %_long,$(MIDDLE_TESTS)): %: %.c $(call objects,$(ASAN),$(LIB_MIDDLE) $(FAKES)) $(MIDDLE_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
