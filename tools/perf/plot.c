@@ -254,12 +254,14 @@ static void write_picture(const struct perf_report *r, const char *name, const s
 	fprintf(out, "set multiplot layout %d,1 margins 0.1,0.97,%.4f,0.97 spacing 0.08\n", panels,
 		110.0 / (60 + 420 * panels));
 	if (has_panel(r, false)) {
-		fputs("set ylabel 'latency, microseconds'\nset key top left\n", out);
+		fputs("set ylabel 'latency, microseconds (lower is better)'\n"
+		      "set key top left\n", out);
 		write_curves(r, name, false, out);
 	}
 	fputs("unset label 1\nunset label 2\n", out);
 	if (has_panel(r, true)) {
-		fputs("set ylabel 'bandwidth, MB/s (10^6 bytes)'\nset key bottom right\n", out);
+		fputs("set ylabel 'bandwidth, MB/s (10^6 bytes; higher is better)'\n"
+		      "set key bottom right\n", out);
 		write_curves(r, name, true, out);
 	}
 	fputs("unset multiplot\nunset output\n", out);
