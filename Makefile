@@ -18,8 +18,8 @@
 #	make modules_install [DESTDIR=]			the module, under /lib/modules
 #	make clean
 #
-# KERNEL: what the module is built for, a release or a name known to scripts/harness/kernel. Make what is
-# to be installed first, as anybody; then install as root.
+# KERNEL: what the module is built for, a release or a name known to scripts/harness/kernel. Make
+# what is to be installed first, as anybody; then install as root.
 
 KERNEL ?= $(shell uname -r)
 PREFIX ?= /usr/local

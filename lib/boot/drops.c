@@ -25,9 +25,11 @@ static const struct {
 	{ "drop_denied", "frame was", "frames were",
 	  "refused by a BPF program of this control group" },
 	{ "tx_neighbour", "frame had", "frames had",
-	  "no room in the neighbour table (sysctl net.ipv4.neigh.default.gc_thresh3 or net.ipv6...)" },
+	  "no room in the neighbour table (sysctl net.ipv4.neigh.default.gc_thresh3 or "
+	  "net.ipv6...)" },
 	{ "tx_errors", "frame was", "frames were",
-	  "refused by the network of this machine: by its routes, or by firewall rules for what it sends" },
+	  "refused by the network of this machine: by its routes, or by firewall rules for what "
+	  "it sends" },
 };
 
 #define CAUSES	(sizeof(causes) / sizeof(causes[0]))

@@ -27,8 +27,9 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)
 BOOT_MODULES = ["virtio_pci", "9p", "9pnet_virtio", "overlay", "virtio_net"]
 CARD = "virtio-net-pci"
 COUNTING_CPU = "max"
-# Emulated, "rep movsb" and "rep stosb" take a step for each byte, and a fifth level of page tables is one more to walk:
-# a boot took a third longer. Where instructions are counted, the processor stays what figures were taken with.
+# Emulated, "rep movsb" and "rep stosb" take a step for each byte, and a fifth level of page tables
+# is one more to walk: a boot took a third longer. Where instructions are counted, the processor
+# stays what figures were taken with.
 CPU = COUNTING_CPU + ",-erms,-fsrm,-la57"
 MSIZE = 524288
 SPLAT_LINES = 60

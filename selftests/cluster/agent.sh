@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# In a guest, in busybox' shell: run each command that the host puts into directory $1, at once and side by side.
+# In a guest, in busybox' shell: run each command that the host puts into directory $1, at once and
+# side by side.
 #
 #	N.command	in:  shell text; N = 0, 1, ... in order
 #	N.pid		out: its process

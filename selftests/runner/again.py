@@ -15,7 +15,8 @@ import results
 
 KEPT = os.path.join(children.TOP, "build", "tests")
 FORGIVEN = 3        # unsteady tests; more are a failure
-# Reasons of failures that are about time: of a test's limit, of isolated.h and test.h, of patience.h
+# Reasons of failures that are about time: of a test's limit, of isolated.h and test.h, of
+# patience.h
 LATE = re.compile(results.LATE + r"|hung$|\S+:\d+:? !?patience_over\(")
 SANITIZER = r"Sanitizer|runtime error:"
 SEED = re.compile(r"\bseed[ =:]+(\d+)", re.I)
