@@ -142,7 +142,14 @@ bool libacp_request_fail(struct chitem *ch);
 
 /* ---- chan.c ---- */
 
-/* Invalidate all ends and requests, after the process has stopped being a rank. */
+/**
+ * libacp_chan_close() - free all ends and requests after the process has stopped being a rank
+ *
+ * The handles that the application has of them are invalid from then on.
+ *
+ * Context: the thread that leaves; no other rank can access the blocks of the ends any more. Takes
+ * the lock of rendezvous.c.
+ */
 void libacp_chan_close(void);
 
 /* ---- sender.c, receiver.c ---- */

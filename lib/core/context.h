@@ -7,9 +7,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/*
- * Wait for all commands of all contexts and unbind the calling thread. Returns the queue to which
- * it was bound, or NULL.
+/**
+ * libacp_contexts_complete() - wait for all commands of all contexts, and unbind the calling thread
+ *
+ * In the default error mode, unreported failures of these commands end the job, and an aborted job
+ * ends the process.
+ *
+ * Context: a thread of a rank that holds the membership lock (join.c); may block.
+ * Return: the queue to which the calling thread was bound, or NULL.
  */
 struct libacp_queue *libacp_contexts_complete(void);
 

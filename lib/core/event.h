@@ -9,7 +9,16 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Return the state of @rank as known by the kernel. */
+/**
+ * libacp_rank_state() - ask the kernel for the state of a rank
+ * @rank: number of the rank
+ *
+ * Tells what this node knows already: there is no communication with other nodes.
+ *
+ * Context: any thread of a rank; a system call.
+ * Return: the state (ACP_RANK_) and, if it is ACP_RANK_DOWN, the status with which an access would
+ * end (ACP_ST_); the state is ACP_RANK_UNKNOWN if the call fails.
+ */
 struct acp_rank_state libacp_rank_state(uint32_t rank);
 
 #pragma GCC visibility pop

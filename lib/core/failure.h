@@ -19,10 +19,21 @@ extern _Thread_local bool libacp_quiet_now LIBACP_QUICK;
 /* newest ticket at the start of the chain */
 extern _Thread_local uint64_t libacp_chain_since LIBACP_QUICK;
 
-/* Reset the state of failures. Returns 0 or -errno. */
+/**
+ * libacp_gma_open() - reset the state of failures
+ *
+ * Context: the thread that joins, after the rings of libacp_main were mapped and before the process
+ * is a rank.
+ * Return: 0 or -ENOMEM; libacp_gma_close() may be called in both cases.
+ */
 int libacp_gma_open(void);
 
-/* Free the state of failures. */
+/**
+ * libacp_gma_close() - free the state of failures
+ *
+ * Context: the thread that leaves; no thread issues accesses any more. Also without
+ * libacp_gma_open().
+ */
 void libacp_gma_close(void);
 
 /*

@@ -14,15 +14,24 @@ struct libacp_gone {
 	int status;			/* status of the first rank in lost */
 };
 
-/*
- * Collect the ranks that left or are unreachable. Waits up to a second until the kernel reports at
- * least one.
+/**
+ * libacp_gone_await() - collect the ranks that left or are unreachable
+ * @gone: receives them
+ *
+ * Waits up to a second until the kernel reports at least one, unless the job was aborted. Only the
+ * first 2^20 ranks are queried.
+ *
+ * Context: any thread of a rank; may block.
  */
 void libacp_gone_await(struct libacp_gone *gone);
 
-/*
- * Describe the ranks in @text. @how: what the ranks that left did, e.g. "left without
- * acp_finalize".
+/**
+ * libacp_gone_name() - describe the ranks that left or are unreachable
+ * @gone: the ranks; none: the text speaks of "a rank" that left
+ * @how: what the ranks that left did, e.g. "left without acp_finalize"
+ * @text: receives the description, without a newline
+ *
+ * Context: any thread; does not block.
  */
 void libacp_gone_name(const struct libacp_gone *gone, const char *how,
 		      char text[LIBACP_REASON_TEXT]);

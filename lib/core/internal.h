@@ -14,10 +14,21 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Return CLOCK_MONOTONIC in nanoseconds. Any thread may call it. */
+/**
+ * libacp_now() - read CLOCK_MONOTONIC
+ *
+ * Context: any thread; does not block.
+ * Return: the time in nanoseconds; 0 if a seccomp filter refuses to tell it.
+ */
 uint64_t libacp_now(void);
 
-/* Return the end of @ns nanoseconds that begin now; UINT64_MAX: never, in both. */
+/**
+ * libacp_end_of() - compute the end of a time that begins now
+ * @ns: length of the time in nanoseconds; UINT64_MAX: it never ends
+ *
+ * Context: any thread; does not block.
+ * Return: libacp_now() at the end; UINT64_MAX: never.
+ */
 static inline uint64_t libacp_end_of(uint64_t ns)
 {
 	const uint64_t now = libacp_now();
@@ -25,7 +36,13 @@ static inline uint64_t libacp_end_of(uint64_t ns)
 	return ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
 }
 
-/* Return what is left until @end, from libacp_end_of(): 0 if it has passed. */
+/**
+ * libacp_left() - compute how much of a time is left
+ * @end: its end, from libacp_end_of()
+ *
+ * Context: any thread; does not block.
+ * Return: nanoseconds until @end; 0 if it has passed; UINT64_MAX if it never comes.
+ */
 static inline uint64_t libacp_left(uint64_t end)
 {
 	const uint64_t now = end == UINT64_MAX ? 0 : libacp_now();
@@ -33,49 +50,80 @@ static inline uint64_t libacp_left(uint64_t end)
 	return now < end ? end - now : 0;
 }
 
-/* Sleep for @ns nanoseconds, whatever signals arrive. Any thread may call it. */
+/**
+ * libacp_sleep() - sleep, whatever signals arrive
+ * @ns: time to sleep in nanoseconds
+ *
+ * Context: any thread; sleeps.
+ */
 void libacp_sleep(uint64_t ns);
 
-/*
- * Print one line to standard error, prefixed with the rank. Preserves errno. Any thread may call
- * it.
+/**
+ * libacp_error() - print one line to standard error, prefixed with the rank
+ * @format: the line without a newline, as for printf()
+ * @...: what @format refers to
+ *
+ * The rank is omitted in jobs of one rank. Preserves errno.
+ *
+ * Context: any thread, also of a process that is not a rank; blocks as long as standard error does.
  */
 void libacp_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/*
- * Set whether the library handles failures of the accesses that the calling thread issues from now
- * on. While it does ("quiet"), these accesses use the queue of the process and acp_complete() never
- * ends the job because of them. Ends a chain (see libacp_chain()).
+/**
+ * libacp_quiet() - set whether the library handles failures of accesses of the calling thread
+ * @quiet: true: the library handles failures of the accesses that are issued from now on
  *
- * Returns the previous setting, which the caller must restore.
+ * While a thread is quiet, its accesses use the queue of the process, and acp_complete() never ends
+ * the job because of them. Ends a chain (see libacp_chain()).
+ *
+ * Context: any thread; does not block.
+ * Return: the previous setting, which the caller must restore.
  */
 bool libacp_quiet(bool quiet);
 
-/*
- * Begin a chain in the calling thread, which must be quiet: an access issued with a handle as its
- * order is refused (ACP_HANDLE_NULL) if any access that the process issued after this call, up to
- * that handle, has failed. Without a chain, a failure that happens before the dependent access is
- * issued would be ignored.
+/**
+ * libacp_chain() - begin a chain of accesses in the calling thread
+ *
+ * An access issued with a handle as its order is refused (ACP_HANDLE_NULL) if any access that the
+ * process issued after this call, up to that handle, has failed. Without a chain, a failure that
+ * happens before the dependent access is issued would be ignored.
  *
  * An access that is refused must be the last of the chain, because its handle cannot be used as an
  * order. libacp_quiet() ends the chain, so functions called within the chain must not call it.
+ *
+ * Context: any thread that is quiet; does not block.
  */
 void libacp_chain(void);
 
-/*
- * Wait for an access that was issued while quiet. Returns 0, or a negative errno that describes its
- * failure, even if its slot has been reused. Any thread of the process may call it.
+/**
+ * libacp_finish() - wait for an access that was issued while quiet
+ * @handle: handle of the access; ACP_HANDLE_NULL: an access that was refused
+ *
+ * Context: any thread of the process; may block.
+ * Return: 0, or a negative errno that describes the failure of the access, even if its slot has
+ * been reused; -ECANCELED for ACP_HANDLE_NULL.
  */
 int libacp_finish(acp_handle_t handle);
 
-/* As libacp_finish(), for an access that is already complete: does not wait. */
+/**
+ * libacp_ended() - get the result of an access that was issued while quiet and is already complete
+ * @handle: handle of the access; ACP_HANDLE_NULL: an access that was refused
+ *
+ * Context: any thread of the process; does not wait for the access.
+ * Return: as libacp_finish().
+ */
 int libacp_ended(acp_handle_t handle);
 
 /* ---- pointer.c ---- */
 
-/*
- * True if @ga is in fact a pointer to memory that is mapped in this process: a frequent mistake
- * that messages point out. Any thread may call it.
+/**
+ * libacp_is_pointer() - is a global address in fact a pointer?
+ * @ga: the alleged global address
+ *
+ * This is a frequent mistake that messages point out.
+ *
+ * Context: any thread; a system call.
+ * Return: true if @ga is a pointer to memory that is mapped in this process.
  */
 bool libacp_is_pointer(acp_ga_t ga);
 

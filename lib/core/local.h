@@ -11,7 +11,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Unmap the memory of all other ranks. No thread may use it any more. */
+/**
+ * libacp_local_close() - unmap the memory of all other ranks
+ *
+ * Context: the thread that leaves; no thread may use that memory any more. Takes no lock.
+ */
 void libacp_local_close(void);
 
 /*

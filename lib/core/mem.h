@@ -95,13 +95,25 @@ static inline bool libacp_mem_find_word(acp_ga_t ga, uint64_t tag, bool write, c
 	return true;
 }
 
-/*
- * Create the STag table of this rank, with starter memory, heap and library page. Returns 0 or
- * -errno; libacp_mem_close() must be called in both cases.
+/**
+ * libacp_mem_open() - create the STag table of this rank, with its memory from the kernel
+ *
+ * Maps starter memory, heap and library page, and sets libacp.first_chunk and libacp.watch.
+ *
+ * Context: the thread that joins, before the process is a rank; libacp.fd has joined, and
+ * libacp.rank and the members that depend on the layout of addresses are set.
+ * Return: 0 or -errno; libacp_mem_close() must be called in both cases.
  */
 int libacp_mem_open(void);
 
-/* Unmap the memory and free the table. */
+/**
+ * libacp_mem_close() - unmap starter memory, heap and library page, and free the STag table
+ *
+ * Children get memory again that was registered with ACPX_ACCESS_DONTFORK.
+ *
+ * Context: the thread that leaves; no thread may use the memory or the table any more. Takes no
+ * lock. Also without libacp_mem_open().
+ */
 void libacp_mem_close(void);
 
 /* Return the watch structure at the end of a library page. */
@@ -110,7 +122,13 @@ static inline struct acp_watch *libacp_mem_watch(void *page)
 	return (struct acp_watch *)(void *)((char *)page + ACP_WATCH_OFFSET);
 }
 
-/* Return own memory by its STag (ACP_STAG_STARTER ..), or NULL if it has size 0. */
+/**
+ * libacp_mem_own() - find own memory from the kernel
+ * @stag: ACP_STAG_STARTER, ACP_STAG_HEAP or ACP_STAG_LIBRARY
+ *
+ * Context: any thread, between libacp_mem_open() and libacp_mem_close(); does not block.
+ * Return: address of the memory, or NULL if it has size 0.
+ */
 void *libacp_mem_own(uint32_t stag);
 
 /*

@@ -47,7 +47,14 @@ struct libacp_page {
 
 _Static_assert(sizeof(struct libacp_page) <= ACP_WATCH_OFFSET, "one page, with acp_watch");
 
-/* Return the global address of a place in the library page of @rank, by its offset in bytes. */
+/**
+ * libacp_page_ga() - compute the global address of a place in the library page of a rank
+ * @rank: number of the rank, less than acp_procs()
+ * @offset: offset of the place in bytes, in struct libacp_page
+ *
+ * Context: any thread of a rank; does not block.
+ * Return: the global address, of color 0.
+ */
 static inline acp_ga_t libacp_page_ga(int rank, size_t offset)
 {
 	const struct acp_ga_layout l = acp_ga_layout((uint32_t)acp_procs());

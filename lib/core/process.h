@@ -53,7 +53,12 @@ struct libacp {
 
 extern struct libacp libacp;
 
-/* True while this process is a rank. */
+/**
+ * libacp_in() - is this process a rank?
+ *
+ * Context: any thread; does not block.
+ * Return: true from the join until the rank leaves; false in a forked child of a rank.
+ */
 static inline bool libacp_in(void)
 {
 	return __atomic_load_n(&libacp.state, __ATOMIC_ACQUIRE) == LIBACP_IN;
@@ -72,13 +77,20 @@ void libacp_die(const char *format, ...) __attribute__((format(printf, 1, 2), no
 void libacp_job_aborted(void);
 
 /*
- * A seccomp filter may return success for system calls that never reach the module.
- *
- * libacp_is_answered() returns true if the module answers ioctl(2). libacp_no_answer() is called
- * after a successful call that did not set what the module sets: it prints a message once and
- * returns -EIO.
+ * A seccomp filter may return success for system calls that never reach the module. True if the
+ * module answers ioctl(2).
  */
 bool libacp_is_answered(void);
+
+/**
+ * libacp_no_answer() - report that a system call did not reach the module
+ *
+ * To be called after a successful call that did not set what the module sets. Prints a message once
+ * per process.
+ *
+ * Context: any thread.
+ * Return: -EIO.
+ */
 int libacp_no_answer(void);
 
 #pragma GCC visibility pop

@@ -85,13 +85,27 @@ static inline bool libacp_queue_reached(const struct libacp_queue *queue, uint64
 	return ticket <= libacp_rings_completed(&queue->rings);
 }
 
-/*
- * Map the rings of an open file and initialize the queue, with the sizes in bytes and the first
- * ticket that the kernel returned. Returns 0 or -errno; on failure, libacp_queue_unmap() must be
- * called.
+/**
+ * libacp_queue_open() - map the rings of an open file, and initialize a queue
+ * @queue: the queue
+ * @fd: the file, which has joined (libacp_main) or is attached (a context)
+ * @depth: number of slots of the rings, a power of two
+ * @first: the first ticket, from the kernel; 1 for libacp_main
+ * @sq_bytes: size in bytes of the mapping of the submission ring, from the kernel
+ * @cq_bytes: size in bytes of the mapping of the completion ring, from the kernel
+ *
+ * Context: no other thread uses @queue yet.
+ * Return: 0 or -errno; on failure, libacp_queue_unmap() must be called.
  */
 int libacp_queue_open(struct libacp_queue *queue, int fd, uint32_t depth, uint64_t first,
 		      uint64_t sq_bytes, uint64_t cq_bytes);
+
+/**
+ * libacp_queue_unmap() - unmap the rings of a queue
+ * @queue: the queue; both rings, one of them or none may be mapped
+ *
+ * Context: no other thread uses the rings any more.
+ */
 void libacp_queue_unmap(struct libacp_queue *queue);
 
 /*
@@ -101,9 +115,12 @@ void libacp_queue_unmap(struct libacp_queue *queue);
 struct libacp_queue *libacp_queue_hold(uint32_t number);
 void libacp_queue_release(struct libacp_queue *queue);
 
-/*
- * Bind the calling thread to @queue instead of its current one; NULL: to none. Returns 0, -EINVAL
- * (no such queue), -EBUSY (bound to another thread) or -ENOMEM.
+/**
+ * libacp_queue_bind() - bind the calling thread to a context instead of its current one
+ * @queue: queue of the context; NULL: bind the thread to none
+ *
+ * Context: any thread; takes the lock of queue.c.
+ * Return: 0; -EINVAL if there is no such queue; -EBUSY if it is bound to another thread; -ENOMEM.
  */
 int libacp_queue_bind(struct libacp_queue *queue);
 
@@ -121,10 +138,24 @@ void libacp_queue_remove(struct libacp_queue *queue);
  */
 uint32_t libacp_queue_numbers(uint32_t *numbers, uint32_t most);
 
-/* Close all contexts. */
+/**
+ * libacp_queues_close() - close all contexts
+ *
+ * Waits until all references (libacp_queue_hold()) are released. A context to which another thread
+ * is bound stays allocated until that thread notices that it is closed, or ends.
+ *
+ * Context: the thread that leaves; may block; takes the lock of queue.c.
+ */
 void libacp_queues_close(void);
 
-/* Forget all contexts in the child after fork(). */
+/**
+ * libacp_queues_forget() - forget all contexts in the child after fork()
+ *
+ * Closes the files of the contexts.
+ *
+ * Context: the only thread of the child. Takes no lock, since threads that do not exist in the
+ * child may hold it.
+ */
 void libacp_queues_forget(void);
 
 #pragma GCC visibility pop

@@ -20,10 +20,22 @@ struct libacp_ranks {
 	uint32_t more;			/* ranks that are in no range */
 };
 
-/* Add a rank. Ranks must be added in ascending order. */
+/**
+ * libacp_ranks_add() - add a rank to a list
+ * @r: the list, initially zero
+ * @rank: number of the rank, greater than that of all ranks in the list
+ *
+ * Context: any thread that alone uses @r; does not block.
+ */
 void libacp_ranks_add(struct libacp_ranks *r, uint32_t rank);
 
-/* Write the list as text: "rank 3", "ranks 1, 2 and 5 to 9". */
+/**
+ * libacp_ranks_name() - write a list of ranks as text
+ * @r: the list
+ * @text: receives the text, such as "rank 3", "ranks 1, 2 and 5 to 9"
+ *
+ * Context: any thread; does not block.
+ */
 void libacp_ranks_name(const struct libacp_ranks *r, char text[LIBACP_RANKS_TEXT]);
 
 #pragma GCC visibility pop

@@ -15,8 +15,15 @@
 int libacp_wait_for(const struct libacp_queue *queue, uint64_t ticket);
 int libacp_queue_wait(const struct libacp_queue *queue);
 
-/*
- * Wait for a handle of any queue. Returns 0 or -errno; 0 does not mean that the access succeeded.
+/**
+ * libacp_gma_wait() - wait for a handle of any queue
+ * @handle: handle of the access; ACP_HANDLE_ALL, ACP_HANDLE_CONT: all accesses of the queue of the
+ *	calling thread; invalid handles and those of closed contexts count as complete
+ *
+ * Polls for some time before it sleeps.
+ *
+ * Context: any thread of a rank; may block.
+ * Return: 0 or -errno; 0 does not mean that the access succeeded.
  */
 int libacp_gma_wait(acp_handle_t handle);
 

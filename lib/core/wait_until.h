@@ -5,9 +5,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/*
- * Make all waiting threads return -ENOTCONN and wait until they have left. The state is no longer
- * LIBACP_IN, and the memory is still mapped.
+/**
+ * libacp_watch_close() - make all threads that wait for words return, and wait for them
+ *
+ * The threads return -ENOTCONN. Clears libacp.watch.
+ *
+ * Context: the thread that leaves; libacp.state is no longer LIBACP_IN, and the memory is still
+ * mapped. May block.
  */
 void libacp_watch_close(void);
 

@@ -57,7 +57,14 @@ enum libacp_heap_fault {
 	LIBACP_HEAP_FREED		/* freed already */
 };
 
-/* As acp_malloc(), but without messages. */
+/**
+ * libacp_heap_take() - allocate a block, as acp_malloc() but without messages
+ * @size: size of the block in bytes
+ * @rank: rank in whose heap to allocate it
+ *
+ * Context: any thread; may block, as it takes the lock of the heap.
+ * Return: global address of the block, or ACP_GA_NULL with errno set.
+ */
 acp_ga_t libacp_heap_take(size_t size, int rank);
 
 /* ---- heap_report.c ---- */
@@ -89,7 +96,16 @@ static inline bool libacp_heap_tag_right(uint64_t at, uint64_t tag)
 
 #pragma GCC visibility push(hidden)
 
-/* Initialize the heap of this rank. Returns 0 or -errno. */
+/**
+ * libacp_heap_open() - initialize the heap of this rank
+ *
+ * If the heap is too small for any block, its first word becomes LIBACP_TXLOCK_NEVER; if it is too
+ * small for that word, nothing is written.
+ *
+ * Context: the thread that joins, after the process became a rank and before the first barrier, so
+ * that no other rank uses the heap; does not block.
+ * Return: 0, or -EFAULT if the heap cannot be accessed.
+ */
 int libacp_heap_open(void);
 
 /* ---- heap_check.c ---- */

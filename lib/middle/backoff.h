@@ -5,9 +5,16 @@
 
 #include <stdint.h>
 
-/*
- * Return how long to pause before the next try: @first, then twice as long each time, at most @max.
- * *@pause is the last pause; 0 begins anew.
+/**
+ * libacp_backoff() - determine how long to pause before the next try
+ * @pause: the last pause, which is replaced by the next one; 0 begins anew
+ * @first: the first pause, in the unit of @max
+ * @max: the longest pause
+ *
+ * Each pause is twice as long as the last one, up to @max. The caller sleeps.
+ *
+ * Context: any thread that alone uses @pause; does not block.
+ * Return: the next pause.
  */
 static inline uint64_t libacp_backoff(uint64_t *pause, uint64_t first, uint64_t max)
 {

@@ -60,7 +60,15 @@ static inline uint64_t libacp_hash_load(const unsigned char *bytes, size_t count
 	return word;
 }
 
-/* Return the 64-bit hash of @size bytes. Thread-safe. */
+/**
+ * libacp_hash() - compute the hash of some bytes
+ * @key: the hash key, LIBACP_HASH_KEY if other ranks must compute the same value
+ * @data: the bytes
+ * @size: number of bytes
+ *
+ * Context: any thread; does not block.
+ * Return: the hash, 64 bits.
+ */
 static inline uint64_t libacp_hash(struct libacp_hash_key key, const void *data, size_t size)
 {
 	struct libacp_hash_state s = {

@@ -21,22 +21,36 @@
 /* limit of cached blocks per process, bytes */
 #define LIBACP_SCRATCH_KEEP	((size_t)1 << 20)
 
-/*
- * Return a block of at least @size bytes with undefined contents, and its global address in *ga,
- * both aligned to 64. NULL if memory is exhausted. The caller must return it by
- * libacp_scratch_put().
+/**
+ * libacp_scratch_get() - take a block of scratch memory
+ * @size: smallest size of the block in bytes
+ * @ga: receives the global address of the block, aligned to 64
+ *
+ * The contents are undefined. The caller must return the block by libacp_scratch_put().
+ *
+ * Context: any thread of a rank; does not wait for other ranks; a system call unless a free block
+ * is cached.
+ * Return: the block, aligned to 64; NULL if memory is exhausted or cannot be registered.
  */
 void *libacp_scratch_get(size_t size, acp_ga_t *ga);
 
-/*
- * Return a block; NULL is ignored. All accesses to it must be complete, because it may be reused
- * immediately.
+/**
+ * libacp_scratch_put() - return a block of scratch memory
+ * @block: the block, from libacp_scratch_get(); NULL is ignored
+ *
+ * All accesses to the block must be complete, because it may be reused immediately.
+ *
+ * Context: any thread, also after the process has stopped being a rank; does not wait for other
+ * ranks.
  */
 void libacp_scratch_put(void *block);
 
-/*
- * Called when the process stops being a rank: free the cached blocks. Blocks in use are freed when
- * they are returned.
+/**
+ * libacp_scratch_close() - free the cached blocks when the process stops being a rank
+ *
+ * Blocks in use are freed when they are returned.
+ *
+ * Context: the thread that leaves, before libacp.state changes; does not wait for other ranks.
  */
 void libacp_scratch_close(void);
 

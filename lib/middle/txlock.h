@@ -89,52 +89,100 @@ struct libacp_txlock {
 /* 1 s, 2 s, 2 s + 3 x ACP_TIMEOUT and 10 s more, at least 20 s and 30 s. Only tests change them. */
 extern struct libacp_txlock_times libacp_txlock_times;
 
-/* Initialize the marks and times of this process after the join. */
+/**
+ * libacp_txlock_open() - initialize the marks and times of this process
+ *
+ * Context: the thread that joins, before any thread takes a lock.
+ */
 void libacp_txlock_open(void);
 
-/*
- * Take the lock at @at, a global address aligned to 8, and fetch @n pieces of together up to 256
- * bytes. Words and pieces are within [low, low + span). Returns 0, or a negative errno if the lock
- * was not taken: -ETIMEDOUT after PATIENCE, else the failure of accesses to the rank that has the
- * words. Threads of a process exclude each other like ranks; a struct libacp_txlock belongs to one
- * thread.
+/**
+ * libacp_txlock_enter() - take a lock, and fetch memory under it
+ * @s: receives the state of the hold; uninitialized before
+ * @at: global address of the lock, aligned to 8
+ * @low: start of memory of the same rank that has the words of the lock and all pieces
+ * @span: size of that memory in bytes
+ * @fetches: the pieces to fetch, of together up to 256 bytes
+ * @n: number of pieces, at most LIBACP_TXLOCK_READS
+ *
+ * Threads of a process exclude each other like ranks; a struct libacp_txlock belongs to one thread.
+ * A lock whose holder does not continue is taken over.
+ *
+ * Context: any thread of a rank; may block, and gives up after libacp_txlock_times.patience.
+ * Return: 0, or a negative errno if the lock was not taken: -ETIMEDOUT after PATIENCE; -ENOMEM if
+ * there is no scratch memory; -ENXIO if the lock is LIBACP_TXLOCK_NEVER; -EUCLEAN if its words were
+ * overwritten; else the failure of accesses to the rank that has the words.
  */
 int libacp_txlock_enter(struct libacp_txlock *s, acp_ga_t at, acp_ga_t low, uint64_t span,
 			struct libacp_fetch *fetches, unsigned int n);
 
-/* As libacp_txlock_enter(), for callers that know @near already: acp_query_address(low). */
+/**
+ * libacp_txlock_enter_near() - take a lock, as libacp_txlock_enter(), if its address is known
+ * @s: receives the state of the hold; uninitialized before
+ * @at: global address of the lock, aligned to 8
+ * @low: start of memory of the same rank that has the words of the lock and all pieces
+ * @span: size of that memory in bytes
+ * @near: acp_query_address() of @low, which may be NULL
+ * @fetches: the pieces to fetch, of together up to 256 bytes
+ * @n: number of pieces, at most LIBACP_TXLOCK_READS
+ *
+ * Context: as libacp_txlock_enter().
+ * Return: as libacp_txlock_enter().
+ */
 int libacp_txlock_enter_near(struct libacp_txlock *s, acp_ga_t at, acp_ga_t low, uint64_t span,
 			     char *near, struct libacp_fetch *fetches, unsigned int n);
 
-/*
- * Fetch another piece while holding the lock. Returns 0 or -errno; the lock must be released in
- * both cases.
+/**
+ * libacp_txlock_fetch() - fetch another piece of memory while holding the lock
+ * @s: the hold
+ * @fetch: the piece, of up to 256 bytes, within the memory named when entering
+ *
+ * Context: the thread that holds the lock; may block if the lock is remote.
+ * Return: 0 or -errno (-EAGAIN: others have taken over the lock); the lock must be released in both
+ * cases.
  */
 int libacp_txlock_fetch(struct libacp_txlock *s, struct libacp_fetch *fetch);
 
-/*
- * Stage a store of 8 aligned bytes to memory of any rank, which is executed when committing or
- * leaving.
+/**
+ * libacp_txlock_store() - stage a store, which is executed when committing or leaving
+ * @s: the hold; fewer stores are staged in it than LIBACP_TXLOCK_STORES, and than the lock has room
+ *	for (LIBACP_TXLOCK_BYTES())
+ * @ga: global address of 8 aligned bytes of any rank
+ * @value: value to store
+ *
+ * Context: the thread that holds the lock; does not block.
  */
 static inline void libacp_txlock_store(struct libacp_txlock *s, acp_ga_t ga, uint64_t value)
 {
 	s->stores[s->count++] = (struct libacp_store){ ga, value };
 }
 
-/*
- * Execute the staged stores and release the lock. Returns 0; -EAGAIN: nothing was stored because it
- * took too long, enter again; or another error: all or none of the stores are executed, now or
- * later by the rank that takes over the lock.
+/**
+ * libacp_txlock_leave() - execute the staged stores, and release the lock
+ * @s: the hold, which has ended when the function returns
+ *
+ * Context: the thread that holds the lock; may block if the lock or a store is remote.
+ * Return: 0; -EAGAIN: nothing was stored because it took too long, enter again; or another negative
+ * errno: all or none of the stores are executed, now or later by the rank that takes over the lock.
  */
 int libacp_txlock_leave(struct libacp_txlock *s);
 
-/*
- * Execute the staged stores and keep the lock. Returns 0, or -errno if the lock was released.
- * -EAGAIN: enter again and check whether the stores were executed.
+/**
+ * libacp_txlock_commit() - execute the staged stores, and keep the lock
+ * @s: the hold, which has ended if the function fails
+ *
+ * Context: the thread that holds the lock; may block if the lock or a store is remote.
+ * Return: 0, or a negative errno if the lock was released; -EAGAIN: enter again and check whether
+ * the stores were executed.
  */
 int libacp_txlock_commit(struct libacp_txlock *s);
 
-/* Release the lock, if it is held, without further stores. */
+/**
+ * libacp_txlock_drop() - release the lock, if it is held, without further stores
+ * @s: the hold, or one that has ended
+ *
+ * Context: the thread that holds the lock; may block if the lock is remote.
+ */
 void libacp_txlock_drop(struct libacp_txlock *s);
 
 #pragma GCC visibility pop
