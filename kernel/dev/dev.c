@@ -14,11 +14,11 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include "../queue/attach.h"
 #include "../exec/barrier.h"
 #include "../queue/budget.h"
+#include "call.h"
 #include "../exec/copies.h"
 #include "dev.h"
 #include "../exec/drain.h"
@@ -30,7 +30,6 @@
 #include "../mem/region.h"
 #include "../exec/station.h"
 #include "../mem/watch.h"
-#include "../net/wrong_key.h"
 
 /* file->private_data: the queue is set once the file has joined or attached. */
 struct acp_file {
@@ -110,67 +109,11 @@ static void rank_leave(struct acp_rank *rank, enum acp_leave how)
 	acp_node_leave(job, number, how);
 }
 
-/* ---- structures of calls; they may grow, see acp_abi.h ---- */
-
-/* The argument of a call. */
-struct call {
-	void __user *arg;
-	u32 size;		/* of the caller's structure, from the number of the call */
-};
-
-/* The kernel's structure has "size" bytes, its first version had "least". */
-static int read_struct(const struct call *c, void *to, size_t size, size_t least)
-{
-	u32 theirs;
-	int err;
-
-	if (c->size < least)
-		return -EINVAL;
-	if (c->size > PAGE_SIZE)
-		return -E2BIG;
-	err = copy_struct_from_user(to, size, c->arg, c->size);
-	if (err)
-		return err;
-	memcpy(&theirs, to, sizeof(theirs));
-	return theirs == c->size ? 0 : -EINVAL;
-}
-
-/* Write all but the size field, which stays the caller's: the structure may be used again. */
-static int write_struct(const struct call *c, const void *from, size_t size)
-{
-	const size_t skip = sizeof(u32);
-
-	size = min_t(size_t, size, c->size) - skip;
-	return copy_to_user(c->arg + skip, from + skip, size) ? -EFAULT : 0;
-}
-
-#define read_call(c, to, name)							\
-	({									\
-		static_assert(sizeof(*(to)) >= ACP_##name##_SIZE_0);		\
-		read_struct(c, to, sizeof(*(to)), ACP_##name##_SIZE_0);		\
-	})
-#define write_call(c, from)	write_struct(c, from, sizeof(*(from)))
-
-/* A call fails because a limit is reached: notify administrators, and return the limit. */
-static int over_limit(const struct call *c, struct acp_node *node, kuid_t uid, int err,
-		      size_t offset)
-{
-	u32 limit = acp_over_which(err);
-	int answer = limit == ACP_LIMIT_MEMLOCK ? -ENOMEM : -EDQUOT;
-
-	if (answer == -EDQUOT)
-		acp_stat_inc(node, limit_calls);
-	else
-		acp_stat_inc(node, limit_memlock);
-	acp_nl_tell_limit(node, uid, limit);
-	return put_user(limit, (u32 __user *)(c->arg + offset)) ?: answer;
-}
-
 /* ---- join ---- */
 
-static int read_join(struct acp_join *j, const struct call *c)
+static int read_join(struct acp_join *j, const struct acp_call *c)
 {
-	int err = read_call(c, j, JOIN);
+	int err = acp_call_read(c, j, JOIN);
 
 	if (err)
 		return err;
@@ -230,7 +173,7 @@ static void set_queue(struct acp_file *file, struct acp_queue *queue)
 	smp_store_release(&file->queue, queue);
 }
 
-static int ioctl_join(struct acp_file *file, const struct call *c)
+static int ioctl_join(struct acp_file *file, const struct acp_call *c)
 {
 	struct acp_rank *rank;
 	struct acp_join j;
@@ -251,7 +194,7 @@ static int ioctl_join(struct acp_file *file, const struct call *c)
 		rank = join_job(file, &j);
 		memzero_explicit(j.key, sizeof(j.key));
 		err = PTR_ERR_OR_ZERO(rank);
-		if (!err && write_call(c, &j)) {
+		if (!err && acp_call_write(c, &j)) {
 			/*
 			 * The process does not know that it joined: its leaving must not break
 			 * barriers.
@@ -270,49 +213,11 @@ static int ioctl_join(struct acp_file *file, const struct call *c)
 	memzero_explicit(&j, sizeof(j));
 	if (!acp_over_which(err))
 		return err;
-	return over_limit(c, acp_node_of(file->net), current_euid(), err,
+	return acp_call_over_limit(c, acp_node_of(file->net), current_euid(), err,
 			  offsetof(struct acp_join, limit));
 }
 
-/* ---- other calls; only the process that joined may make them ---- */
-
-static int ioctl_reg(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_reg reg;
-	int err = read_call(c, &reg, REG);
-	u32 left, steps = 0;
-
-	if (err)
-		return err;
-	if (reg.reserved2)
-		return -EINVAL;
-	err = acp_region_register(rank, &reg, &steps);
-	acp_stat_inc(rank->job->node, registrations);
-	acp_stat_add(rank->job->node, register_steps, steps);
-	if (acp_over_which(err))
-		return over_limit(c, rank->job->node, rank->job->owner, err,
-				  offsetof(struct acp_reg, limit));
-	if (err || !write_call(c, &reg))
-		return err;
-	acp_region_unregister(rank, reg.key, &left);
-	return -EFAULT;
-}
-
-static int ioctl_unreg(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_unreg u;
-	int err;
-
-	err = read_call(c, &u, UNREG);
-	if (err)
-		return err;
-	if (u.reserved || u.reserved2)
-		return -EINVAL;
-	err = acp_region_unregister(rank, u.key, &u.left);
-	if (!err && write_call(c, &u))
-		err = -EFAULT;
-	return err;
-}
+/* ---- doorbell and waiting; only the process that joined may call ---- */
 
 /*
  * Drain until nothing is left that can be done now, and do some of the long copies.  After a
@@ -347,7 +252,7 @@ static void doorbell(struct acp_queue *queue)
 	acp_poller_bell(queue);
 }
 
-static int ioctl_doorbell(struct acp_queue *queue, const struct call *c)
+static int ioctl_doorbell(struct acp_queue *queue, const struct acp_call *c)
 {
 	doorbell(queue);
 	return 0;
@@ -383,12 +288,12 @@ static int wait_for(struct acp_queue *queue, u64 ticket, u64 timeout_ns)
 	return ended(queue) ?: err == -ERESTARTSYS ? -EINTR : -ETIMEDOUT;
 }
 
-static int ioctl_wait(struct acp_queue *queue, const struct call *c)
+static int ioctl_wait(struct acp_queue *queue, const struct acp_call *c)
 {
 	struct acp_wait w;
 	int err;
 
-	err = read_call(c, &w, WAIT);
+	err = acp_call_read(c, &w, WAIT);
 	if (err)
 		return err;
 	if (w.flags & ~ACP_WAIT_ARM)
@@ -407,134 +312,6 @@ static int ioctl_wait(struct acp_queue *queue, const struct call *c)
 	return 0;
 }
 
-static int ioctl_sync(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_sync s;
-	int err;
-
-	err = read_call(c, &s, SYNC);
-	if (err)
-		return err;
-	if ((s.flags & ~ACP_SYNC_FINAL) || s.reserved)
-		return -EINVAL;
-	err = acp_barrier_wait(rank, s.flags & ACP_SYNC_FINAL, s.timeout_ns);
-	if (err && err != -EPROTO)
-		return err;
-	s.node = err ? READ_ONCE(rank->job->mismatched) - 1 : rank->job->me;
-	return write_call(c, &s) ?: err;
-}
-
-static int ioctl_peer(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_rank *other;
-	struct acp_peer_info p;
-	int err;
-
-	err = read_call(c, &p, PEER);
-	if (err)
-		return err;
-	if (p.rank >= rank->job->ga.nprocs)
-		return -EINVAL;
-	rcu_read_lock();
-	other = acp_job_rank(rank->job, p.rank);
-	if (other) {
-		p.starter_size = other->starter_bytes;
-		p.heap_size = other->heap_bytes;
-	}
-	rcu_read_unlock();
-	if (!other)
-		return -ESRCH;
-	return write_call(c, &p);
-}
-
-static int ioctl_state(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_rank_state s;
-	u8 status;
-	int err;
-
-	err = read_call(c, &s, STATE);
-	if (err)
-		return err;
-	if (s.rank >= rank->job->ga.nprocs)
-		return -EINVAL;
-	s.state = acp_event_state(rank->job, s.rank, &status);
-	s.status = status;
-	return write_call(c, &s);
-}
-
-static int ioctl_event(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_event e;
-	u64 number;
-	int err;
-
-	err = read_call(c, &e, EVENT);
-	if (err)
-		return err;
-	/* Once more if another thread has consumed it. */
-	do {
-		err = acp_event_next(rank, &e, &number);
-		if (err)
-			return err;
-		if (write_call(c, &e))
-			return -EFAULT;
-	} while (!acp_event_take(rank, number));
-	return 0;
-}
-
-static int ioctl_abort(struct acp_rank *rank, const struct call *c)
-{
-	acp_barrier_abort(rank->job, true);
-	return 0;
-}
-
-static int ioctl_watch(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_watch_wait w;
-	int err;
-
-	err = read_call(c, &w, WATCH);
-	if (err)
-		return err;
-	if (w.flags)
-		return -EINVAL;
-	return acp_watch_wait(rank, w.wakes, w.timeout_ns);
-}
-
-static int ioctl_wake(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_rank *other;
-	struct acp_wake w;
-	int err;
-
-	err = read_call(c, &w, WAKE);
-	if (err)
-		return err;
-	if (w.rank >= rank->job->ga.nprocs)
-		return -EINVAL;
-	rcu_read_lock();
-	other = acp_job_rank(rank->job, w.rank);
-	if (other)
-		acp_watch_wake(other);
-	rcu_read_unlock();
-	return other ? 0 : -ESRCH;
-}
-
-static int ioctl_wrong_key(struct acp_rank *rank, const struct call *c)
-{
-	struct acp_wrong_key w;
-	int err;
-
-	err = read_call(c, &w, WRONG_KEY);
-	if (err)
-		return err;
-	err = acp_wrong_key_get(rank->job, &w);
-	if (err)
-		return err;
-	return write_call(c, &w);
-}
-
 static const unsigned int numbers[] = {
 	ACP_IOC_JOIN, ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_DOORBELL, ACP_IOC_WAIT, ACP_IOC_SYNC,
 	ACP_IOC_PEER, ACP_IOC_ABORT, ACP_IOC_STATE, ACP_IOC_EVENT, ACP_IOC_WATCH, ACP_IOC_WAKE,
@@ -543,24 +320,9 @@ static const unsigned int numbers[] = {
 
 /* Calls on any queue. */
 static int (* const queue_calls[ARRAY_SIZE(numbers)])(struct acp_queue *queue,
-						      const struct call *c) = {
+						      const struct acp_call *c) = {
 	[_IOC_NR(ACP_IOC_DOORBELL)] = ioctl_doorbell,
 	[_IOC_NR(ACP_IOC_WAIT)] = ioctl_wait,
-};
-
-/* Calls on a rank, which need the file that joined. */
-static int (* const rank_calls[ARRAY_SIZE(numbers)])(struct acp_rank *rank,
-						     const struct call *c) = {
-	[_IOC_NR(ACP_IOC_REG)] = ioctl_reg,
-	[_IOC_NR(ACP_IOC_UNREG)] = ioctl_unreg,
-	[_IOC_NR(ACP_IOC_SYNC)] = ioctl_sync,
-	[_IOC_NR(ACP_IOC_PEER)] = ioctl_peer,
-	[_IOC_NR(ACP_IOC_ABORT)] = ioctl_abort,
-	[_IOC_NR(ACP_IOC_STATE)] = ioctl_state,
-	[_IOC_NR(ACP_IOC_EVENT)] = ioctl_event,
-	[_IOC_NR(ACP_IOC_WATCH)] = ioctl_watch,
-	[_IOC_NR(ACP_IOC_WAKE)] = ioctl_wake,
-	[_IOC_NR(ACP_IOC_WRONG_KEY)] = ioctl_wrong_key,
 };
 
 /* The queue of a file, if the caller is its process and its job still exists on this node. */
@@ -586,9 +348,9 @@ static struct acp_queue *queue_of(struct acp_file *file)
 
 static const struct file_operations dev_fops;
 
-static int read_attach(struct acp_attach *a, const struct call *c)
+static int read_attach(struct acp_attach *a, const struct acp_call *c)
 {
-	int err = read_call(c, a, ATTACH);
+	int err = acp_call_read(c, a, ATTACH);
 
 	if (err)
 		return err;
@@ -613,7 +375,7 @@ static struct acp_rank *rank_of(struct file *of, const struct acp_file *file)
 }
 
 static int attach(struct acp_file *file, struct acp_rank *rank, struct acp_attach *a,
-		  const struct call *c)
+		  const struct acp_call *c)
 {
 	struct acp_queue *queue;
 
@@ -622,7 +384,7 @@ static int attach(struct acp_file *file, struct acp_rank *rank, struct acp_attac
 	queue = acp_attach(rank, a);
 	if (IS_ERR(queue))
 		return PTR_ERR(queue);
-	if (write_call(c, a)) {
+	if (acp_call_write(c, a)) {
 		acp_attach_leave(queue);
 		return -EFAULT;
 	}
@@ -630,7 +392,7 @@ static int attach(struct acp_file *file, struct acp_rank *rank, struct acp_attac
 	return 0;
 }
 
-static int ioctl_attach(struct acp_file *file, const struct call *c)
+static int ioctl_attach(struct acp_file *file, const struct acp_call *c)
 {
 	struct acp_rank *rank;
 	struct acp_attach a;
@@ -653,7 +415,7 @@ static int ioctl_attach(struct acp_file *file, const struct call *c)
 	fput(of);
 	if (!acp_over_which(err))
 		return err;
-	return over_limit(c, acp_node_of(file->net), current_euid(), err,
+	return acp_call_over_limit(c, acp_node_of(file->net), current_euid(), err,
 			  offsetof(struct acp_attach, limit));
 }
 
@@ -667,7 +429,7 @@ static bool same_call(unsigned int known, unsigned int cmd)
 
 static long dev_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
-	const struct call call = { .arg = (void __user *)arg, .size = _IOC_SIZE(cmd) };
+	const struct acp_call call = { .arg = (void __user *)arg, .size = _IOC_SIZE(cmd) };
 	struct acp_file *file = filp->private_data;
 	u32 number = _IOC_NR(cmd);
 	struct acp_queue *queue;
@@ -689,7 +451,7 @@ static long dev_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return queue_calls[number](queue, &call);
 	if (!acp_queue_is_own(queue))
 		return -EOPNOTSUPP;
-	return rank_calls[number](queue->rank, &call);
+	return acp_rank_call(queue->rank, number, &call);
 }
 
 /* ---- mmap ---- */

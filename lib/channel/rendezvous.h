@@ -172,6 +172,22 @@ acp_handle_t libacp_end_add(struct libacp_end *end, size_t offset, uint64_t valu
 void libacp_end_progress(struct libacp_end *end);
 void libacp_rendezvous_progress(void);
 
+/**
+ * libacp_rendezvous_settle() - complete the pending requests before the last barrier of a rank
+ *
+ * Completes them as far as the other ranks cooperate. Each rank announces when it will make no more
+ * requests and when it is finished, so that ranks do not wait for each other forever.
+ *
+ * Context: the thread that leaves, while the process is a rank; may block; takes the lock of
+ * rendezvous.c repeatedly.
+ */
+void libacp_rendezvous_settle(void);
+
+/* Called after it: free all ends. */
+void libacp_rendezvous_forget(void);
+
+/* ---- patience.c ---- */
+
 /* State of a wait: polling first, then sleeping with increasing intervals. Initially zero. */
 struct libacp_patience {
 	uint64_t since, sleep;
@@ -183,16 +199,6 @@ struct libacp_patience {
  * for, or ACP_HANDLE_NULL. @long_one: the wait is expected to take long.
  */
 void libacp_rendezvous_wait(struct libacp_patience *patience, acp_handle_t access, bool long_one);
-
-/*
- * Called before the last barrier of a rank: complete the pending requests, as far as the other
- * ranks cooperate. Each rank announces when it will make no more requests and when it is finished,
- * so that ranks do not wait for each other forever.
- */
-void libacp_rendezvous_settle(void);
-
-/* Called after it: free all ends. */
-void libacp_rendezvous_forget(void);
 
 #pragma GCC visibility pop
 
