@@ -442,6 +442,7 @@ enum {
 	ACPX_EROUTE = 11,	/* no route to the peer */
 	ACPX_EORDER = 12,	/* a GMA that this one waited for failed */
 	ACPX_EABORT = 13,	/* the job or the rank was ended */
+	ACPX_EAGAIN = 14,	/* the buffer is full: see acpx_copy_indirect(3) */
 	ACPX_EUNKNOWN = 100,	/* too old: its status is no longer kept */
 	ACPX_EPENDING = 101,	/* not complete yet */
 	ACPX_ECORRUPT = 102	/* memory of the library was overwritten */
@@ -504,6 +505,19 @@ acp_handle_t acpx_copyv(const struct acpx_iov *v, size_t n, acp_handle_t order);
 
 acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t flag,
 			      uint64_t operand, int op, acp_handle_t order);
+
+/*
+ * Copy to where a pointer of the receiving rank says: see acpx_copy_indirect(3). pointer is the
+ * global address of an acp_ga_t, or with ACPX_ADVANCE of a struct acpx_buffer, aligned to 8.
+ */
+#define ACPX_ADVANCE	1	/* append to the buffer; full: the access ends with ACPX_EAGAIN */
+
+struct acpx_buffer {
+	acp_ga_t next, end;	/* of memory of the same rank; next is a multiple of 8 */
+};
+
+acp_handle_t acpx_copy_indirect(acp_ga_t pointer, acp_ga_t src, size_t size, int flags,
+				acp_handle_t order);
 
 /* A context is a queue of accesses for one thread: see acpx_context_create(3); 0 or -errno. */
 typedef struct acpx_context *acpx_context_t;

@@ -94,6 +94,8 @@ enum acp_op {
 	ACP_OP_STRIDED	= 14,	/* blocks of dst := blocks of src, see ACP_BLOCKS */
 	ACP_OP_COPY_SET	= 15,	/* a copy, then the 8 bytes at address a := b */
 	ACP_OP_COPY_ADD	= 16,	/* a copy, then the 8 bytes at address a += b */
+	ACP_OP_INDIRECT	= 17,	/* a copy to the address in the word at dst */
+	ACP_OP_APPEND	= 18,	/* a copy to the end of a buffer, whose descriptor is at dst */
 	ACP_OP_END
 };
 
@@ -105,6 +107,16 @@ enum acp_op {
  * ACP_OP_COPY_SET, COPY_ADD: address a is on dst's node, aligned, and permits
  * atomics.  Its word changes, atomically, when the whole copy is in memory; it
  * does not change if a part of the copy failed.
+ *
+ * ACP_OP_INDIRECT: dst is aligned to 8.  Its word is read once, when the first
+ * bytes have arrived at its node, and must be the global address of memory of
+ * the same rank, which is written.  a and b are 0.
+ *
+ * ACP_OP_APPEND: dst is the address of two words, aligned, that permits atomics:
+ * the next free address of a buffer of the same rank, and the address of its
+ * end.  The first word is advanced by size, rounded up to a multiple of 8, in
+ * one step; the bytes are written to where it was.  If they do not fit, nothing
+ * is written, and the command ends with ACP_ST_AGAIN.
  */
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
 
@@ -157,6 +169,7 @@ enum acp_status {
 	ACP_ST_ROUTE	= 11,	/* no route to the peer */
 	ACP_ST_ORDER	= 12,	/* a command this one waited for failed */
 	ACP_ST_ABORT	= 13,	/* the job or the rank was ended */
+	ACP_ST_AGAIN	= 14,	/* the buffer is full */
 	ACP_ST_END
 };
 

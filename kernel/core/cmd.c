@@ -48,6 +48,8 @@ void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m)
 {
 	u64 own = acp_ga_make(l, m->origin, 0, ACP_STAG_LIBRARY, 0);
 
+	if (acp_op_indirect(m->op))
+		m->op = ACP_OP_COPY;
 	if (m->op != ACP_OP_COPY && !acp_op_signals(m->op))
 		return;
 	m->src = own;
@@ -84,6 +86,11 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 		return check_strided(l, m);
 	if (m->a)
 		return ACP_ST_OP;
+	if (acp_op_indirect(m->op)) {
+		if (m->b | m->c)
+			return ACP_ST_OP;
+		return m->dst & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
+	}
 	if (!acp_ga_valid(l, m->c) || acp_ga_color(l, m->c) >= colors)
 		return ACP_ST_GA;
 	return m->c & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
@@ -223,18 +230,18 @@ void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_m
 	}
 	if (m->type != ACP_MSG_DATA)
 		return;
-	if (m->op == ACP_OP_STRIDED) {
+	if (m->op == ACP_OP_STRIDED || acp_op_indirect(m->op))
 		m->b = offset;
-	} else {
+	else
 		m->dst += offset;
+	if (m->op != ACP_OP_STRIDED)
 		m->src += offset;
-	}
 	m->length = length;
 	m->size = 0;
 	if (offset + length == o->m.size || !length) {
 		m->flags |= ACP_MSG_LAST;
 		*fence |= offset > 0;
-	} else if (m->op != ACP_OP_STRIDED) {
+	} else if (acp_op_signals(m->op)) {
 		m->op = 0;
 	}
 	if (o->failed) {

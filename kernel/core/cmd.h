@@ -346,6 +346,8 @@ static inline void acp_out_data(struct acp_out *o)
 	o->m.type = ACP_MSG_DATA;
 	if (o->m.op < ACP_OP_STRIDED)
 		o->m.op = 0;
+	else if (acp_op_indirect(o->m.op))
+		o->m.c = o->m.size;
 }
 
 /**

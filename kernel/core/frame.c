@@ -202,13 +202,20 @@ static noinline void encode_more(struct acp_msg_more *more, const struct acp_msg
 	}
 }
 
+/* Is it a piece of an indirect copy of m->c bytes, and the last one if it says so? */
+static bool is_piece(const struct acp_msg *m)
+{
+	return m->b < m->c && m->length <= m->c - m->b &&
+	       (m->length == m->c - m->b) == !!(m->flags & ACP_MSG_LAST);
+}
+
 /* Returns whether it is well formed, as far as is needed to find a piece's place in its blocks. */
 static noinline bool decode_more(struct acp_msg *m, const struct acp_msg_more *more)
 {
 	if (m->op != ACP_OP_STRIDED) {
 		m->c = be64_to_cpu(more->flag);
 		m->b = be64_to_cpu(more->operand);
-		return !more->reserved;
+		return !more->reserved && (!acp_op_indirect(m->op) || is_piece(m));
 	}
 	m->a = be64_to_cpu(more->stride);
 	m->c = be64_to_cpu(more->desc);
@@ -244,7 +251,7 @@ static noinline bool op_of_data(const struct acp_msg *m)
 {
 	if (m->flags & ACP_MSG_FAIL)
 		return false;
-	if (m->op == ACP_OP_STRIDED)
+	if (m->op == ACP_OP_STRIDED || acp_op_indirect(m->op))
 		return m->length;
 	return acp_op_signals(m->op) && (m->flags & ACP_MSG_LAST);
 }

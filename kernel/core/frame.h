@@ -166,8 +166,8 @@ struct acp_msg_hdr {
 };
 
 /*
- * DATA with an op: a piece of a strided copy, or what to do when a copy is complete in memory (with
- * LAST).
+ * DATA with an op: a piece of a strided copy, or of an indirect one, whose dst is that of the
+ * pointer; or what to do when a copy is complete in memory (with LAST).
  */
 struct acp_msg_more {
 	union {
@@ -180,6 +180,11 @@ struct acp_msg_more {
 			__be64 flag;		/* its global address */
 			__be64 operand;
 			__be64 reserved;	/* 0 */
+		};
+		struct {			/* ACP_OP_INDIRECT, ACP_OP_APPEND */
+			__be64 total;		/* bytes of the whole copy */
+			__be64 offset;		/* of the payload in it */
+			__be64 reserved2;	/* 0 */
 		};
 	};
 };
@@ -241,9 +246,11 @@ struct acp_frame {
  *	COPY			bytes	0		0		0
  *	STRIDED			bytes	dst's stride	src's stride	blocks, as in ACP_BLOCKS
  *	COPY_SET, COPY_ADD	bytes	0		operand		flag's address
+ *	INDIRECT, APPEND	bytes	0		0		0
  *	atomics			0	operand		operand		0
  *
- * DATA uses the same fields, except that b is the position if it has STRIDED.
+ * DATA uses the same fields, except that b is the position if it has STRIDED, INDIRECT or APPEND;
+ * with the latter two, c is the bytes of the whole copy.
  */
 struct acp_msg {
 	union {
@@ -424,6 +431,18 @@ static inline u32 acp_op_args(u8 op)
 static inline bool acp_op_signals(u8 op)
 {
 	return op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
+}
+
+/**
+ * acp_op_indirect() - test whether the receiver decides where the data lands
+ * @op: operation, any value
+ *
+ * Context: Any context.
+ * Return: True for ACP_OP_INDIRECT and ACP_OP_APPEND.
+ */
+static inline bool acp_op_indirect(u8 op)
+{
+	return op == ACP_OP_INDIRECT || op == ACP_OP_APPEND;
 }
 
 /**

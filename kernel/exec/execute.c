@@ -3,6 +3,7 @@
 #include "barrier.h"
 #include "copies.h"
 #include "execute.h"
+#include "indirect.h"
 #include "item.h"
 #include "poller.h"
 #include "../queue/queue.h"
@@ -119,10 +120,16 @@ u8 acp_execute_local(struct acp_job *job, const struct acp_msg *m)
 
 static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 {
-	const struct acp_msg *m = &cmd->item.out.m;
-	u8 status;
+	struct acp_msg *m = &cmd->item.out.m;
+	u8 status = ACP_ST_OK;
 
 	acp_stat_inc(queue->job->node, local);
+	if (unlikely(acp_op_indirect(m->op)))
+		status = acp_indirect_direct(queue->job, m);
+	if (status) {
+		acp_queue_complete(queue, m->ticket, status);
+		return;
+	}
 	if (acp_cmd_long(m)) {
 		if (acp_copies_start(queue->job, m, queue, NULL, NULL))
 			return;

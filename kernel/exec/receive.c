@@ -4,6 +4,7 @@
 #include "barrier.h"
 #include "copies.h"
 #include "execute.h"
+#include "indirect.h"
 #include "item.h"
 #include "ping.h"
 #include "poller.h"
@@ -192,6 +193,31 @@ static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
 	return ACP_ST_OK;
 }
 
+/* A piece of a copy to where a pointer of the receiver says. */
+static noinline u8 apply_indirect(struct frame *f, const struct acp_msg *m, struct sk_buff *skb,
+				  u32 at)
+{
+	struct acp_job *job = f->job;
+	struct acp_region *r;
+	bool busy = false;
+	u64 dst;
+	u8 status = acp_indirect_landing(f->peer, f->epoch, m, &dst, &busy);
+
+	/* Only a piece that is the single message of its frame can be refused. */
+	if (busy && f->count > 1)
+		return ACP_ST_NOMEM;
+	if (busy)
+		f->refused = true;
+	if (busy || status)
+		return status;
+	r = acp_region_get_bh(job, dst + m->b, m->length, m->origin, ACP_ACCESS_WRITE, &status);
+	if (!r)
+		return status;
+	status = apply_bytes(r, acp_ga_offset(&job->ga, dst + m->b), skb, f->cb, at, m->length);
+	acp_region_put(r);
+	return status;
+}
+
 static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	const struct acp_frame_cb *cb = f->cb;
@@ -208,6 +234,8 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *s
 		return ACP_ST_GA;
 	if (unlikely(m->op == ACP_OP_STRIDED))
 		return apply_strided(job, m, skb, cb->at.at + at);
+	if (unlikely(acp_op_indirect(m->op)))
+		return apply_indirect(f, m, skb, at);
 	if (unlikely(!m->length))
 		return ACP_ST_OK;
 	r = acp_region_get_bh(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
@@ -252,7 +280,11 @@ static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *
 {
 	u8 status = apply_data(f, m, skb, at), earlier;
 
+	if (f->refused)
+		return false;
 	if (m->flags & ACP_MSG_LAST) {
+		if (unlikely(READ_ONCE(f->peer->landings)))
+			acp_peer_forget_landing(f->peer, m);
 		earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
 		end_command(f, m, f->count == 1 ? f->end_node :
 			    acp_job_node_of(f->job, m->origin), earlier ?: status);
@@ -305,12 +337,14 @@ static u8 check_cmd(struct frame *f, const struct acp_msg *m)
 }
 
 /* A delegated command whose result stays on this node. */
-static void take_local(struct frame *f, const struct acp_msg *m)
+static void take_local(struct frame *f, struct acp_msg *m)
 {
 	struct acp_item *item;
 	u8 status = ACP_ST_OK;
 
-	if (!acp_cmd_long(m))
+	if (unlikely(acp_op_indirect(m->op)))
+		status = acp_indirect_direct(f->job, m);
+	if (!status && !acp_cmd_long(m))
 		status = acp_execute_local(f->job, m);
 	if (status) {
 		answer_failure(f, m, status);
@@ -325,7 +359,7 @@ static void take_local(struct frame *f, const struct acp_msg *m)
 		answer(f, f->peer, item, m, ACP_ST_NOMEM);
 }
 
-static void take_cmd(struct frame *f, const struct acp_msg *m)
+static void take_cmd(struct frame *f, struct acp_msg *m)
 {
 	struct acp_job *job = f->job;
 	u8 status = check_cmd(f, m);

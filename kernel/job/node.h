@@ -20,6 +20,7 @@
 #include "../core/doubt.h"
 #include "../core/fate.h"
 #include "../core/hello.h"
+#include "../core/landing.h"
 #include "job.h"
 #include "limits.h"
 #include "settings.h"
@@ -179,6 +180,7 @@ struct acp_peer {
 	struct list_head answers;	/* DONEs that hold an arrival: see ACP_FLOW_ANSWERS */
 	struct sk_buff_head held;	/* fenced frames that arrived too early */
 	struct acp_failures failures;	/* no table: no failure is remembered */
+	struct acp_landings *landings;	/* of indirect copies that arrive in pieces; or NULL */
 	struct list_head dropped;	/* items of a flow that failed */
 	u8 dropped_status;
 	bool lost;			/* acp_station_lost() is due */
@@ -487,6 +489,47 @@ static inline u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticke
  * Return: true if that command failed, or may have failed.
  */
 bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m);
+
+enum acp_peer_landing {
+	ACP_LANDING_KNOWN,	/* an earlier piece has found the address */
+	ACP_LANDING_FIRST,	/* the caller finds it, and calls acp_peer_land() */
+	ACP_LANDING_BUSY,	/* refuse the frame: another CPU finds it, or there is no memory */
+};
+
+/**
+ * acp_peer_landing() - find where an indirect copy goes of which a piece has arrived
+ * @peer: the sender of the piece
+ * @epoch: incarnation of the flow in which the piece was accepted
+ * @m: the piece
+ * @dst: receives the address of the copy's first byte; valid if the result is ACP_LANDING_KNOWN
+ *	and @status is ACP_ST_OK
+ * @status: receives what the first piece found; valid if the result is ACP_LANDING_KNOWN
+ *
+ * Context: BH off.  Takes peer->lock.
+ * Return: a value of enum acp_peer_landing.
+ */
+enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+				       u64 *dst, u8 *status);
+
+/**
+ * acp_peer_land() - record where an indirect copy goes
+ * @peer: the sender
+ * @m: the piece for which acp_peer_landing() returned ACP_LANDING_FIRST
+ * @dst: global address of the copy's first byte
+ * @status: ACP_ST_OK, or why there is none
+ *
+ * Context: BH off.  Takes peer->lock.
+ */
+void acp_peer_land(struct acp_peer *peer, const struct acp_msg *m, u64 dst, u8 status);
+
+/**
+ * acp_peer_forget_landing() - forget where a copy went, whose last piece was applied
+ * @peer: the sender
+ * @m: the last piece
+ *
+ * Context: BH off.  Takes peer->lock.
+ */
+void acp_peer_forget_landing(struct acp_peer *peer, const struct acp_msg *m);
 
 /* ---- sockets (socket.c) ---- */
 

@@ -33,6 +33,12 @@ static inline u32 acp_peer_held_kib(const struct sk_buff *skb)
 	return DIV_ROUND_UP(skb->truesize, SZ_1K);
 }
 
+/* Allocate the table of landings, unless there is one.  Return false if there is no memory. */
+bool acp_peer_get_landings(struct acp_peer *peer);
+
+/* Free the landings of indirect copies, if there are any. */
+void acp_peer_free_landings(struct acp_peer *peer);
+
 /* ---- items and frames ---- */
 
 /* Is anything waiting to be sent? */

@@ -4,6 +4,7 @@
 #include "../job/node.h"
 #include "peer.h"
 
+#define LANDINGS_KIB	ACP_KMALLOC_KIB(sizeof(struct acp_landings))
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer frees its slots */
 
 bool acp_peer_take_kib(struct acp_peer *peer, u32 kib)
@@ -69,6 +70,29 @@ static void forget_fails(struct acp_peer *peer)
 	acp_peer_give_kib(peer, ACP_FAILS_KIB);
 }
 
+bool acp_peer_get_landings(struct acp_peer *peer)
+{
+	if (peer->landings)
+		return true;
+	if (!acp_peer_take_kib(peer, LANDINGS_KIB))
+		return false;
+	peer->landings = kmalloc(sizeof(*peer->landings), GFP_ATOMIC | __GFP_NOWARN);
+	if (peer->landings)
+		peer->landings->count = 0;
+	else
+		acp_peer_give_kib(peer, LANDINGS_KIB);
+	return peer->landings;
+}
+
+void acp_peer_free_landings(struct acp_peer *peer)
+{
+	if (!peer->landings)
+		return;
+	kfree(peer->landings);
+	peer->landings = NULL;
+	acp_peer_give_kib(peer, LANDINGS_KIB);
+}
+
 static void give_back_delegated(struct acp_peer *peer)
 {
 	acp_peer_give_kib(peer, peer->delegated_paid / ACP_DELEGATED_STEP * ACP_DELEGATED_KIB);
@@ -79,6 +103,7 @@ void acp_peer_give_back(struct acp_peer *peer)
 {
 	give_back_slots(peer);
 	forget_fails(peer);
+	acp_peer_free_landings(peer);
 	give_back_delegated(peer);
 }
 
@@ -87,6 +112,8 @@ static void give_back_idle(struct acp_peer *peer)
 	give_back_slots(peer);
 	if (peer->failures.known && acp_failures_over(&peer->failures, peer->flow.rcv))
 		forget_fails(peer);
+	if (peer->landings && !peer->landings->count)
+		acp_peer_free_landings(peer);
 	if (!atomic_read(&peer->delegated))
 		give_back_delegated(peer);
 }

@@ -37,6 +37,7 @@ static const char *const op_names[ACP_OP_END] = {
 	[ACP_OP_AND4] = "acp_and4", [ACP_OP_AND8] = "acp_and8",
 	[ACP_OP_STRIDED] = "acpx_copy_strided",
 	[ACP_OP_COPY_SET] = "acpx_copy_signal", [ACP_OP_COPY_ADD] = "acpx_copy_signal",
+	[ACP_OP_INDIRECT] = "acpx_copy_indirect", [ACP_OP_APPEND] = "acpx_copy_indirect",
 };
 
 /* One of the addresses of an access, and how the access uses it. */

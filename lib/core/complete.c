@@ -69,7 +69,9 @@ static bool judge(struct libacp_queue *queue)
 		if (libacp_rings_status(r, ticket) <= 0)
 			continue;
 		count++;
-		loud = loud || !is_quiet(queue, ticket);
+		/* A full buffer is no fault of the program: it asks for the status. */
+		loud = loud || (!is_quiet(queue, ticket) &&
+				libacp_rings_status(r, ticket) != ACPX_EAGAIN);
 	}
 	queue->judged = queue->judged > completed ? queue->judged : completed;
 	queue->failures_gone = 0;

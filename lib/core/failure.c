@@ -55,7 +55,7 @@ void __attribute__((noinline)) libacp_lose_status(struct libacp_queue *queue, ui
 		pthread_mutex_lock(&queue->lock);
 	if (former > queue->judged) {
 		queue->failures_gone++;
-		queue->loud_gone = queue->loud_gone || !quiet;
+		queue->loud_gone = queue->loud_gone || (!quiet && status != ACPX_EAGAIN);
 		/*
 		 * All failures before it have been recorded in the same way, so nothing is left to
 		 * evaluate.

@@ -5,6 +5,7 @@
  */
 #include "test.h"
 #include "cmd.h"
+#include "landing.h"
 #include "order_model.h"
 
 static u64 random_state;
@@ -41,6 +42,8 @@ static struct acp_msg good_cmd(u8 op)
 		m.b = 1024;
 		m.c = ACP_BLOCKS(100, 3);
 		m.size = 300;
+	} else if (acp_op_indirect(op)) {
+		m.size = 100;
 	} else if (op > ACP_OP_STRIDED) {
 		m.size = 100;
 		m.b = ~0ULL;
@@ -60,7 +63,7 @@ TEST(check__E4_zero_bytes)
 	u32 i, op;
 
 	for (i = 0; i < 9; i++) {
-		for (op = ACP_OP_COPY; op <= ACP_OP_COPY_ADD; op++) {
+		for (op = ACP_OP_COPY; op < ACP_OP_END; op++) {
 			m = good_cmd((u8)op);
 			m.origin = 3;
 			m.dst = bad[i / 3];
@@ -158,6 +161,63 @@ TEST(check__fields_of_other_operations)
 		m.c = 8;
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
 	}
+}
+
+/* An indirect copy has no operands; its pieces keep its pointer and know their place. */
+TEST(check__A4_indirect_copies)
+{
+	struct acp_out o;
+	struct acp_msg m;
+	bool fence;
+	u32 op;
+
+	for (op = ACP_OP_INDIRECT; op <= ACP_OP_APPEND; op++) {
+		m = good_cmd(op);
+		m.a = 1;
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+		m = good_cmd(op);
+		m.b = 1;
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+		m = good_cmd(op);
+		m.c = 8;
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+		o = (struct acp_out){ .m = good_cmd(op) };
+		o.m.size = 3000;
+		acp_out_data(&o);
+		CHECK_EQ(acp_out_cut(&o, 1000), 1000);
+		CHECK_EQ(acp_out_cut(&o, 1000), 1000);
+		acp_out_piece(&o, 1000, 1000, &m, &fence);
+		CHECK(m.op == op && !(m.flags & ACP_MSG_LAST) && !fence);
+		CHECK(m.dst == o.m.dst && m.src == o.m.src + 1000 && m.b == 1000 && m.c == 3000);
+		CHECK_EQ(acp_out_cut(&o, 1000), 1000);
+		acp_out_piece(&o, 2000, 1000, &m, &fence);
+		CHECK(m.op == op && (m.flags & ACP_MSG_LAST) && fence && m.b == 2000);
+		acp_out_fail(&o, ACP_ST_STAG);
+		acp_out_piece(&o, 1000, 1000, &m, &fence);
+		CHECK(!m.op && !m.length && (m.flags & ACP_MSG_FAIL));
+	}
+}
+
+/* A table of landings never has an entry twice, nor more than it has room for. */
+TEST(landing__A4_found_until_forgotten)
+{
+	struct acp_landings t = { .count = 0 };
+	u64 i;
+
+	CHECK(!acp_landing_find(&t, 1, 1));
+	for (i = 0; i < ACP_LANDINGS; i++)
+		CHECK(acp_landing_add(&t, i % 3, i));
+	CHECK(!acp_landing_add(&t, 1, ACP_LANDINGS));
+	for (i = 0; i < ACP_LANDINGS; i++) {
+		CHECK(acp_landing_find(&t, i % 3, i) && !acp_landing_find(&t, i % 3 + 1, i));
+		CHECK(!acp_landing_find(&t, i % 3, i)->known);
+	}
+	for (i = 0; i < ACP_LANDINGS; i += 2)
+		acp_landing_forget(&t, i % 3, i);
+	acp_landing_forget(&t, 0, 0);
+	for (i = 0; i < ACP_LANDINGS; i++)
+		CHECK_EQ(!!acp_landing_find(&t, i % 3, i), i % 2);
+	CHECK(acp_landing_add(&t, 0, 0));
 }
 
 /* The flag of a copy is validated and must be aligned. */
@@ -439,6 +499,8 @@ TEST(check__N10_alignment)
 			CHECK_EQ(acp_cmd_check(&layout, 2, &m), want);
 			m = good_cmd(op);
 			m.dst += shift;
+			if (acp_op_indirect(op) && shift)
+				want = ACP_ST_ALIGN;
 			CHECK_EQ(acp_cmd_check(&layout, 2, &m), want);
 		}
 	}

@@ -91,11 +91,16 @@ static void random_more(struct acp_msg *m)
 		m->a = rnd();
 		m->c = ACP_BLOCKS(1 + rnd() % 5000, 1500 + rnd() % 1000000);
 		m->b = rnd() % ((m->c >> 32) * (u32)m->c - m->length + 1);
-	} else {
+	} else if (rnd() % 2) {
 		m->op = ACP_OP_COPY_SET + rnd() % 2;
 		m->flags |= ACP_MSG_LAST;
 		m->b = rnd();
 		m->c = rnd();
+	} else {
+		m->op = ACP_OP_INDIRECT + rnd() % 2;
+		m->length = 1 + rnd() % 1400;
+		m->b = rnd() / 2;
+		m->c = m->b + m->length + (m->flags & ACP_MSG_LAST ? 0 : 1 + rnd() % 5000);
 	}
 }
 
@@ -485,6 +490,10 @@ TEST(msg__N5_every_length)
 	for (i = 0; i < 300; i++) {
 		in = random_msg();
 		in.length = in.type == ACP_MSG_WORDS ? 32 + i % 2 * 16 : in.length % 64;
+		if (in.type == ACP_MSG_DATA && acp_op_indirect(in.op)) {
+			in.length |= 1;
+			in.c = in.b + in.length + !(in.flags & ACP_MSG_LAST);
+		}
 		for (room = 0; room < acp_msg_size(&in) + 16; room++) {
 			for (have = 0; have <= room; have++) {
 				bool whole = in.type == ACP_MSG_PING || in.type == ACP_MSG_WORDS;
@@ -552,7 +561,7 @@ static u32 size_of_cmd(u32 op)
 {
 	if (op == ACP_OP_CAS4 || op == ACP_OP_CAS8)
 		return 56;
-	if (op >= ACP_OP_STRIDED && op <= ACP_OP_COPY_ADD)
+	if (op >= ACP_OP_STRIDED && op < ACP_OP_END)
 		return 64;
 	return op >= ACP_OP_COPY && op <= ACP_OP_AND8 ? 48 : 0;
 }
@@ -758,6 +767,35 @@ TEST(msg__N6_ops_of_data)
 	CHECK(out.b == 1 && out.c == 8 && !out.a);
 	wire[6] = 1;
 	CHECK_EQ(acp_msg_decode(&out, wire, 64, 64), 0);
+}
+
+/* A piece of an indirect copy lies within it, and is the last one exactly if it ends there. */
+TEST(msg__A4_pieces_of_indirect_copies)
+{
+	static const struct {
+		u8 flags;
+		u32 length;
+		u64 at, size;
+		bool good;
+	} cases[] = {
+		{ ACP_MSG_LAST, 8, 0, 8, true }, { 0, 8, 0, 9, true }, { 0, 8, 0, 8, false },
+		{ ACP_MSG_LAST, 8, 0, 9, false }, { ACP_MSG_LAST, 8, 1, 9, true },
+		{ 0, 8, 2, 9, false }, { ACP_MSG_LAST, 8, 2, 9, false },
+		{ ACP_MSG_LAST, 8, 9, 9, false }, { ACP_MSG_LAST, 8, ~0ULL, 7, false },
+		{ ACP_MSG_LAST, 0, 0, 0, false }, { 0, 0, 0, 8, false },
+		{ ACP_MSG_LAST, 8, ~0ULL - 8, ~0ULL, true },
+	};
+	struct acp_msg in = { .type = ACP_MSG_DATA }, out;
+	u32 i;
+
+	for (i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		in.op = ACP_OP_INDIRECT + i % 2;
+		in.flags = cases[i / 2].flags;
+		in.length = cases[i / 2].length;
+		in.b = cases[i / 2].at;
+		in.c = cases[i / 2].size;
+		CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, cases[i / 2].good);
+	}
 }
 
 /* A CMD of a strided copy with an invalid descriptor is not sent. */

@@ -57,15 +57,15 @@ local message_rules = {
 	[M_WORDS] = { flags = 0, most = 2 ^ 32 },
 }
 
-local COPY, CAS4, CAS8, STRIDED, COPY_SET, COPY_ADD = 1, 2, 3, 14, 15, 16
+local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, APPEND = 1, 2, 3, 14, 16, 17, 18
 local ops = {
 	[0] = "none", "copy", "cas4", "cas8", "swap4", "swap8", "add4", "add8", "xor4", "xor8", "or4", "or8",
-	"and4", "and8", "strided", "copy_set", "copy_add",
+	"and4", "and8", "strided", "copy_set", "copy_add", "indirect", "append",
 }
 
 local statuses = {
 	[0] = "ok", "op", "ga", "stag", "range", "access", "align", "rank", "nomem", "timeout", "peer", "route",
-	"order", "abort",
+	"order", "abort", "again",
 }
 
 local stags = { [0] = "starter", "heap", "library", "reserved" }
@@ -267,10 +267,11 @@ local function message_fault(m)
 	if beyond(m.flags, rule.flags) ~= 0 then return "flags that its type has not" end
 	if m.op ~= 0 and not rule.op and not rule.more then return "an operation in what is no command" end
 	if m.op ~= 0 and rule.more then
-		if m.op < STRIDED or m.op > COPY_ADD then return "an operation that DATA has not" end
+		if m.op < STRIDED or m.op > APPEND then return "an operation that DATA has not" end
 		if has(m.flags, FAIL) then return "an operation with FAIL" end
-		if m.op == STRIDED and m.length == 0 then return "a strided piece of no bytes" end
-		if m.op ~= STRIDED and not has(m.flags, LAST) then return "a flag to change before the end" end
+		local piece = m.op == STRIDED or m.op >= INDIRECT
+		if piece and m.length == 0 then return "a piece of no bytes" end
+		if not piece and not has(m.flags, LAST) then return "a flag to change before the end" end
 	end
 	if rule.op and (m.op == 0 or not ops[m.op]) then return "no such operation" end
 	if m.status ~= 0 and not rule.status then return "a status, which its type has not" end
@@ -291,7 +292,7 @@ end
 local function message_size(m)
 	if m.type == M_DATA then return MESSAGE_DATA + (m.op ~= 0 and MORE or 0) + padded(m.length) end
 	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
-	if m.type == M_CMD and m.op >= STRIDED and m.op <= COPY_ADD then return 64 end
+	if m.type == M_CMD and m.op >= STRIDED and m.op <= APPEND then return 64 end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
 end
@@ -355,6 +356,13 @@ local function command(c, tree, at, m, size)
 		tree:add(field.m.dst_stride, c.tvb(at + 48, 8))
 		tree:add(field.m.src_stride, c.tvb(at + 56, 8))
 		return
+	elseif m.op >= INDIRECT then
+		tree:add(field.m.size, c.tvb(at + 40, 8))
+		local item = tree:add(field.m.unused, c.tvb(at + 48, 16))
+		if c.tvb(at + 48, 8):uint64() ~= UInt64(0) or c.tvb(at + 56, 8):uint64() ~= UInt64(0) then
+			bad(item, "reserved bytes behind the size are in use")
+		end
+		return
 	elseif size == 64 then
 		tree:add(field.m.size, c.tvb(at + 40, 8))
 		address(c, tree, field.m.flag_ga, at + 48)
@@ -386,7 +394,15 @@ end
 
 -- The fields after the destination in a DATA message with an operation.
 local function more(c, tree, at, m)
-	if m.op ~= STRIDED then
+	if m.op >= INDIRECT then
+		tree:add(field.m.size, c.tvb(at, 8))
+		local item = tree:add(field.m.position, c.tvb(at + 8, 8))
+		local size, position, length = c.tvb(at, 8):uint64(), c.tvb(at + 8, 8):uint64(), UInt64(m.length)
+		if position > size or length > size - position then bad(item, "a piece beyond the copy") end
+		item = tree:add(field.m.unused, c.tvb(at + 16, 8))
+		if c.tvb(at + 16, 8):uint64() ~= UInt64(0) then bad(item, "reserved bytes behind the position are in use") end
+		return
+	elseif m.op ~= STRIDED then
 		address(c, tree, field.m.flag_ga, at)
 		tree:add(field.m.operand, c.tvb(at + 8, 8))
 		local item = tree:add(field.m.unused, c.tvb(at + 16, 8))

@@ -31,6 +31,7 @@ MOST = 48                   # accesses with unread status: less than the smalles
 
 ARGUMENTS = {
     "copy": ("dst", "src", "size"), "copy_strided": ("dst", "src", "block", "count", "dst_stride", "src_stride"),
+    "copy_indirect": ("pointer", "src", "size", "advance"),
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
@@ -268,6 +269,14 @@ def copy_signal(dst: int, src: int, size: int, flag: int, operand: int, add: boo
     return _here().issue(lib.acpx_copy_signal, number(dst, 64, "dst"), number(src, 64, "src"),
                              number(size, 63, "size"), number(flag, 64, "flag"), number(operand, 64, "operand"),
                              int(bool(add)), _order(order))
+
+
+def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, order: int = NULL) -> int:
+    """Copy size bytes from src to the global address in the 8 bytes at pointer, of the same rank.
+    With advance, append them to a buffer: pointer is the address of two such addresses, next and
+    end; the status is AGAIN if they do not fit. Returns a handle."""
+    return _here().issue(lib.acpx_copy_indirect, number(pointer, 64, "pointer"), number(src, 64, "src"),
+                             number(size, 63, "size"), int(bool(advance)), _order(order))
 
 
 def _atomic(name: str, bits: int, what: str) -> Callable[..., int]:

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Landings: where the indirect copies of a flow go whose pieces are arriving.  The first piece that
+ * arrives reads the pointer, all others use the address that it found, whatever the pointer is by
+ * then.  A landing is forgotten with the last piece, which is fenced behind the others.
+ *
+ * At most one per number of the window has pieces on their way, and one in each of the two lists
+ * from which a sender cuts pieces is not cut completely.
+ */
+#ifndef ACP_LANDING_H
+#define ACP_LANDING_H
+
+#include "flow.h"
+
+#define ACP_LANDINGS	(ACP_FRAME_WINDOW + 2)
+
+struct acp_landing {
+	u64 ticket;
+	u64 dst;	/* global address of the first byte; valid if status is ACP_ST_OK */
+	u32 origin;
+	u8 status;
+	bool known;	/* dst and status are valid */
+};
+
+struct acp_landings {
+	u32 count;
+	struct acp_landing e[ACP_LANDINGS];
+};
+
+/**
+ * acp_landing_find() - find the landing of a copy
+ * @t: landings of a flow
+ * @origin: rank that issued the command
+ * @ticket: the command
+ *
+ * Context: The caller serializes calls on one table.
+ * Return: The landing, valid until the next call on the table; NULL if there is none.
+ */
+static inline struct acp_landing *acp_landing_find(struct acp_landings *t, u32 origin, u64 ticket)
+{
+	u32 i;
+
+	for (i = 0; i < t->count; i++)
+		if (t->e[i].origin == origin && t->e[i].ticket == ticket)
+			return &t->e[i];
+	return NULL;
+}
+
+/**
+ * acp_landing_add() - add a landing that is not known yet
+ * @t: landings of a flow
+ * @origin: rank that issued the command
+ * @ticket: the command, which has no landing
+ *
+ * Context: The caller serializes calls on one table.
+ * Return: False if the table is full, as no correct sender makes it.
+ */
+static inline bool acp_landing_add(struct acp_landings *t, u32 origin, u64 ticket)
+{
+	if (t->count == ACP_LANDINGS)
+		return false;
+	t->e[t->count++] = (struct acp_landing){ .ticket = ticket, .origin = origin };
+	return true;
+}
+
+/**
+ * acp_landing_forget() - remove the landing of a copy, if there is one
+ * @t: landings of a flow
+ * @origin: rank that issued the command
+ * @ticket: the command
+ *
+ * Context: The caller serializes calls on one table.
+ */
+static inline void acp_landing_forget(struct acp_landings *t, u32 origin, u64 ticket)
+{
+	struct acp_landing *l = acp_landing_find(t, origin, ticket);
+
+	if (l)
+		*l = t->e[--t->count];
+}
+
+#endif /* ACP_LANDING_H */

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Indirect copies: see indirect.h. */
+#include "indirect.h"
+#include "../mem/region.h"
+
+#define TRIES	64	/* to advance a pointer that others advance at the same time */
+
+/* Reserve @size bytes at the end of the buffer.  *next is set to their address. */
+static u8 reserve(struct acp_region *r, u64 offset, u64 size, u64 *next)
+{
+	u64 end = acp_region_read_word(r, offset + sizeof(u64)), seen;
+	u64 room = ALIGN(size, 8);
+	int i;
+
+	for (i = 0; i < TRIES; i++) {
+		if (*next > end || end - *next < room)
+			return ACP_ST_AGAIN;
+		seen = acp_region_atomic(r, offset, ACP_OP_CAS8, *next, *next + room);
+		if (seen == *next)
+			return ACP_ST_OK;
+		*next = seen;
+	}
+	return ACP_ST_AGAIN;
+}
+
+u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 *dst)
+{
+	bool append = m->op == ACP_OP_APPEND;
+	u64 offset = acp_ga_offset(&job->ga, m->dst);
+	struct acp_region *r;
+	u8 status;
+
+	if (!acp_ga_valid(&job->ga, m->dst))
+		return ACP_ST_GA;
+	if (m->dst & 7)
+		return ACP_ST_ALIGN;
+	r = acp_region_get_bh(job, m->dst, append ? 2 * sizeof(u64) : sizeof(u64), m->origin,
+			      append ? ACP_ACCESS_ATOMIC : ACP_ACCESS_READ, &status);
+	if (!r)
+		return status;
+	*dst = acp_region_read_word(r, offset);
+	if (append)
+		status = reserve(r, offset, size, dst);
+	acp_region_put(r);
+	if (status)
+		return status;
+	if (!acp_ga_valid(&job->ga, *dst) ||
+	    acp_ga_rank(&job->ga, *dst) != acp_ga_rank(&job->ga, m->dst))
+		return ACP_ST_GA;
+	return ACP_ST_OK;
+}
+
+u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m)
+{
+	u64 dst;
+	u8 status = acp_indirect_resolve(job, m, m->size, &dst);
+
+	if (!status) {
+		m->op = ACP_OP_COPY;
+		m->dst = dst;
+	}
+	return status;
+}
+
+u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 *dst,
+			bool *busy)
+{
+	u8 status = ACP_ST_OK;
+
+	/* All of it is here. */
+	if (m->length == m->c)
+		return acp_indirect_resolve(peer->job, m, m->c, dst);
+	switch (acp_peer_landing(peer, epoch, m, dst, &status)) {
+	case ACP_LANDING_KNOWN:
+		break;
+	case ACP_LANDING_FIRST:
+		status = acp_indirect_resolve(peer->job, m, m->c, dst);
+		acp_peer_land(peer, m, *dst, status);
+		break;
+	case ACP_LANDING_BUSY:
+		*busy = true;
+		break;
+	}
+	return status;
+}

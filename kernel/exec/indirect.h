@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Indirect copies: the address to write to is in memory of the receiver, see ACP_OP_INDIRECT and
+ * ACP_OP_APPEND in acp_abi.h.
+ */
+#ifndef ACP_INDIRECT_H
+#define ACP_INDIRECT_H
+
+#include "../job/node.h"
+
+/*
+ * Read the pointer at m->dst, and advance it by @size bytes if the operation is ACP_OP_APPEND.
+ * *dst is set if the status is ACP_ST_OK: an address of the same rank, else not validated.  The
+ * owner of the pointer can change it at any time, so each word is read once.  BH off.
+ */
+u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 *dst);
+
+/* Make an ordinary copy of an indirect one with both ends here.  BH off. */
+u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m);
+
+/*
+ * Find the address of a piece's copy, *dst; the first piece of it reads the pointer.  *busy: the
+ * frame must be refused, since there is no memory, or another CPU is reading the pointer.  BH off.
+ */
+u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 *dst,
+			bool *busy);
+
+#endif /* ACP_INDIRECT_H */

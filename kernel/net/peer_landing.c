@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Where indirect copies of a peer go: see core/landing.h. */
+#include "../job/node.h"
+#include "peer.h"
+
+enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+				       u64 *dst, u8 *status)
+{
+	enum acp_peer_landing what = ACP_LANDING_BUSY;
+	struct acp_landing *l;
+
+	spin_lock(&peer->lock);
+	/* The frame may be one of an incarnation that has ended, and so have its landings. */
+	if (peer->dead || epoch != peer->flow.epoch || !acp_peer_get_landings(peer))
+		goto out;
+	l = acp_landing_find(peer->landings, m->origin, m->ticket);
+	if (!l && acp_landing_add(peer->landings, m->origin, m->ticket)) {
+		what = ACP_LANDING_FIRST;
+	} else if (l && l->known) {
+		*dst = l->dst;
+		*status = l->status;
+		what = ACP_LANDING_KNOWN;
+	}
+out:
+	spin_unlock(&peer->lock);
+	return what;
+}
+
+void acp_peer_land(struct acp_peer *peer, const struct acp_msg *m, u64 dst, u8 status)
+{
+	struct acp_landing *l = NULL;
+
+	spin_lock(&peer->lock);
+	/* It is gone if the flow has ended meanwhile. */
+	if (peer->landings)
+		l = acp_landing_find(peer->landings, m->origin, m->ticket);
+	if (l) {
+		l->dst = dst;
+		l->status = status;
+		l->known = true;
+	}
+	spin_unlock(&peer->lock);
+}
+
+void acp_peer_forget_landing(struct acp_peer *peer, const struct acp_msg *m)
+{
+	spin_lock(&peer->lock);
+	if (peer->landings)
+		acp_landing_forget(peer->landings, m->origin, m->ticket);
+	spin_unlock(&peer->lock);
+}

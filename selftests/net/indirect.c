@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A4: copies to where a pointer of the receiver says, and appending to a buffer: short and in many
+ * frames, over networks that lose and duplicate, with pointers that are wrong or change meanwhile.
+ */
+#include "../dev/isolated.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nodes.h"
+
+#define RANKS	3			/* each on a node of its own */
+#define HEAP	(4U << 20)
+#define BUFFER	4096			/* offset of what pointers point to */
+#define ROOM	(HEAP - BUFFER)
+
+static struct nodes n;
+static struct rank r[RANKS];
+
+static void begin(const char *netem)
+{
+	const struct acp_join wish = { .heap_size = HEAP };
+
+	nodes_open(&n, RANKS, 1, false);
+	nodes_ranks_like(&n, r, RANKS, &wish);
+	if (netem)
+		nodes_impair_all(&n, netem);
+}
+
+static uint64_t *words(uint32_t rank)
+{
+	return (uint64_t *)(void *)r[rank].heap;
+}
+
+/* The pointer of a rank, and the end of its buffer. */
+static void point(uint32_t rank, uint64_t next, uint64_t end)
+{
+	__atomic_store_n(&words(rank)[1], end, __ATOMIC_RELAXED);
+	__atomic_store_n(&words(rank)[0], next, __ATOMIC_RELEASE);
+}
+
+static uint64_t start(uint32_t by, unsigned int op, uint64_t pointer, uint64_t src, uint64_t size)
+{
+	const struct acp_sqe e = {
+		.op = (uint8_t)op, .dst = pointer, .src = src, .size = size,
+		.seen = rank_completed(&r[by]),
+	};
+
+	return rank_submit(&r[by], &e);
+}
+
+static int run(uint32_t by, unsigned int op, uint64_t pointer, uint64_t src, uint64_t size)
+{
+	return rank_await(&r[by], start(by, op, pointer, src, size), PATIENCE_SOON);
+}
+
+/* Rank "by" copies memory of rank "from" to where the pointer of rank 1 says. */
+static void one_copy(uint32_t by, uint32_t from, unsigned int op, size_t size)
+{
+	static uint64_t seed;
+	char *there = r[1].heap + BUFFER, *end = there + size;
+
+	seed++;
+	memset(there, 0, size + 64);
+	fill(r[from].heap + HEAP / 2, size, seed);
+	point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], HEAP / 2));
+	CHECK_EQ(run(by, op, heap_ga(&r[1], 0), heap_ga(&r[from], HEAP / 2), size), ACP_ST_OK);
+	CHECK(filled(there, size, seed));
+	for (; end < there + size + 64; end++)
+		CHECK_EQ(*end, 0);
+	CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER) +
+		 (op == ACP_OP_APPEND ? (size + 7) & ~7UL : 0));
+}
+
+static void all_copies(void)
+{
+	static const size_t sizes[] = {
+		1, 4, 8, 9, 100, 129, 1300, 1400, 1500, 5000, 70001, 300000,
+	};
+	static const unsigned int ops[] = { ACP_OP_INDIRECT, ACP_OP_APPEND };
+	size_t i, k;
+	uint32_t from;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (k = 0; k < 2; k++)
+			for (from = 0; from < RANKS; from++)
+				one_copy(0, from, ops[k], sizes[i]);
+}
+
+TEST(A4_data_lands_where_the_receiver_says)
+{
+	begin(NULL);
+	all_copies();
+}
+
+TEST(A4_data_lands_where_the_receiver_says_over_a_bad_network)
+{
+	begin("loss 5% duplicate 5% delay 1ms 1ms");
+	all_copies();
+}
+
+/* The rank that owns the pointer reads and writes by it, too. */
+TEST(A4_a_rank_uses_its_own_pointer)
+{
+	begin(NULL);
+	one_copy(1, 1, ACP_OP_INDIRECT, 100);
+	one_copy(1, 1, ACP_OP_APPEND, 100000);
+	one_copy(1, 0, ACP_OP_APPEND, 100000);
+}
+
+TEST(A4_no_bytes_need_no_pointer)
+{
+	begin(NULL);
+	point(1, 0, 0);
+	CHECK_EQ(run(0, ACP_OP_INDIRECT, heap_ga(&r[1], 0), 0, 0), ACP_ST_OK);
+	CHECK_EQ(run(0, ACP_OP_APPEND, 0, 0, 0), ACP_ST_OK);
+}
+
+/* ---- appending by several ranks ---- */
+
+struct record {
+	uint32_t from, number, size;
+	uint32_t zero;
+	char data[];
+};
+
+#define RECORDS	150
+
+/* Some are longer than a frame. */
+static uint32_t size_of(uint32_t from, uint32_t number)
+{
+	uint64_t seed = from * 1000 + number;
+
+	return (uint32_t)(sizeof(struct record) +
+			  next_random(&seed) % (number % 10 ? 200 : 6000));
+}
+
+static void append_all(uint32_t by)
+{
+	uint32_t i, size, at = HEAP / 2;
+	uint64_t ticket = 0;
+
+	for (i = 0; i < RECORDS; i++) {
+		struct record *x = (struct record *)(void *)(r[by].heap + at);
+
+		size = size_of(by, i);
+		*x = (struct record){ by, i, size, 0 };
+		fill(x->data, size - sizeof(*x), by * 1000 + i);
+		ticket = start(by, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[by], at), size);
+		at += (size + 7) & ~7U;
+	}
+	CHECK_EQ(rank_await(&r[by], ticket, PATIENCE_SOON), ACP_ST_OK);
+	CHECK_EQ(r[by].cq->failed, 0);
+}
+
+static void *append_in_thread(void *by)
+{
+	append_all(*(uint32_t *)by);
+	return NULL;
+}
+
+/* Each record is in the buffer once, and nothing else is. */
+static void all_there(void)
+{
+	bool seen[RANKS][RECORDS] = { { false } };
+	uint64_t used = words(1)[0] - heap_ga(&r[1], BUFFER), at;
+	const struct record *x;
+	uint32_t count = 0;
+
+	for (at = 0; at < used; at += (x->size + 7) & ~7U, count++) {
+		x = (const struct record *)(void *)(r[1].heap + BUFFER + at);
+		CHECK(x->from < RANKS && x->number < RECORDS);
+		CHECK_EQ(x->size, size_of(x->from, x->number));
+		CHECK(!seen[x->from][x->number]);
+		seen[x->from][x->number] = true;
+		CHECK(filled(x->data, x->size - sizeof(*x), x->from * 1000 + x->number));
+	}
+	CHECK_EQ(at, used);
+	CHECK_EQ(count, 2 * RECORDS);
+}
+
+static void append_by_two(const char *netem)
+{
+	uint32_t others[] = { 0, 2 };
+	pthread_t threads[2];
+	int i;
+
+	begin(netem);
+	point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], HEAP));
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, append_in_thread, &others[i]), 0);
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	all_there();
+}
+
+TEST(A4_two_ranks_append_each_record_once)
+{
+	append_by_two(NULL);
+}
+
+TEST(A4_two_ranks_append_each_record_once_over_a_bad_network)
+{
+	append_by_two("loss 5% duplicate 5% delay 1ms 1ms");
+}
+
+/* ---- full, and wrong ---- */
+
+TEST(A4_a_full_buffer_is_said_and_nothing_is_written)
+{
+	static const uint64_t sizes[] = { 65, 1500, 100000 };
+	size_t i;
+
+	begin(NULL);
+	memset(r[1].heap + BUFFER, 7, 200);
+	for (i = 0; i < 3; i++) {
+		point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], BUFFER + 64));
+		CHECK_EQ(run(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), sizes[i]),
+			 ACP_ST_AGAIN);
+		CHECK_EQ(run(1, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[1], 8192), sizes[i]),
+			 ACP_ST_AGAIN);
+		CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER));
+	}
+	for (i = 0; i < 200; i++)
+		CHECK_EQ(r[1].heap[BUFFER + i], 7);
+	/* What fits exactly is taken. */
+	CHECK_EQ(run(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 61), ACP_ST_OK);
+	CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER + 64));
+	CHECK_EQ(run(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 1), ACP_ST_AGAIN);
+}
+
+/* The pointer has this value: how do short and long copies end? */
+static void ends(unsigned int op, uint64_t next, uint64_t end, int status)
+{
+	static const uint64_t sizes[] = { 8, 1000, 10000 };
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		point(1, next, end);
+		CHECK_EQ(run(0, op, heap_ga(&r[1], 0), heap_ga(&r[0], 64), sizes[i]), status);
+		point(1, next, end);
+		CHECK_EQ(run(1, op, heap_ga(&r[1], 0), heap_ga(&r[1], 8192), sizes[i]), status);
+	}
+}
+
+TEST(A4_wrong_pointers_have_a_named_end)
+{
+	begin(NULL);
+	ends(ACP_OP_INDIRECT, 0, 0, ACP_ST_GA);
+	ends(ACP_OP_INDIRECT, ~0ULL, 0, ACP_ST_GA);
+	ends(ACP_OP_INDIRECT, heap_ga(&r[2], BUFFER), 0, ACP_ST_GA);
+	ends(ACP_OP_INDIRECT, heap_ga(&r[1], HEAP - 4), 0, ACP_ST_RANGE);
+	ends(ACP_OP_INDIRECT, rank_ga(&r[1], 1, 900, 0), 0, ACP_ST_STAG);
+	ends(ACP_OP_APPEND, 0, ~0ULL, ACP_ST_GA);
+	ends(ACP_OP_APPEND, heap_ga(&r[2], 0), heap_ga(&r[2], HEAP), ACP_ST_GA);
+	ends(ACP_OP_APPEND, heap_ga(&r[1], HEAP - 4), ~0ULL, ACP_ST_RANGE);
+	ends(ACP_OP_APPEND, heap_ga(&r[1], 8), heap_ga(&r[1], 0), ACP_ST_AGAIN);
+	CHECK_EQ(run(0, ACP_OP_INDIRECT, heap_ga(&r[1], 4), heap_ga(&r[0], 64), 8), ACP_ST_ALIGN);
+	CHECK_EQ(run(0, ACP_OP_INDIRECT, 0, heap_ga(&r[0], 64), 8), ACP_ST_GA);
+	CHECK_EQ(run(0, ACP_OP_INDIRECT, heap_ga(&r[1], HEAP), heap_ga(&r[0], 64), 8),
+		 ACP_ST_RANGE);
+	CHECK_EQ(run(0, ACP_OP_APPEND, heap_ga(&r[1], HEAP - 8), heap_ga(&r[0], 64), 8),
+		 ACP_ST_RANGE);
+}
+
+TEST(A4_rights_of_pointer_and_buffer_count)
+{
+	struct memory read_only, no_atomics;
+
+	begin(NULL);
+	read_only.addr = pages(4096, PROT_READ | PROT_WRITE);
+	no_atomics.addr = pages(4096, PROT_READ | PROT_WRITE);
+	nodes_enter(&n, 1);
+	CHECK_EQ(rank_register(&r[1], &read_only, read_only.addr, 4096, ACP_ACCESS_READ), 0);
+	CHECK_EQ(rank_register(&r[1], &no_atomics, no_atomics.addr, 4096,
+			       ACP_ACCESS_READ | ACP_ACCESS_WRITE), 0);
+	nodes_leave(&n);
+	point(1, memory_ga(&read_only, 0), memory_ga(&read_only, 4096));
+	CHECK_EQ(run(0, ACP_OP_INDIRECT, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 8), ACP_ST_ACCESS);
+	CHECK_EQ(run(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 8), ACP_ST_ACCESS);
+	CHECK_EQ(run(0, ACP_OP_APPEND, memory_ga(&no_atomics, 0), heap_ga(&r[0], 64), 8),
+		 ACP_ST_ACCESS);
+}
+
+/* All of a copy goes to one place, whatever its owner does with the pointer meanwhile. */
+TEST(A4_the_owner_changes_the_pointer_while_pieces_arrive)
+{
+	const size_t size = 100000;
+	char *places[2];
+	uint64_t ticket, seed;
+	unsigned int i, k;
+
+	begin("delay 2ms 1ms loss 3%");
+	for (k = 0; k < 2; k++)
+		places[k] = r[1].heap + BUFFER + k * HEAP / 2;
+	for (seed = 1; seed <= (test_short() ? 5 : 30); seed++) {
+		for (k = 0; k < 2; k++)
+			memset(places[k], 0, size);
+		fill(r[0].heap + 64, size, seed);
+		point(1, heap_ga(&r[1], BUFFER), 0);
+		ticket = start(0, ACP_OP_INDIRECT, heap_ga(&r[1], 0), heap_ga(&r[0], 64), size);
+		for (i = 0; rank_completed(&r[0]) < ticket; i++) {
+			point(1, heap_ga(&r[1], BUFFER + (i & 1) * HEAP / 2), 0);
+			sleep_ms(i ? 1 : 0);
+		}
+		CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
+		CHECK_EQ(filled(places[0], size, seed) + filled(places[1], size, seed), 1);
+	}
+}
+
+/* More copies in pieces than a window has numbers, one behind the other. */
+TEST(A4_many_copies_in_pieces_at_once)
+{
+	uint64_t ticket = 0;
+	unsigned int i;
+
+	begin("delay 1ms 1ms loss 1%");
+	point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], HEAP));
+	for (i = 0; i < 200; i++)
+		ticket = start(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 2000);
+	CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), ACP_ST_OK);
+	CHECK_EQ(r[0].cq->failed, 0);
+	CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER + 200 * 2000));
+}
