@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions of the basic layer that the middle layer (heap, channels, containers) uses in addition
- * to acp.h. core/process.c, core/submit.c and core/failure.c implement them; unit tests link
+ * to acp.h. core/process.c, core/pointer.c and core/failure.c implement them; unit tests link
  * selftests/unit/fake_acp.c instead.
  */
 #ifndef LIBACP_MIDDLE_H
@@ -21,6 +21,14 @@
  * Return: the time in nanoseconds; 0 if a seccomp filter refuses to tell it.
  */
 uint64_t libacp_now(void);
+
+/**
+ * libacp_timeout_ms() - get the time-out of the job
+ *
+ * Context: any thread of a rank; does not block.
+ * Return: milliseconds of silence after which a node is lost.
+ */
+uint64_t libacp_timeout_ms(void);
 
 /**
  * libacp_end_of() - compute the end of a time that begins now

@@ -115,6 +115,11 @@ int libacp_no_answer(void)
 
 /* ---- Time ---- */
 
+uint64_t libacp_timeout_ms(void)
+{
+	return libacp.boot.timeout_ms;
+}
+
 uint64_t libacp_now(void)
 {
 	struct timespec t = { 0 };	/* for a filter that refuses the call: no time passes */

@@ -571,7 +571,7 @@ static acp_ga_t take(size_t size, int rank, struct libacp_heap_use *use, bool *f
 	if (!error)
 		return ga;
 	*full = error == -ENXIO || error == -EFAULT || (error == -ENOMEM && use->size);
-	errno = is_none(error) ? ENOMEM : -error;
+	errno = is_none(error) ? ENOMEM : error == -EAGAIN ? ETIMEDOUT : -error;
 	return ACP_GA_NULL;
 }
 

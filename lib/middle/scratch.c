@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "middle/scratch.h"
 
@@ -136,15 +137,23 @@ void libacp_scratch_put(void *block)
 		release(b);
 }
 
+/* Blocks that are put from now on are those of a former incarnation. */
 void libacp_scratch_close(void)
 {
-	struct block *b;
+	struct block *gone[CLASSES], *b;
 	unsigned int class;
 
-	for (class = 0; class < CLASSES; class++)
-		while ((b = take(class)))
-			release(b);
 	pthread_mutex_lock(&lock);
+	memcpy(gone, free_blocks, sizeof(gone));
+	memset(free_blocks, 0, sizeof(free_blocks));
+	kept = 0;
 	__atomic_store_n(&incarnation, incarnation + 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
+	for (class = 0; class < CLASSES; class++) {
+		while ((b = gone[class])) {
+			gone[class] = b->next;
+			acp_unregister_memory(b->key);
+			free(b);
+		}
+	}
 }

@@ -204,6 +204,7 @@ int libacp_txlock_enter_near(struct libacp_txlock *s, acp_ga_t at, acp_ga_t low,
 	s->own = 0;
 	s->scratch = NULL;
 	s->count = 0;
+	s->open = false;
 	s->stores = s->far;
 	if (s->near) {
 		s->stores = (struct libacp_store *)(void *)near_word(s, at + JOURNAL + 8);

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,9 +36,7 @@ uint64_t libacp_txlock_stamp;
  */
 static void set_times(void)
 {
-	const char *text = getenv("ACP_TIMEOUT");
-	const uint64_t ms = text ? strtoul(text, NULL, 10) : 10000;
-	const uint64_t over = 2 * libacp_txlock_times.lease + 3000000 * ms;
+	const uint64_t over = 2 * libacp_txlock_times.lease + 3000000 * libacp_timeout_ms();
 
 	if (libacp_txlock_times.forsaken < over)
 		libacp_txlock_times.forsaken = over;

@@ -227,6 +227,13 @@ uint64_t fake_clock(void)
 	return ((uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec) * fake_shared->speed;
 }
 
+uint64_t fake_timeout_ms = 10000;
+
+uint64_t libacp_timeout_ms(void)
+{
+	return fake_timeout_ms;
+}
+
 /* The clock does not advance while accesses of a dead rank that were due earlier are executed. */
 uint64_t libacp_now(void)
 {

@@ -84,6 +84,9 @@ uint64_t fake_trips(void);
  */
 void fake_die_at(uint64_t accesses);
 
+/* Result of libacp_timeout_ms(). */
+extern uint64_t fake_timeout_ms;
+
 /* Kill another rank. It is dead on return. */
 void fake_kill(int rank);
 

@@ -176,6 +176,24 @@ static void add_in_threads(void *arg)
 	CHECK_EQ(acp_sync(), 0);
 }
 
+static void check_times(void *arg)
+{
+	(void)arg;
+	setenv("ACP_TIMEOUT", "10", 1);
+	fake_timeout_ms = 60000;
+	libacp_txlock_open();
+	CHECK(libacp_txlock_times.forsaken >= 180000000000);
+	CHECK(libacp_txlock_times.patience > libacp_txlock_times.forsaken);
+}
+
+/* --acp-timeout sets the time-out of a job as well as the variable does. */
+TEST(txlock__times_follow_the_time_out_of_the_job)
+{
+	struct fake_acp f = { .ranks = 1, .nodes = 1 };
+
+	fake_run(&f, check_times, NULL);
+}
+
 TEST(txlock__threads)
 {
 	struct fake_acp f = { .ranks = 4, .nodes = 2 };
