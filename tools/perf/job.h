@@ -35,6 +35,7 @@ struct perf_area {
 struct perf_board {
 	uint64_t node;		/* equal on ranks of one node */
 	uint64_t memory_ga;	/* registered memory, or null */
+	uint64_t pointer;	/* to where indirect copies go */
 	uint64_t heap_size;
 	uint64_t area_size;	/* written by rank 0, like the following members */
 	uint64_t count;		/* number of barriers of a round */

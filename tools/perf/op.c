@@ -108,6 +108,24 @@ static acp_handle_t put_flag(acp_ga_t dst, acp_ga_t src, size_t size)
 	return acp_copy(dst + flag_at(size), src + flag_at(size), WORD, data);
 }
 
+static acp_ga_t pointer_of(int rank)
+{
+	return acp_query_starter_ga(rank) + offsetof(struct perf_board, pointer);
+}
+
+/* The pointer of the target is set before the first of several copies to one place. */
+static acp_handle_t put_indirect(acp_ga_t dst, acp_ga_t src, size_t size)
+{
+	acp_ga_t there = pointer_of(acp_query_rank(dst)), here = pointer_of(acp_rank());
+	uint64_t *own = acp_query_address(here);
+
+	if (*own != dst) {
+		*own = dst;
+		acp_complete(acp_copy(there, here, WORD, ACP_HANDLE_NULL));
+	}
+	return acpx_copy_indirect(there, src, size, 0, ACP_HANDLE_NULL);
+}
+
 #define COPY_BY(_name, _copy, _apart, _flag, _what) \
 	{ .name = _name, .what = _what, .dst = PERF_TARGET, .src = PERF_OWN, .copy = _copy, \
 	  .apart = _apart, .flag = _flag }
@@ -140,6 +158,8 @@ const struct perf_op perf_op_table[] = {
 		"8-byte fetch and add on the target's memory, former value to the third rank"),
 	COPY_BY("signal", put_signal, 0, true, "put, and set a flag: acpx_copy_signal"),
 	COPY_BY("put+flag", put_flag, 0, true, "put, and behind it a put of a flag"),
+	COPY_BY("indirect", put_indirect, 0, false,
+		"put to where a pointer of the target says: acpx_copy_indirect"),
 	COPY_BY("strided", column, LINE, false,
 		"put words that are 64 bytes apart at both ends: acpx_copy_strided"),
 	COPY_BY("copyv", column_vector, LINE, false,
