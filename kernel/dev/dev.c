@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/acp: the calls of acp_abi.h on an open file, which is a rank or an additional queue of a
- * rank.
+ * /dev/acp: open files, which are ranks or additional queues of ranks: join, attach, doorbell,
+ * wait, mmap and poll.  Other calls of acp_abi.h are in rank_call.c.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -214,7 +214,7 @@ static int ioctl_join(struct acp_file *file, const struct acp_call *c)
 	if (!acp_over_which(err))
 		return err;
 	return acp_call_over_limit(c, acp_node_of(file->net), current_euid(), err,
-			  offsetof(struct acp_join, limit));
+				   offsetof(struct acp_join, limit));
 }
 
 /* ---- doorbell and waiting; only the process that joined may call ---- */
@@ -416,7 +416,7 @@ static int ioctl_attach(struct acp_file *file, const struct acp_call *c)
 	if (!acp_over_which(err))
 		return err;
 	return acp_call_over_limit(c, acp_node_of(file->net), current_euid(), err,
-			  offsetof(struct acp_attach, limit));
+				   offsetof(struct acp_attach, limit));
 }
 
 /* Compare all but the size of the structure; a call without a structure never has one. */

@@ -24,7 +24,7 @@ static int ioctl_reg(struct acp_rank *rank, const struct acp_call *c)
 	acp_stat_add(rank->job->node, register_steps, steps);
 	if (acp_over_which(err))
 		return acp_call_over_limit(c, rank->job->node, rank->job->owner, err,
-				  offsetof(struct acp_reg, limit));
+					   offsetof(struct acp_reg, limit));
 	if (err || !acp_call_write(c, &reg))
 		return err;
 	acp_region_unregister(rank, reg.key, &left);
