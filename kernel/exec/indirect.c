@@ -5,14 +5,19 @@
 
 #define TRIES	64	/* to advance a pointer that others advance at the same time */
 
-/* Reserve @size bytes at the end of the buffer.  *next is set to their address. */
+/*
+ * Reserve @size bytes at the end of the buffer.  *next is what its first word was; it is set to
+ * their address.
+ */
 static u8 reserve(struct acp_region *r, u64 offset, u64 size, u64 *next)
 {
-	u64 end = acp_region_read_word(r, offset + sizeof(u64)), seen;
-	u64 room = ALIGN(size, 8);
+	u64 room = ALIGN(size, 8), end, seen;
 	int i;
 
 	for (i = 0; i < TRIES; i++) {
+		/* The owner changes buffers: end to 0, next, end.  So next is read before end. */
+		smp_rmb();
+		end = acp_region_read_word(r, offset + sizeof(u64));
 		if (*next > end || end - *next < room)
 			return ACP_ST_AGAIN;
 		seen = acp_region_atomic(r, offset, ACP_OP_CAS8, *next, *next + room);

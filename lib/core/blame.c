@@ -83,6 +83,11 @@ static void span(struct end *e, acp_ga_t ga, uint64_t blocks, uint64_t stride)
 	e->size = (back ? -far : far) + (uint32_t)blocks;
 }
 
+static bool is_indirect(const struct acp_sqe *entry)
+{
+	return entry->op == ACP_OP_INDIRECT || entry->op == ACP_OP_APPEND;
+}
+
 static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 {
 	struct end *dst = &ends[0], *src = &ends[1], *flag = &ends[2];
@@ -95,6 +100,11 @@ static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 		span(src, entry->src, entry->size, entry->b);
 	} else if (entry->op == ACP_OP_COPY_SET || entry->op == ACP_OP_COPY_ADD) {
 		*flag = (struct end){ "flag", entry->a, 8, 8, "atomic" };
+	} else if (is_indirect(entry)) {
+		const bool append = entry->op == ACP_OP_APPEND;
+
+		*dst = (struct end){ "pointer", entry->dst, append ? 16 : 8, 8,
+				     append ? "atomic" : "read" };
 	} else if (entry->op != ACP_OP_COPY) {
 		src->size = word_of(entry->op);
 		src->align = src->size;
@@ -384,6 +394,8 @@ void libacp_die_of_access(const struct acp_sqe *entry, int status)
 		found = blame(&ends[i], status, false, detail);
 	for (i = 0; i < ENDS && !found; i++)
 		found = blame(&ends[i], status, true, detail);
+	if (!found && is_indirect(entry))
+		snprintf(detail, sizeof(detail), "the address in the pointer, or the data there");
 	libacp_die("%s failed: %s%s%s (dst %s, src %s)", op_names[entry->op],
 		   acpx_strerror(status), *detail ? ": " : "", detail, place(entry->dst, dst),
 		   place(entry->src, src));

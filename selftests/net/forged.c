@@ -15,6 +15,7 @@
 
 #include "../dev/reload.h"
 #include "inject.h"
+#include "landing.h"
 
 #define SIZE	(4 * PAGE)
 
@@ -1152,6 +1153,46 @@ TEST(N9_strided_pieces_to_nowhere)
 	piece_fails(memory_ga(&unaligned, 0), 8, desc, ACP_ST_ACCESS, "read-only");
 	piece_fails(memory_ga(&closed, 0), 8, desc, ACP_ST_ACCESS, "for nobody");
 	goes_on();
+}
+
+/* Send the first piece of an indirect copy that has more; return the number of its frame. */
+static uint64_t first_piece(uint64_t number, uint64_t pointer)
+{
+	const struct acp_msg m = {
+		.type = ACP_MSG_DATA, .op = ACP_OP_INDIRECT, .origin = 2, .ticket = number,
+		.dst = pointer, .length = 64, .c = 1000,
+	};
+	char body[200], data[64];
+
+	memset(data, 0xcc, sizeof(data));
+	return inject_data(&x, body, inject_message(body, &m, data));
+}
+
+/*
+ * Indirect copies of which only the first piece comes: more of them than a flow remembers are
+ * refused, and nobody else is affected.
+ */
+TEST(A4_indirect_copies_that_never_end_fill_one_table)
+{
+	uint64_t pointer, to;
+	struct count c;
+	uint32_t i;
+
+	begin();
+	pointer = heap_ga(&second, 0);
+	to = heap_ga(&second, 64);
+	memcpy(second.heap, &to, sizeof(to));
+	c = count("drop_nomem");
+	for (i = 0; i < ACP_LANDINGS; i++)
+		inject_applied(&x, first_piece(1000000 + i, pointer));
+	/* A piece of a copy that is remembered is taken, another one is refused. */
+	inject_applied(&x, first_piece(1000005, pointer));
+	nodes_counted(&c, 0);
+	first_piece(2000000, pointer);
+	first_piece(2000001, pointer);
+	nodes_counted(&c, 2);
+	CHECK_EQ(rank_do_copy(&bystander, heap_ga(&second, 8), heap_ga(&bystander, 0), 8),
+		 ACP_ST_OK);
 }
 
 /* The flag of a valid put is validated like the word of an atomic. */

@@ -206,6 +206,82 @@ TEST(A4_two_ranks_append_each_record_once_over_a_bad_network)
 	append_by_two("loss 5% duplicate 5% delay 1ms 1ms");
 }
 
+#define PARTS	2
+#define PART	4096
+#define RECORD	64		/* bytes; the last word is not 0 */
+#define NUMBERS	(test_short() ? 300U : 3000U)
+
+static void *append_words(void *by)
+{
+	uint32_t me = *(uint32_t *)by, i;
+	const uint64_t src = heap_ga(&r[me], HEAP / 2);
+	uint64_t *record = words(me) + HEAP / 16;
+	int status;
+
+	for (i = 0; i < NUMBERS; i++) {
+		fill(record, RECORD - 8, me * 100000 + i);
+		record[RECORD / 8 - 1] = me * 100000 + i + 1;
+		do {
+			status = run(me, ACP_OP_APPEND, heap_ga(&r[1], 0), src, RECORD);
+		} while (status == ACP_ST_AGAIN);
+		CHECK_EQ(status, ACP_ST_OK);
+	}
+	return NULL;
+}
+
+/* Is a record in memory? Its words appear in any order. *last: the last one. */
+static bool is_there(const uint64_t *record, uint64_t *last)
+{
+	*last = __atomic_load_n(&record[RECORD / 8 - 1], __ATOMIC_ACQUIRE);
+	return *last && filled(record, RECORD - 8, *last - 1);
+}
+
+/* Take the records of a part; each is there soon, if not yet. Returns their number. */
+static uint32_t take_part(uint64_t *part, uint64_t bytes, uint32_t next[RANKS])
+{
+	struct patience p = patience_begin(PATIENCE_SOON);
+	uint64_t last, at;
+
+	CHECK(bytes <= PART && bytes % RECORD == 0);
+	for (at = 0; at < bytes / 8; at += RECORD / 8) {
+		while (!is_there(&part[at], &last))
+			CHECK(!patience_over(&p));
+		CHECK((last - 1) / 100000 < RANKS);
+		/* Each rank waits for each of its records: they are in order. */
+		CHECK_EQ((last - 1) % 100000, next[(last - 1) / 100000]++);
+	}
+	memset(part, 0, PART);
+	return (uint32_t)(bytes / RECORD);
+}
+
+/* The owner gives another buffer whenever something is in the present one. */
+TEST(A4_the_owner_changes_buffers_while_others_append)
+{
+	uint32_t others[] = { 0, 2 }, next[RANKS] = { 0 }, count = 0, k = 0;
+	struct patience p = patience_begin(PATIENCE_TEST / 2);
+	uint64_t starts[PARTS], former;
+	pthread_t threads[2];
+	int i;
+
+	begin(NULL);
+	for (i = 0; i < PARTS; i++)
+		starts[i] = heap_ga(&r[1], BUFFER + (uint64_t)i * PART);
+	point(1, starts[0], starts[0] + PART);
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, append_words, &others[i]), 0);
+	for (; count < 2 * NUMBERS; k ^= 1) {
+		while (__atomic_load_n(&words(1)[0], __ATOMIC_RELAXED) == starts[k])
+			CHECK(!patience_over(&p));
+		__atomic_store_n(&words(1)[1], 0, __ATOMIC_SEQ_CST);
+		former = __atomic_exchange_n(&words(1)[0], starts[k ^ 1], __ATOMIC_SEQ_CST);
+		__atomic_store_n(&words(1)[1], starts[k ^ 1] + PART, __ATOMIC_RELEASE);
+		count += take_part(words(1) + (BUFFER + k * PART) / 8, former - starts[k], next);
+	}
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	CHECK(next[0] == NUMBERS && next[2] == NUMBERS);
+}
+
 /* ---- full, and wrong ---- */
 
 TEST(A4_a_full_buffer_is_said_and_nothing_is_written)

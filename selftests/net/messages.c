@@ -437,6 +437,51 @@ TEST(access_without_the_right_says_whose)
 		    PLACES);
 }
 
+/* Rank 0 writes to where a pointer says that rank 2 has registered, and that contains 0. */
+static void writes_indirectly(void)
+{
+	static uint64_t memory[2] __attribute__((aligned(64)));
+	acp_ga_t *ga;
+
+	CHECK_EQ(acp_init(NULL, NULL), 0);
+	ga = acp_query_address(member_at(acp_rank(), 0));
+	if (acp_rank() == 2)
+		*ga = acp_query_ga(acp_register_memory(memory, sizeof(memory), 0), memory);
+	acp_sync();
+	if (acp_rank() == 0) {
+		acp_complete(acp_copy(member_at(0, 0), member_at(2, 0), 8, ACP_HANDLE_NULL));
+		acp_complete(acpx_copy_indirect(*ga + access_offset, member_at(0, 64), 1000,
+						access_offset ? ACPX_ADVANCE : 0,
+						ACP_HANDLE_NULL));
+	}
+	acp_sync();
+	FAIL("went on after a failed access");
+}
+
+static void check_indirect(uint64_t offset, const char *pattern)
+{
+	access_offset = offset;
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, writes_indirectly);
+	members_expect(&m, ENDED);
+	check_line(0, pattern);
+}
+
+TEST(A4_a_buffer_beyond_the_memory_says_by_how_much)
+{
+	check_indirect(8,
+		       "acp: rank 0: acpx_copy_indirect failed: reaches beyond the registered "
+		       "memory: pointer, 16 bytes at offset 8 of memory registered by rank 2 on "
+		       "node 1, ends 8 bytes beyond it, whose size is 16 bytes " PLACES);
+}
+
+TEST(A4_a_wrong_address_in_a_pointer_is_said)
+{
+	check_indirect(0,
+		       "acp: rank 0: acpx_copy_indirect failed: not a global address of any rank: "
+		       "the address in the pointer, or the data there " PLACES);
+}
+
 /* ---- Memory ---- */
 
 static void register_what_is_refused(void)
