@@ -35,6 +35,7 @@ u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, 
 	struct acp_region *r;
 	u8 status;
 
+	*dst = 0;
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
 	if (m->dst & 7)

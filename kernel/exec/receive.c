@@ -283,11 +283,12 @@ static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *
 	if (f->refused)
 		return false;
 	if (m->flags & ACP_MSG_LAST) {
-		if (unlikely(READ_ONCE(f->peer->landings)))
-			acp_peer_forget_landing(f->peer, m);
 		earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
 		end_command(f, m, f->count == 1 ? f->end_node :
 			    acp_job_node_of(f->job, m->origin), earlier ?: status);
+		/* If the frame is refused, its piece comes again, and goes to the same place. */
+		if (unlikely(READ_ONCE(f->peer->landings)) && !f->refused)
+			acp_peer_forget_landing(f->peer, m);
 		return !f->refused;
 	}
 	if (status)
