@@ -412,6 +412,7 @@ static void begin_again(void)
 	take_processor();
 }
 
+#define ATTEMPTS	50
 #define DISTURBANCES	10		/* more of them are not by chance */
 
 static struct count rounds, commands;
@@ -518,15 +519,27 @@ static void round_after_doorbell(void)
 	workers_end();
 }
 
-/* Ring for all entries of a rank; the call takes a new budget at least @least times. */
+/*
+ * Ring for all entries of a rank; the call takes a new budget at least @least times. Another
+ * processor may take some of the entries first, in a round or for the rank's worker: then the
+ * attempt counts for nothing.
+ */
 static void one_doorbell(uint64_t size, bool in_order, long long least)
 {
-	struct count cut = nodes_count(&n, 0, "doorbells_cut");
+	struct count cut;
+	long long most = 0, times;
+	unsigned int i;
 
-	push(&idle[0], ENTRIES, size, in_order);
-	CHECK_EQ(ioctl(idle[0].fd, ACP_IOC_DOORBELL), 0);
-	CHECK_EQ(rank_completed(&idle[0]), idle[0].last);
-	CHECK(nodes_counter(&n, 0, "doorbells_cut") - cut.before >= least);
+	for (i = 0; i < ATTEMPTS && most < least; i++) {
+		cut = nodes_count(&n, 0, "doorbells_cut");
+		push(&idle[0], ENTRIES, size, in_order);
+		CHECK_EQ(ioctl(idle[0].fd, ACP_IOC_DOORBELL), 0);
+		all_end(1);
+		times = nodes_counter(&n, 0, "doorbells_cut") - cut.before;
+		most = times > most ? times : most;
+	}
+	printf("# %lld budgets at most, in %u attempts\n", most, i);
+	CHECK(most >= least);
 }
 
 static void doorbells(void)
