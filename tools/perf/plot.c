@@ -203,9 +203,30 @@ static void write_data(const struct perf_report *r, const struct caption *c, FIL
 	}
 }
 
+/*
+ * The colour of a curve, the same in both panels: blue for accesses, lighter for those that read,
+ * and brown for sockets, as in the charts of tools/bench. NULL: gnuplot chooses one.
+ */
+static const char *colour_of(const struct perf_row *row)
+{
+	static const struct {
+		const char *op, *colour;
+	} colours[] = {
+		{ "ping-pong", "#9a6700" }, { "put", "#0969da" }, { "get", "#54aeff" },
+		{ "copy3", "#0550ae" }, { "local", "#57606a" }, { "node", "#8b949e" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(colours) / sizeof(colours[0]); i++) {
+		if (strcmp(row->op, colours[i].op) == 0)
+			return colours[i].colour;
+	}
+	return NULL;
+}
+
 static void write_curves(const struct perf_report *r, const char *name, bool bandwidth, FILE *out)
 {
-	const char *before = "plot ";
+	const char *before = "plot ", *colour;
 	size_t i, index = 0;
 
 	for (i = 0; i < r->n; i++) {
@@ -214,9 +235,13 @@ static void write_curves(const struct perf_report *r, const char *name, bool ban
 		if (!is_first(r, i))
 			continue;
 		if (is_bandwidth(row) == bandwidth) {
-			fprintf(out, "%s'%s.dat' index %zu using 1:%d with linespoints lw 2 "
-				"title '%s%s", before, name, index, bandwidth ? 7 : 4,
-				strcmp(row->mode, "udp") == 0 ? "UDP " : "", row->op);
+			fprintf(out, "%s'%s.dat' index %zu using 1:%d with linespoints lw 2",
+				before, name, index, bandwidth ? 7 : 4);
+			colour = colour_of(row);
+			if (colour != NULL)
+				fprintf(out, " lc rgb '%s'", colour);
+			fprintf(out, " title '%s%s", strcmp(row->mode, "udp") == 0 ? "UDP " : "",
+				row->op);
 			if (row->window != 0)
 				fprintf(out, ", %" PRIu64 " at once", row->window);
 			fputs("'", out);
