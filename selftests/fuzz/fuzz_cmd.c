@@ -9,6 +9,8 @@
 #include "cmd.h"
 #include "../unit/order_model.h"
 
+static_assert(ACP_OP_END == 19);	/* the rules of a new operation belong here */
+
 /* ---- Entries ---- */
 
 struct job {
@@ -120,14 +122,25 @@ static u8 signal_rule(const struct job *j, const struct acp_sqe *e)
 	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
 }
 
+static u8 indirect_rule(const struct job *j, const struct acp_sqe *e)
+{
+	if (e->size > 1ULL << 62 || e->a || e->b)
+		return ACP_ST_OP;
+	if (e->dst & 7)
+		return ACP_ST_ALIGN;
+	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
+}
+
 static u8 command_rule(const struct job *j, const struct acp_sqe *e)
 {
 	u64 low = e->op % 2 ? 7 : 3;
 
-	if (e->op < 1 || e->op > 16)
+	if (e->op < 1 || e->op > 18)
 		return ACP_ST_OP;
 	if (e->op == 14)
 		return strided_rule(j, e);
+	if (e->op > 16)
+		return indirect_rule(j, e);
 	if (e->op > 14)
 		return signal_rule(j, e);
 	if (e->op == 1 ? e->a || e->b || e->size > 1ULL << 62 : e->size)
@@ -150,8 +163,10 @@ static u8 entry_rule(const struct acp_sqe *e, u64 ticket)
 static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 {
 	u32 odd = take(in, 1), i;
+	bool plain;
 
-	e->op = take(in, 1) % (odd & 1 ? 256 : 17);
+	e->op = take(in, 1) % (odd & 1 ? 256 : 19);
+	plain = e->op == ACP_OP_COPY || e->op > ACP_OP_COPY_ADD;
 	e->flags = take(in, 1) % (odd & 2 ? 256 : 4);
 	for (i = 0; i < sizeof(e->reserved); i++)
 		e->reserved[i] = odd & 4 ? take(in, 1) : 0;
@@ -164,14 +179,14 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 		e->dst &= ~7ULL;
 	}
 	e->size = acp_op_width(e->op) <= 0 || odd & 16 ? take_number(in) : 0;
-	e->a = e->op != ACP_OP_COPY || odd & 32 ? take_number(in) : 0;
-	e->b = e->op != ACP_OP_COPY || odd & 64 ? take_number(in) : 0;
+	e->a = !plain || odd & 32 ? take_number(in) : 0;
+	e->b = !plain || odd & 64 ? take_number(in) : 0;
 	if (e->op == ACP_OP_STRIDED && !(odd & 16)) {
 		e->size = ACP_BLOCKS(e->size % 100, take(in, 1));
 		e->a = e->a % 20000 - (odd & 32 ? 10000 : 0);
 		e->b = e->b % 20000 - (odd & 64 ? 10000 : 0);
 	}
-	if (e->op > ACP_OP_STRIDED && !(odd & 32))
+	if (e->op > ACP_OP_STRIDED && !plain && !(odd & 32))
 		e->a = take_address(in, j) & (odd & 64 ? ~7ULL : ~0ULL);
 }
 
@@ -279,11 +294,15 @@ static void piece_rule(const struct acp_out *o, u64 at, u32 length)
 {
 	bool data = o->m.type == ACP_MSG_DATA;
 	bool last = data && (!length || at + length == o->m.size), fence;
+	bool strided = data && o->m.op == 14, placed = strided || (data && o->m.op > 16);
+	bool bare = data && (o->failed || (o->m.op > 14 && o->m.op < 17 && !last));
 	struct acp_msg m;
 
 	acp_out_piece(o, at, length, &m, &fence);
-	ENSURE(m.type == o->m.type && m.op == o->m.op && m.ticket == o->m.ticket);
-	ENSURE(m.dst == o->m.dst + (data ? at : 0) && m.src == o->m.src + (data ? at : 0));
+	ENSURE(m.type == o->m.type && m.op == (bare ? 0 : o->m.op) && m.ticket == o->m.ticket);
+	ENSURE(m.dst == o->m.dst + (data && !placed ? at : 0));
+	ENSURE(m.src == o->m.src + (data && !strided ? at : 0));
+	ENSURE(m.b == (placed ? at : o->m.b));
 	ENSURE(m.length == (o->failed || !data ? 0 : length));
 	ENSURE(m.size == (data ? 0 : o->m.size));
 	ENSURE(m.status == o->failed && !!(m.flags & ACP_MSG_FAIL) == !!o->failed);
@@ -299,7 +318,7 @@ static void pieces(struct input *in)
 	u64 at;
 
 	o.m.type = odd & 4 ? ACP_MSG_CMD : ACP_MSG_DATA;
-	o.m.op = odd & 4 ? ACP_OP_COPY : 0;
+	o.m.op = odd & 4 ? ACP_OP_COPY : odd & 16 ? ACP_OP_STRIDED + odd / 32 % 5 : 0;
 	o.m.ticket = take_number(in);
 	o.m.dst = take_number(in);
 	o.m.src = take_number(in);
@@ -477,7 +496,8 @@ static u32 pieces_known(const struct memory *m)
 
 static void add(struct memory *m, u32 origin, u64 ticket, u8 status, u64 until)
 {
-	bool known = until ? m->until[origin][ticket] : m->piece[origin][ticket];
+	/* What is over may have left the table. */
+	bool known = until ? m->until[origin][ticket] >= m->rcv : m->piece[origin][ticket];
 	bool room = m->t->count < ACP_FAILS, ok;
 
 	m->full |= !room && !known && until;

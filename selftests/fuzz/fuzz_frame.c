@@ -13,6 +13,8 @@
 #define MSG_HEADER	24
 #define LONGEST		80		/* bytes of a body that are decoded with each truncation */
 
+static_assert(ACP_OP_END == 19);	/* the rules of a new operation belong here */
+
 /* A big-endian number in a datagram. */
 static u64 number(const u8 *p, u32 bytes)
 {
@@ -68,17 +70,22 @@ static u32 reasons(const u8 *p, u32 len)
 /* The length of a message without payload; 0: no such type or operation. */
 static u32 head_rule(const u8 *p)
 {
-	static const u8 head[] = { 0, 32, 0, 24, 24, 24 };
-
-	if (p[0] > 5)
-		return 0;
-	if (p[0] != 2)
-		return head[p[0]] + (p[0] == 1 && p[2] ? 24 : 0);
-	if (p[2] < 1 || p[2] > 16)
-		return 0;
-	if (p[2] > 13)
-		return 64;
-	return p[2] == 2 || p[2] == 3 ? 56 : 48;
+	switch ((enum acp_msg_type)p[0]) {	/* no default: a new type belongs here */
+	case ACP_MSG_DATA:
+		return p[2] ? 56 : 32;
+	case ACP_MSG_CMD:
+		if (p[2] < 1 || p[2] > 18)
+			return 0;
+		if (p[2] > 13)
+			return 64;
+		return p[2] == 2 || p[2] == 3 ? 56 : 48;
+	case ACP_MSG_DONE:
+	case ACP_MSG_BARRIER:
+	case ACP_MSG_PING:
+	case ACP_MSG_WORDS:
+		return 24;
+	}
+	return 0;
 }
 
 /* Blocks: at least two, and not empty. */
@@ -91,10 +98,13 @@ static bool desc_rule(const u8 *p)
 static bool more_rule(const u8 *p)
 {
 	u64 size = number(p + 40, 4) * number(p + 44, 4), position = number(p + 48, 8);
-	u64 length = number(p + 12, 4);
+	u64 length = number(p + 12, 4), whole = number(p + 32, 8), before = number(p + 40, 8);
 
 	if (p[1] & 2)
 		return false;
+	if (p[2] == 17 || p[2] == 18)
+		return length && !position && before < whole && length <= whole - before &&
+		       (p[1] & 1) == (length == whole - before);
 	if (p[2] == 14)
 		return length && desc_rule(p + 40) && position < size &&
 		       length <= size - position;
@@ -118,6 +128,8 @@ static bool fields_rule(const u8 *p)
 		       (depends ? upto >= 1 && upto <= depends : !upto);
 	case 3:
 		return !p[1] && !p[2] && !depends && !upto && !length;
+	case 6:
+		return !p[1] && !p[2] && !p[3] && !depends && !upto && length > 16 && !(length % 16);
 	case 5:
 		return !(p[1] & ~64) && !p[2] && !p[3] && !depends && !upto && length <= 128;
 	default:
@@ -133,7 +145,7 @@ static u64 size_rule(const u8 *p, u32 room, u32 have)
 	if (have < MSG_HEADER || !head_rule(p) || have < head_rule(p) || !fields_rule(p))
 		return 0;
 	size = head_rule(p) + (number(p + 12, 4) + 7) / 8 * 8;
-	return size <= room && (p[0] != 5 || size <= have) ? size : 0;
+	return size <= room && (p[0] < 5 || size <= have) ? size : 0;
 }
 
 /* ---- Checks ---- */
