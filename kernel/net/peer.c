@@ -459,8 +459,15 @@ static noinline void hello(struct acp_peer *peer, const struct acp_frame *f,
 		acp_peer_restarted(peer, f->epoch_src, now);
 	if (verdict & ACP_FLOW_OPENED)
 		acp_peer_opened(peer);
-	if (verdict & ACP_FLOW_REPLY)
+	if (verdict & ACP_FLOW_REPLY) {
+		/*
+		 * A peer that is answered, but not acknowledged, suspects the length of its frames
+		 * (doubt.h).  The acknowledgement may be waiting for the tasklet.
+		 */
+		if (acp_flow_ack_now(&peer->flow))
+			peer->retry |= !acp_build_ack(peer, out);
 		acp_build_hello(peer, &reply, out);
+	}
 	if (verdict & ACP_FLOW_REFUSED)
 		is_refused(peer);
 }

@@ -98,7 +98,7 @@ void acp_route_find(struct acp_peer *peer)
  * The MTU of a device may change while its routes stay, so it is read before a long frame is cut.
  * IP fragments what was cut before, if necessary; so it does what a router finds too long (IPv4) or
  * has reported as too long (IPv6, from then on).  But a path may also drop long datagrams silently,
- * as switches do: see doubt() in peer.c.
+ * as switches do: see doubt() in peer_flow.c.
  */
 void acp_route_measure(struct acp_peer *peer)
 {

@@ -133,8 +133,20 @@ static int listen_at(uint32_t node)
 	return fd;
 }
 
+/* The offset of a fragment of an IPv4 datagram, 0: the first one or all of it. */
+static int fragment(const uint8_t *ip)
+{
+	return (ip[6] & 31) << 8 | ip[7];
+}
+
+static bool more_fragments(const uint8_t *ip)
+{
+	return ip[6] & 32;
+}
+
 /*
- * Return the frame in an IPv4 datagram, or NULL. *size is that of the datagram, then of the frame.
+ * Return the frame, or its beginning, in an IPv4 datagram, or NULL. *size is that of the datagram,
+ * then of the frame.
  */
 static uint8_t *frame_in(uint8_t *ip, ssize_t *size)
 {
@@ -142,7 +154,7 @@ static uint8_t *frame_in(uint8_t *ip, ssize_t *size)
 	const uint8_t *udp = ip + head - 8;
 
 	if (*size < head + (ssize_t)sizeof(struct acp_frame_hdr) || ip[0] >> 4 != 4 ||
-	    ip[9] != IPPROTO_UDP || (udp[2] << 8 | udp[3]) != ACP_PORT_DEFAULT)
+	    fragment(ip) || ip[9] != IPPROTO_UDP || (udp[2] << 8 | udp[3]) != ACP_PORT_DEFAULT)
 		return NULL;
 	*size -= head;
 	return ip + head;
@@ -158,11 +170,29 @@ static int compare_nonces(const void *a, const void *b)
 	return memcmp(a, b, ACP_FRAME_NONCE);
 }
 
+/*
+ * The size that the header of a frame gives it. Of a frame that was fragmented, because its flow
+ * began to send shorter ones before it was sent again, only the beginning was captured.
+ */
+static u32 claimed(const uint8_t *frame)
+{
+	const struct acp_frame_hdr *h = (const void *)frame;
+
+	return (u32)(sizeof(*h) + be16_to_cpu(h->length));
+}
+
+static bool reveals(const uint8_t *p, ssize_t size, uint64_t ga)
+{
+	__be64 address = cpu_to_be64(ga);
+
+	return memmem(p, (size_t)size, MARK, 8) ||
+	       memmem(p, (size_t)size, &address, sizeof(address));
+}
+
 /* Process all captured frames: whether they reveal contents, and their nonces. */
 static void take_heard(int fd, struct heard *h, uint64_t ga)
 {
 	static uint8_t datagram[70000];
-	__be64 address = cpu_to_be64(ga);
 	struct acp_frame f;
 	u32 cipher;
 	int error;
@@ -173,17 +203,19 @@ static void take_heard(int fd, struct heard *h, uint64_t ga)
 	h->nonces = calloc(HEARD, sizeof(*h->nonces));
 	while ((size = recv(fd, datagram, sizeof(datagram), MSG_DONTWAIT)) > 0) {
 		p = frame_in(datagram, &size);
-		if (!p)
+		if (!p) {
+			h->marks += fragment(datagram) && reveals(datagram, size, ga);
 			continue;
+		}
 		CHECK(h->frames++ < HEARD);
-		error = acp_frame_decode(&f, (void *)p, (u32)size);
+		error = acp_frame_decode(&f, (void *)p,
+					 more_fragments(datagram) ? claimed(p) : (u32)size);
 		if (error)
 			FAIL("error %d: frame %d: type %u, flags %x, number %llu, %u bytes in %zd; "
 			     "IPv4: %u bytes", error, h->frames, f.type, f.flags,
 			     (unsigned long long)f.seq, f.length, size,
 			     datagram[2] << 8 | datagram[3]);
-		h->marks += memmem(p, (size_t)size, MARK, 8) ||
-			    memmem(p, (size_t)size, &address, sizeof(address));
+		h->marks += reveals(p, size, ga);
 		if (f.flags & ACP_FRAME_AEAD) {
 			CHECK(acp_frame_nonce(p, &cipher));
 			h->aes += !!(cipher & ACP_CIPHER_AES);
@@ -698,6 +730,30 @@ static void send_hello(size_t at)
 
 	f.flags |= ACP_FRAME_ASK;
 	send_split(out, inject_build(&x, out, &f, &x.setup, sizeof(x.setup)), at);
+}
+
+/*
+ * An acknowledgement of pieces waits for the end of the poll round. A HELLO in the same round is not
+ * answered before it: who is answered, but not acknowledged, sends shorter frames from then on.
+ */
+TEST(N16_acknowledged_before_a_hello_is_answered)
+{
+	struct acp_frame f;
+	char data[1000];
+	uint64_t seq;
+	int i;
+
+	begin(false, ACP_INTEGRITY_AEAD);
+	fill(data, sizeof(data), 7);
+	nodes_impair(&n, 1, "delay 1ms slot 40ms");	/* what was sent meanwhile comes at once */
+	for (i = 0; i < 10; i++) {
+		seq = inject_put(&x, 1, 1000 + (uint64_t)i, memory_ga(&target, 50), data, 1000);
+		send_hello(48);
+		do {
+			inject_expect(&x, &f, NULL);
+		} while (f.type != ACP_FRAME_HELLO);
+		CHECK(x.acked > seq);
+	}
 }
 
 static void send_ack(size_t at)
