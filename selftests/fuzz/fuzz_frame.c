@@ -129,7 +129,8 @@ static bool fields_rule(const u8 *p)
 	case 3:
 		return !p[1] && !p[2] && !depends && !upto && !length;
 	case 6:
-		return !p[1] && !p[2] && !p[3] && !depends && !upto && length > 16 && !(length % 16);
+		return !p[1] && !p[2] && !p[3] && !depends && !upto && length > 16 &&
+		       !(length % 16);
 	case 5:
 		return !(p[1] & ~64) && !p[2] && !p[3] && !depends && !upto && length <= 128;
 	default:

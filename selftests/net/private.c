@@ -733,8 +733,9 @@ static void send_hello(size_t at)
 }
 
 /*
- * An acknowledgement of pieces waits for the end of the poll round. A HELLO in the same round is not
- * answered before it: who is answered, but not acknowledged, sends shorter frames from then on.
+ * An acknowledgement of pieces waits for the end of the poll round. A HELLO in the same round is
+ * not answered before it: a node that is answered, but not acknowledged, sends shorter frames from
+ * then on.
  */
 TEST(N16_acknowledged_before_a_hello_is_answered)
 {
