@@ -45,11 +45,11 @@ bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const st
 
 /**
  * acp_station_due() - ask whether an item may still have its effect
- * @item: item whose first message is about to be cut
+ * @item: item of which a message is about to be cut, the first one or a later one
  *
  * Context: BH off, peer->lock held.
  * Return: false if a command that @item waits for has failed; the caller then
- * sends the item as failed, with ACP_ST_ORDER.
+ * sends the rest of the item as failed, with ACP_ST_ORDER.
  */
 bool acp_station_due(const struct acp_item *item);
 

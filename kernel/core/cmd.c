@@ -87,7 +87,7 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 	if (m->a)
 		return ACP_ST_OP;
 	if (acp_op_indirect(m->op)) {
-		if (m->b | m->c)
+		if (m->b | m->c || !m->size)
 			return ACP_ST_OP;
 		return m->dst & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
 	}
@@ -305,19 +305,31 @@ bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 u
 	return true;
 }
 
-u8 acp_fails_take(struct acp_fails *t, u32 origin, u64 ticket)
+/* The failed piece of a command; t->count: there is none. */
+static u32 find_piece(const struct acp_fails *t, u32 origin, u64 ticket)
 {
 	u32 i;
 
-	for (i = 0; i < t->count; i++) {
-		if (t->e[i].origin == origin && t->e[i].ticket == ticket && !t->e[i].until) {
-			u8 status = t->e[i].status;
+	for (i = 0; i < t->count; i++)
+		if (t->e[i].origin == origin && t->e[i].ticket == ticket && !t->e[i].until)
+			break;
+	return i;
+}
 
-			forget(t, i);
-			return status;
-		}
-	}
-	return ACP_ST_OK;
+u8 acp_fails_see(const struct acp_fails *t, u32 origin, u64 ticket)
+{
+	u32 i = find_piece(t, origin, ticket);
+
+	return i < t->count ? t->e[i].status : ACP_ST_OK;
+}
+
+u8 acp_fails_take(struct acp_fails *t, u32 origin, u64 ticket)
+{
+	u8 status = acp_fails_see(t, origin, ticket);
+
+	if (status)
+		forget(t, find_piece(t, origin, ticket));
+	return status;
 }
 
 bool acp_fails_depends(struct acp_fails *t, const struct acp_msg *m, u64 rcv)

@@ -558,6 +558,17 @@ struct acp_fails {
 bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 until);
 
 /**
+ * acp_fails_see() - find the failures of earlier pieces of a command
+ * @t: table
+ * @origin: rank that issued the command
+ * @ticket: the command
+ *
+ * Context: The caller serializes calls on one table.
+ * Return: Status of the first piece that failed, or ACP_ST_OK.
+ */
+u8 acp_fails_see(const struct acp_fails *t, u32 origin, u64 ticket);
+
+/**
  * acp_fails_take() - remove the failures of earlier pieces of a command
  * @t: table
  * @origin: rank that issued the command

@@ -205,7 +205,7 @@ static noinline void encode_more(struct acp_msg_more *more, const struct acp_msg
 /* Is it a piece of an indirect copy of m->c bytes, and the last one if it says so? */
 static bool is_piece(const struct acp_msg *m)
 {
-	return m->b < m->c && m->length <= m->c - m->b &&
+	return m->c <= ACP_COPY_MAX && m->b < m->c && m->length <= m->c - m->b &&
 	       (m->length == m->c - m->b) == !!(m->flags & ACP_MSG_LAST);
 }
 

@@ -4,15 +4,15 @@
  * arrives reads the pointer, all others use the address that it found, whatever the pointer is by
  * then.  A landing is forgotten with the last piece, which is fenced behind the others.
  *
- * At most one per number of the window has pieces on their way, and one in each of the two lists
- * from which a sender cuts pieces is not cut completely.
+ * At most one per number of the window, in which answers have no pieces, has its last piece on the
+ * way, and the one from which the sender cuts pieces is not cut completely.
  */
 #ifndef ACP_LANDING_H
 #define ACP_LANDING_H
 
 #include "flow.h"
 
-#define ACP_LANDINGS	(ACP_FRAME_WINDOW + 2)
+#define ACP_LANDINGS	(ACP_FRAME_WINDOW - ACP_FLOW_ANSWERS + 1)
 
 struct acp_landing {
 	u64 ticket;

@@ -5,13 +5,30 @@
 
 #define TRIES	64	/* to advance a pointer that others advance at the same time */
 
-/*
- * Reserve @size bytes at the end of the buffer.  *next is what its first word was; it is set to
- * their address.
- */
-static u8 reserve(struct acp_region *r, u64 offset, u64 size, u64 *next)
+/* May all of the copy be written to @dst, which is memory of the same rank as the pointer? */
+static u8 check_target(struct acp_job *job, const struct acp_msg *m, u64 size, u64 dst)
 {
-	u64 room = ALIGN(size, 8), end, seen;
+	struct acp_region *r;
+	u8 status;
+
+	if (!acp_ga_valid(&job->ga, dst) ||
+	    acp_ga_rank(&job->ga, dst) != acp_ga_rank(&job->ga, m->dst))
+		return ACP_ST_GA;
+	r = acp_region_get_bh(job, dst, size, m->origin, ACP_ACCESS_WRITE, &status);
+	if (r)
+		acp_region_put(r);
+	return status;
+}
+
+/*
+ * Reserve @size bytes at the end of the buffer, if they may be written.  *next is what its first
+ * word, at @offset of @r, was; it is set to their address.
+ */
+static u8 reserve(struct acp_job *job, const struct acp_msg *m, struct acp_region *r, u64 size,
+		  u64 *next)
+{
+	u64 offset = acp_ga_offset(&job->ga, m->dst), room = ALIGN(size, 8), end, seen;
+	u8 status;
 	int i;
 
 	for (i = 0; i < TRIES; i++) {
@@ -20,6 +37,9 @@ static u8 reserve(struct acp_region *r, u64 offset, u64 size, u64 *next)
 		end = acp_region_read_word(r, offset + sizeof(u64));
 		if (*next > end || end - *next < room)
 			return ACP_ST_AGAIN;
+		status = check_target(job, m, size, *next);
+		if (status)
+			return status;
 		seen = acp_region_atomic(r, offset, ACP_OP_CAS8, *next, *next + room);
 		if (seen == *next)
 			return ACP_ST_OK;
@@ -31,7 +51,6 @@ static u8 reserve(struct acp_region *r, u64 offset, u64 size, u64 *next)
 u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 *dst)
 {
 	bool append = m->op == ACP_OP_APPEND;
-	u64 offset = acp_ga_offset(&job->ga, m->dst);
 	struct acp_region *r;
 	u8 status;
 
@@ -44,23 +63,31 @@ u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, 
 			      append ? ACP_ACCESS_ATOMIC : ACP_ACCESS_READ, &status);
 	if (!r)
 		return status;
-	*dst = acp_region_read_word(r, offset);
-	if (append)
-		status = reserve(r, offset, size, dst);
+	*dst = acp_region_read_word(r, acp_ga_offset(&job->ga, m->dst));
+	status = append ? reserve(job, m, r, size, dst) : check_target(job, m, size, *dst);
 	acp_region_put(r);
-	if (status)
-		return status;
-	if (!acp_ga_valid(&job->ga, *dst) ||
-	    acp_ga_rank(&job->ga, *dst) != acp_ga_rank(&job->ga, m->dst))
-		return ACP_ST_GA;
-	return ACP_ST_OK;
+	return status;
+}
+
+/* A source that may not be read takes no room, either. */
+static u8 check_source(struct acp_job *job, const struct acp_msg *m)
+{
+	struct acp_region *r;
+	u8 status;
+
+	r = acp_region_get_bh(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
+	if (r)
+		acp_region_put(r);
+	return status;
 }
 
 u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m)
 {
 	u64 dst;
-	u8 status = acp_indirect_resolve(job, m, m->size, &dst);
+	u8 status = check_source(job, m);
 
+	if (!status)
+		status = acp_indirect_resolve(job, m, m->size, &dst);
 	if (!status) {
 		m->op = ACP_OP_COPY;
 		m->dst = dst;
@@ -81,7 +108,7 @@ u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *
 		break;
 	case ACP_LANDING_FIRST:
 		status = acp_indirect_resolve(peer->job, m, m->c, dst);
-		acp_peer_land(peer, m, *dst, status);
+		acp_peer_land(peer, epoch, m, *dst, status);
 		break;
 	case ACP_LANDING_BUSY:
 		*busy = true;

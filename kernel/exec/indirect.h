@@ -10,8 +10,9 @@
 
 /*
  * Read the pointer at m->dst, and advance it by @size bytes if the operation is ACP_OP_APPEND.
- * *dst is set if the status is ACP_ST_OK: an address of the same rank, else not validated.  The
- * owner of the pointer can change it at any time, so each word is read once.  BH off.
+ * *dst is set if the status is ACP_ST_OK: @size bytes of one region of the same rank that may be
+ * written, at least now.  The owner of the pointer can change it at any time, so each word is read
+ * once.  BH off.
  */
 u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 *dst);
 

@@ -129,12 +129,12 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 	if (!need_arrival(f) || (!f->spare && !reserve(f, 1))) {
 		/* The frame will be sent again; failures of earlier pieces must not be lost. */
 		if (m->type == ACP_MSG_DATA)
-			acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
+			acp_peer_fail(f->peer, f->epoch, m, status, 0);
 		f->refused = true;
 		return;
 	}
 	item = take_spare(f);
-	acp_peer_fail(f->peer, m->origin, m->ticket, status, acp_fails_until(f->cb->seq));
+	acp_peer_fail(f->peer, f->epoch, m, status, acp_fails_until(f->cb->seq));
 	hold_arrival(f, item);
 	answer(f, f->peer, item, m, status);
 }
@@ -276,6 +276,12 @@ static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8
 	}
 }
 
+/* Can the last piece of a copy end the memory of where an indirect copy went? */
+static bool may_have_landed(const struct acp_msg *m)
+{
+	return acp_op_indirect(m->op) ? m->b : m->flags & ACP_MSG_FAIL;
+}
+
 static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	u8 status = apply_data(f, m, skb, at), earlier;
@@ -283,16 +289,16 @@ static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *
 	if (f->refused)
 		return false;
 	if (m->flags & ACP_MSG_LAST) {
-		earlier = acp_peer_take_fail(f->peer, m->origin, m->ticket);
+		earlier = acp_peer_take_fail(f->peer, f->epoch, m);
 		end_command(f, m, f->count == 1 ? f->end_node :
 			    acp_job_node_of(f->job, m->origin), earlier ?: status);
 		/* If the frame is refused, its piece comes again, and goes to the same place. */
-		if (unlikely(READ_ONCE(f->peer->landings)) && !f->refused)
-			acp_peer_forget_landing(f->peer, m);
+		if (unlikely(may_have_landed(m)) && !f->refused)
+			acp_peer_forget_landing(f->peer, f->epoch, m);
 		return !f->refused;
 	}
 	if (status)
-		return acp_peer_fail(f->peer, m->origin, m->ticket, status, 0);
+		return acp_peer_fail(f->peer, f->epoch, m, status, 0);
 	return true;
 }
 

@@ -443,41 +443,41 @@ bool acp_peer_pay_delegated(struct acp_peer *peer, u32 count);
 /**
  * acp_peer_fail() - remember that a message of the peer failed; see core/cmd.h
  * @peer: the sender of the message
- * @origin: the rank that issued the command
- * @ticket: ticket of the command
+ * @epoch: incarnation of the flow in which it was accepted; what is over is not remembered
+ * @m: the message
  * @status: ACP_ST_
  * @until: 0: remember it until the last piece of the command; else up to this frame number
  *
  * Context: BH off.  Takes peer->lock.
  * Return: false if there is no room for a failed piece: its frame must be refused.
  */
-bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64 until);
+bool acp_peer_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status, u64 until);
 
 /**
  * acp_peer_find_fail() - the slow part of acp_peer_take_fail()
  * @peer: as in acp_peer_take_fail()
- * @origin: as in acp_peer_take_fail()
- * @ticket: as in acp_peer_take_fail()
+ * @epoch: as in acp_peer_take_fail()
+ * @m: as in acp_peer_take_fail()
  *
  * Context: BH off.  Takes peer->lock.
  * Return: as acp_peer_take_fail().
  */
-u8 acp_peer_find_fail(struct acp_peer *peer, u32 origin, u64 ticket);
+u8 acp_peer_find_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m);
 
 /**
  * acp_peer_take_fail() - the status of a command's earlier pieces, which is then forgotten
  * @peer: the sender of the pieces
- * @origin: the rank that issued the command
- * @ticket: ticket of the command
+ * @epoch: incarnation of the flow in which the last one was accepted
+ * @m: the last one
  *
  * Context: BH off.
  * Return: ACP_ST_OK if no piece is known to have failed, else ACP_ST_ of the failure.
  */
-static inline u8 acp_peer_take_fail(struct acp_peer *peer, u32 origin, u64 ticket)
+static inline u8 acp_peer_take_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
 {
 	if (!READ_ONCE(peer->failures.known))
 		return ACP_ST_OK;
-	return acp_peer_find_fail(peer, origin, ticket);
+	return acp_peer_find_fail(peer, epoch, m);
 }
 
 /**
@@ -514,22 +514,24 @@ enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const s
 /**
  * acp_peer_land() - record where an indirect copy goes
  * @peer: the sender
+ * @epoch: as in acp_peer_landing(); nothing happens if that incarnation is over
  * @m: the piece for which acp_peer_landing() returned ACP_LANDING_FIRST
  * @dst: global address of the copy's first byte
  * @status: ACP_ST_OK, or why there is none
  *
  * Context: BH off.  Takes peer->lock.
  */
-void acp_peer_land(struct acp_peer *peer, const struct acp_msg *m, u64 dst, u8 status);
+void acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 dst, u8 status);
 
 /**
  * acp_peer_forget_landing() - forget where a copy went, whose last piece was applied
  * @peer: the sender
+ * @epoch: as in acp_peer_landing(); nothing happens if that incarnation is over
  * @m: the last piece
  *
  * Context: BH off.  Takes peer->lock.
  */
-void acp_peer_forget_landing(struct acp_peer *peer, const struct acp_msg *m);
+void acp_peer_forget_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m);
 
 /* ---- sockets (socket.c) ---- */
 

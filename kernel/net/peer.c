@@ -602,25 +602,28 @@ void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch)
 
 /* ---- failures ---- */
 
-bool acp_peer_fail(struct acp_peer *peer, u32 origin, u64 ticket, u8 status, u64 until)
+bool acp_peer_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status, u64 until)
 {
-	bool ok;
+	bool ok = true;
 
 	spin_lock(&peer->lock);
+	if (epoch != peer->flow.epoch)
+		goto out;
 	if (!peer->failures.known)
 		acp_peer_get_fails(peer);
-	ok = acp_failures_add(&peer->failures, origin, ticket, status, until);
+	ok = acp_failures_add(&peer->failures, m->origin, m->ticket, status, until);
+out:
 	spin_unlock(&peer->lock);
 	return ok;
 }
 
-u8 acp_peer_find_fail(struct acp_peer *peer, u32 origin, u64 ticket)
+u8 acp_peer_find_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
 {
 	u8 status = ACP_ST_OK;
 
 	spin_lock(&peer->lock);
-	if (peer->failures.known)
-		status = acp_fails_take(peer->failures.known, origin, ticket);
+	if (peer->failures.known && epoch == peer->flow.epoch)
+		status = acp_fails_take(peer->failures.known, m->origin, m->ticket);
 	spin_unlock(&peer->lock);
 	return status;
 }

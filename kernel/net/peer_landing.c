@@ -3,6 +3,15 @@
 #include "../job/node.h"
 #include "peer.h"
 
+/* Has an earlier piece failed?  Then the copy takes no room in a buffer any more. */
+static bool has_failed(const struct acp_peer *peer, const struct acp_msg *m, u8 *status)
+{
+	*status = ACP_ST_OK;
+	if (peer->failures.known)
+		*status = acp_fails_see(peer->failures.known, m->origin, m->ticket);
+	return *status;
+}
+
 enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
 				       u64 *dst, u8 *status)
 {
@@ -14,25 +23,33 @@ enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const s
 	if (peer->dead || epoch != peer->flow.epoch || !acp_peer_get_landings(peer))
 		goto out;
 	l = acp_landing_find(peer->landings, m->origin, m->ticket);
-	if (!l && acp_landing_add(peer->landings, m->origin, m->ticket)) {
-		what = ACP_LANDING_FIRST;
-	} else if (l && l->known) {
+	if (l && l->known) {
 		*dst = l->dst;
 		*status = l->status;
 		what = ACP_LANDING_KNOWN;
+	} else if (!l && has_failed(peer, m, status)) {
+		what = ACP_LANDING_KNOWN;
+	} else if (!l && acp_landing_add(peer->landings, m->origin, m->ticket)) {
+		what = ACP_LANDING_FIRST;
 	}
 out:
 	spin_unlock(&peer->lock);
 	return what;
 }
 
-void acp_peer_land(struct acp_peer *peer, const struct acp_msg *m, u64 dst, u8 status)
+/* Is the incarnation of the flow over, or does it have no landings? */
+static bool over(const struct acp_peer *peer, u32 epoch)
+{
+	return epoch != peer->flow.epoch || !peer->landings;
+}
+
+void acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 dst, u8 status)
 {
 	struct acp_landing *l = NULL;
 
 	spin_lock(&peer->lock);
 	/* It is gone if the flow has ended meanwhile. */
-	if (peer->landings)
+	if (!over(peer, epoch))
 		l = acp_landing_find(peer->landings, m->origin, m->ticket);
 	if (l) {
 		l->dst = dst;
@@ -42,10 +59,10 @@ void acp_peer_land(struct acp_peer *peer, const struct acp_msg *m, u64 dst, u8 s
 	spin_unlock(&peer->lock);
 }
 
-void acp_peer_forget_landing(struct acp_peer *peer, const struct acp_msg *m)
+void acp_peer_forget_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
 {
 	spin_lock(&peer->lock);
-	if (peer->landings)
+	if (!over(peer, epoch))
 		acp_landing_forget(peer->landings, m->origin, m->ticket);
 	spin_unlock(&peer->lock);
 }

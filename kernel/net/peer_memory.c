@@ -120,9 +120,11 @@ static void give_back_idle(struct acp_peer *peer)
 
 void acp_peer_reclaim(struct acp_peer *peer)
 {
+	bool much;
+
 	spin_lock_bh(&peer->lock);
-	if ((peer->slots || peer->delegated_paid) && acp_peer_idle(peer) &&
-	    acp_now() - peer->used >= IDLE_NS)
+	much = peer->slots || peer->delegated_paid || peer->landings || peer->failures.known;
+	if (much && acp_peer_idle(peer) && acp_now() - peer->used >= IDLE_NS)
 		give_back_idle(peer);
 	spin_unlock_bh(&peer->lock);
 }

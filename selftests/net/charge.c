@@ -139,6 +139,16 @@ TEST(M4_flows_count_what_they_take)
 	FAIL("flows did not take what they count, in %d measurements", ATTEMPTS);
 }
 
+static void falls_to(uint32_t node, long long kib)
+{
+	struct patience p = patience_begin(PATIENCE_SOON);
+
+	while (charged(node) > kib) {
+		CHECK(!patience_over(&p));
+		sleep_ms(100);
+	}
+}
+
 /*
  * Commands that a node executes for another one wait for a third one, which the network has lost:
  * their memory is charged where they are executed, until the flow is idle.
@@ -148,7 +158,6 @@ TEST(M4_delegated_commands_count_where_they_are_executed)
 	const struct acp_join wish = { .timeout_ms = 8000, .depth = 256 };
 	long long before, waiting = 0;
 	struct rank ranks[3];
-	struct patience p;
 	uint32_t i;
 
 	nodes_open(&n, 3, 1, false);
@@ -169,11 +178,27 @@ TEST(M4_delegated_commands_count_where_they_are_executed)
 	CHECK(charged(1) - before + 16 * 512 / 1024 >= waiting * 200 / 1024);
 	for (i = 0; i < 200; i++)
 		CHECK(rank_await(&ranks[0], ranks[0].last - i, PATIENCE_SOON) > 0);
-	p = patience_begin(PATIENCE_SOON);
-	while (charged(1) > before) {
-		CHECK(!patience_over(&p));
-		sleep_ms(100);
-	}
+	falls_to(1, before);
+}
+
+/* A node that only receives keeps no memory for the indirect copies of a peer that is idle. */
+TEST(M4_landings_count_until_the_flow_is_idle)
+{
+	struct acp_sqe copy = { .op = ACP_OP_INDIRECT, .size = 5000 };
+	struct rank ranks[2];
+	long long before;
+
+	nodes_open(&n, 2, 1, false);
+	nodes_ranks(&n, ranks, 2);
+	CHECK_EQ(rank_do_copy(&ranks[0], heap_ga(&ranks[1], 0), heap_ga(&ranks[0], 0), 8),
+		 ACP_ST_OK);
+	before = charged(1);
+	*(uint64_t *)(void *)ranks[1].heap = heap_ga(&ranks[1], 64);
+	copy.dst = heap_ga(&ranks[1], 0);
+	copy.src = heap_ga(&ranks[0], 0);
+	CHECK_EQ(rank_await(&ranks[0], rank_submit(&ranks[0], &copy), PATIENCE_SOON), ACP_ST_OK);
+	CHECK(charged(1) > before);
+	falls_to(1, before);
 }
 
 /* A command waits if the limit of the node that executes it is reached. */

@@ -706,6 +706,8 @@ TEST(N6_message_fields)
 		{ .type = ACP_MSG_DATA, .op = 1, .origin = 2 },
 		{ .type = ACP_MSG_DATA, .op = ACP_OP_ADD8, .origin = 2, .flags = ACP_MSG_LAST },
 		{ .type = ACP_MSG_DATA, .op = 17, .origin = 2, .flags = ACP_MSG_LAST },
+		{ .type = ACP_MSG_DATA, .op = ACP_OP_APPEND, .origin = 2, .length = 8,
+		  .c = ~0ULL },
 		{ .type = ACP_MSG_DATA, .op = ACP_OP_COPY_SET, .origin = 2 },
 		{ .type = ACP_MSG_DATA, .op = ACP_OP_STRIDED, .origin = 2, .c = ACP_BLOCKS(8, 9) },
 		{ .type = ACP_MSG_CMD, .op = ACP_OP_STRIDED, .origin = 2, .c = ACP_BLOCKS(8, 1) },
@@ -1193,6 +1195,32 @@ TEST(A4_indirect_copies_that_never_end_fill_one_table)
 	nodes_counted(&c, 2);
 	CHECK_EQ(rank_do_copy(&bystander, heap_ga(&second, 8), heap_ga(&bystander, 0), 8),
 		 ACP_ST_OK);
+}
+
+/* A copy of which a piece has failed takes no room in a buffer, with whichever piece it begins. */
+TEST(A4_after_a_failed_piece_no_room_is_taken)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .op = ACP_OP_APPEND, .origin = 2, .ticket = ++ticket,
+		.length = 64, .b = 936, .c = 1000, .flags = ACP_MSG_LAST,
+	};
+	const struct acp_msg failed = {
+		.type = ACP_MSG_DATA, .flags = ACP_MSG_FAIL, .status = ACP_ST_STAG, .origin = 2,
+		.ticket = m.ticket,
+	};
+	uint64_t buffer[2];
+	char body[200], data[64];
+
+	begin();
+	m.dst = heap_ga(&second, 0);
+	buffer[0] = heap_ga(&second, 64);
+	buffer[1] = heap_ga(&second, 4096);
+	memcpy(second.heap, buffer, sizeof(buffer));
+	memset(data, 0xcc, sizeof(data));
+	inject_applied(&x, inject_data(&x, body, inject_message(body, &failed, NULL)));
+	inject_data(&x, body, inject_message(body, &m, data));
+	CHECK_EQ(inject_done(&x, m.ticket), ACP_ST_STAG);
+	CHECK(!memcmp(second.heap, buffer, sizeof(buffer)));
 }
 
 /* The flag of a valid put is validated like the word of an atomic. */

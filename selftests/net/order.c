@@ -105,6 +105,29 @@ TEST(A5_failure_far_ahead_of_the_dependent)
 	flag_fails(bad, ACP_ST_STAG, flag, word(&r[1], 2));
 }
 
+/*
+ * A copy of more frames than the receiver remembers a failure for: the origin stops sending its
+ * data when it learns of the failure.
+ */
+TEST(A5_failure_while_a_long_dependent_is_sent)
+{
+	uint64_t bad, copy;
+	char *there;
+	unsigned int i;
+
+	begin(2);
+	there = r[1].heap;
+	fill(r[0].heap + 64, 3 * LONG, 5);
+	for (i = 0; i < 3; i++) {
+		memset(there, 0, 4 * LONG);
+		bad = put(&r[0], nowhere(&r[1]), at(&r[0], 1), 8, 0);
+		copy = put(&r[0], at(&r[1], 8), at(&r[0], 8), 3 * LONG, bad);
+		ring();
+		flag_fails(bad, ACP_ST_STAG, copy, word(&r[1], 8));
+		CHECK(!there[0] && !memcmp(there, there + 1, 4 * LONG - 1));
+	}
+}
+
 TEST(A5_failure_of_a_long_copy_within_another_node)
 {
 	begin(2);

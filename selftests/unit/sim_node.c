@@ -234,8 +234,7 @@ static void load_piece(struct sim *s, struct sim_peer *p, struct sim_sent *t)
 
 	t->piece = item;
 	t->offset = item->out.cut;
-	if (!t->offset)
-		sim_ranks_due(s, item);
+	sim_ranks_due(s, item);
 	if (!item->out.failed && !source_of(s, &item->out.m))
 		acp_out_fail(&item->out, ACP_ST_STAG);
 	t->length = acp_out_cut(&item->out, max_payload(s, p, &item->out));

@@ -99,7 +99,7 @@ static void random_more(struct acp_msg *m)
 	} else {
 		m->op = ACP_OP_INDIRECT + rnd() % 2;
 		m->length = 1 + rnd() % 1400;
-		m->b = rnd() / 2;
+		m->b = rnd() % (ACP_COPY_MAX - 10000);
 		m->c = m->b + m->length + (m->flags & ACP_MSG_LAST ? 0 : 1 + rnd() % 5000);
 	}
 }
@@ -783,7 +783,9 @@ TEST(msg__A4_pieces_of_indirect_copies)
 		{ 0, 8, 2, 9, false }, { ACP_MSG_LAST, 8, 2, 9, false },
 		{ ACP_MSG_LAST, 8, 9, 9, false }, { ACP_MSG_LAST, 8, ~0ULL, 7, false },
 		{ ACP_MSG_LAST, 0, 0, 0, false }, { 0, 0, 0, 8, false },
-		{ ACP_MSG_LAST, 8, ~0ULL - 8, ~0ULL, true },
+		{ ACP_MSG_LAST, 8, (1ULL << 62) - 8, 1ULL << 62, true },
+		{ ACP_MSG_LAST, 8, (1ULL << 62) - 7, (1ULL << 62) + 1, false },
+		{ ACP_MSG_LAST, 8, ~0ULL - 8, ~0ULL, false },
 	};
 	struct acp_msg in = { .type = ACP_MSG_DATA }, out;
 	u32 i;
