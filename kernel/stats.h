@@ -13,6 +13,7 @@
 #define ACP_STATS(X)							\
 	X(commands, "commands taken from rings")			\
 	X(commands_failed, "of these, ended with an error")		\
+	X(commands_retried, "times that commands started again, since a buffer was full") \
 	X(delegated, "commands executed for other nodes")		\
 	X(local, "commands with both ends on this node")		\
 	X(fenced, "commands ordered by a fence, not by waiting")	\

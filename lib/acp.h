@@ -511,6 +511,7 @@ acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t 
  * global address of an acp_ga_t, or with ACPX_ADVANCE of a struct acpx_buffer, aligned to 8.
  */
 #define ACPX_ADVANCE	1	/* append to the buffer; full: the access ends with ACPX_EAGAIN */
+#define ACPX_RETRY	2	/* ... but only after ACP_TIMEOUT; until then it is tried again */
 
 struct acpx_buffer {
 	acp_ga_t next, end;	/* of memory of the same rank; next is a multiple of 8 */

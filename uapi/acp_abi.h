@@ -116,14 +116,18 @@ enum acp_op {
  * the next free address of a buffer of the same rank, and the address of its
  * end.  The first word is advanced by size, rounded up to a multiple of 8, in
  * one step; the bytes are written to where it was.  If they do not fit, nothing
- * is written, and the command ends with ACP_ST_AGAIN.
+ * is written, and the command ends with ACP_ST_AGAIN; with ACP_SQE_RETRY only if
+ * there is still no room when the time-out of the job (acp_join.timeout_ms) has
+ * passed since the first try.  Until then it is tried again after 50 us, 100 us,
+ * and so on up to 12.8 ms.
  */
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
 
 /* acp_sqe.flags */
 #define ACP_SQE_CONT	1u	/* order: continue the previous command, "order" = that ticket */
 #define ACP_SQE_MORE	2u	/* if this command fails, the next one ends with its status */
-#define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE)
+#define ACP_SQE_RETRY	4u	/* ACP_OP_APPEND: if the buffer is full, try again, see there */
+#define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY)
 
 /*
  * One command.  It may start when all commands up to ticket "order" are

@@ -5,6 +5,7 @@
 #include "../trace.h"
 #include "drain.h"
 #include "marks.h"
+#include "retry.h"
 #include "station.h"
 
 static u8 check_entry(struct acp_queue *queue, const struct acp_sqe *e, u64 ticket)
@@ -42,6 +43,7 @@ static u8 read_entry(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	m->a = READ_ONCE(entry->a);
 	m->b = READ_ONCE(entry->b);
 	cmd->more = e.flags & ACP_SQE_MORE;
+	cmd->retry = e.flags & ACP_SQE_RETRY;
 	cmd->order = e.order;
 	cmd->seen = READ_ONCE(entry->seen);
 	return check_entry(queue, &e, ticket);
@@ -65,6 +67,8 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	acp_out_begin(&cmd->item.out);
 	memset(cmd->epoch, 0, sizeof(cmd->epoch));
 	cmd->expected = 0;
+	cmd->until = 0;
+	cmd->tries = 0;
 	cmd->item.frames = 0;
 	cmd->item.status = 0;
 	if (!status)
@@ -74,6 +78,9 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));
+	/* Later ones are not sent behind its fence: they might overtake it. */
+	if (unlikely(cmd->retry))
+		cmd->step.later = true;
 	return status;
 }
 
@@ -230,6 +237,8 @@ bool acp_drain(struct acp_queue *queue, struct acp_budget *budget)
 			completed = READ_ONCE(queue->completed);
 			if (READ_ONCE(queue->closed))
 				break;
+			if (unlikely(READ_ONCE(queue->retry.due)))
+				budget->looks -= acp_retry_resume(queue);
 			if (queue->waiting)
 				start_waiting(queue, &batch, budget);
 			waited = queue->waiting;

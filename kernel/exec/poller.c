@@ -6,6 +6,7 @@
 #include "../compat.h"
 #include "poller.h"
 #include "drain.h"
+#include "retry.h"
 
 #define BELLS_TO_WAKE	16
 #define BELL_INTERVAL	(2 * NSEC_PER_MSEC)
@@ -298,6 +299,7 @@ void acp_poller_prepare(struct acp_queue *queue)
 	hrtimer_setup(&queue->moderation.timer, moderation_look, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_SOFT);
 	queue->moderation.wanted = BELLS_TO_WAKE;
+	acp_retry_prepare(queue);
 }
 
 void acp_poller_add(struct acp_node *node, struct acp_queue *queue)
@@ -339,6 +341,7 @@ void acp_poller_gone(struct acp_node *node, struct acp_queue *queue)
 void acp_poller_stop(struct acp_queue *queue)
 {
 	hrtimer_cancel(&queue->moderation.timer);
+	hrtimer_cancel(&queue->retry.timer);
 }
 
 void acp_poller_remove(struct acp_node *node, struct acp_queue *queue)

@@ -58,7 +58,7 @@ void acp_poller_add(struct acp_node *node, struct acp_queue *queue);
 void acp_poller_remove(struct acp_node *node, struct acp_queue *queue);
 
 /**
- * acp_poller_prepare() - prepare the timer of a new queue
+ * acp_poller_prepare() - prepare the timers of a new queue
  * @queue: the queue
  *
  * Before any other function of this file is called for the queue.
@@ -91,10 +91,10 @@ void acp_poller_unlink(struct acp_node *node, struct acp_queue *queue);
 void acp_poller_gone(struct acp_node *node, struct acp_queue *queue);
 
 /**
- * acp_poller_stop() - stop the timer of a queue
+ * acp_poller_stop() - stop the timers of a queue
  * @queue: the queue
  *
- * Doorbells and RCU readers that have found the queue before may start the timer again.
+ * Doorbells and RCU readers that have found the queue before may start them again.
  *
  * Context: process context; waits for the timer's callback.
  */

@@ -74,8 +74,9 @@ static void free_rcu(struct rcu_head *rcu)
 	struct acp_queue *queue = container_of(rcu, struct acp_queue, rcu);
 	struct acp_rank *rank = queue->rank;
 
-	/* RCU readers that found it may have begun moderation. */
+	/* RCU readers that found it may have begun moderation, or parked a command. */
 	hrtimer_cancel(&queue->moderation.timer);
+	hrtimer_cancel(&queue->retry.timer);
 	vfree(queue->sq);
 	vfree(queue->cq);
 	vfree(queue->cmds);
@@ -173,6 +174,45 @@ static bool is_started(const struct acp_cmd *cmd)
 	return smp_load_acquire(&cmd->state) == ACP_CMD_STARTED;
 }
 
+static bool is_over(const struct acp_queue *queue)
+{
+	return READ_ONCE(queue->job->aborted) || READ_ONCE(queue->closed);
+}
+
+/*
+ * Let a command start again later, if it was issued so and there is time.  Returns whether it does.
+ * Under queue->lock.
+ */
+static noinline bool park(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	u64 now = acp_now(), again = now + (ACP_RETRY_NS << cmd->tries);
+
+	if (!cmd->retry || is_over(queue))
+		return false;
+	if (!cmd->until)
+		cmd->until = now + queue->job->limit;
+	if (again > cmd->until)
+		return false;
+	if (cmd->tries < ACP_RETRY_SHIFT)
+		cmd->tries++;
+	cmd->again = again;
+	/* The time first: pairs with acp_retry_resume(). */
+	smp_store_release(&cmd->state, ACP_CMD_PARKED);
+	acp_queue_retry_at(queue, again);
+	return true;
+}
+
+/* End it, and publish what can be.  Under queue->lock. */
+static __always_inline void end(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket, u8 status)
+{
+	cmd->status = status;
+	if (status && queue->last_failed < ticket)
+		WRITE_ONCE(queue->last_failed, ticket);
+	/* The status first: pairs with has_failed(). */
+	smp_store_release(&cmd->state, ACP_CMD_ENDED);
+	publish(queue);
+}
+
 bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status)
 {
 	struct acp_cmd *cmd = acp_queue_cmd(queue, ticket);
@@ -191,12 +231,8 @@ bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status)
 		memcpy(epoch, cmd->epoch, sizeof(epoch));
 		cmd->expected = 0;
 	}
-	cmd->status = status;
-	if (status && queue->last_failed < ticket)
-		WRITE_ONCE(queue->last_failed, ticket);
-	/* The status first: pairs with has_failed(). */
-	smp_store_release(&cmd->state, ACP_CMD_ENDED);
-	publish(queue);
+	if (likely(status != ACP_ST_AGAIN) || !park(queue, cmd))
+		end(queue, cmd, ticket, status);
 	spin_unlock(&queue->lock);
 	if (expected)
 		unexpect(queue, &step, epoch, expected);
@@ -294,11 +330,6 @@ void acp_queue_abort_all(struct acp_rank *rank)
 	acp_watch_wake(rank);
 }
 
-static bool is_over(const struct acp_queue *queue)
-{
-	return READ_ONCE(queue->job->aborted) || READ_ONCE(queue->closed);
-}
-
 bool acp_queue_need_wakeup(struct acp_queue *queue, bool set)
 {
 	u32 flags = is_over(queue) ? ACP_CQ_ABORTED : 0;
@@ -347,7 +378,10 @@ bool acp_queue_failed(struct acp_queue *queue, u64 from, u64 to)
 
 /* ---- closing ---- */
 
-/* Commands that wait are not started any more; started ones end now, and late answers are stray. */
+/*
+ * Commands that wait, or are parked, are not started any more; started ones end now, and late
+ * answers are stray.
+ */
 void acp_queue_cut(struct acp_queue *queue)
 {
 	u64 t;
@@ -362,10 +396,10 @@ void acp_queue_cut(struct acp_queue *queue)
 	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++) {
 		struct acp_cmd *cmd = acp_queue_cmd(queue, t);
 
-		if (cmd->state == ACP_CMD_WAITING)
+		/* A started one may become parked until it is ended here, but not later. */
+		acp_queue_complete(queue, t, ACP_ST_ABORT);
+		if (cmd->state == ACP_CMD_WAITING || cmd->state == ACP_CMD_PARKED)
 			acp_queue_end(queue, cmd, ACP_ST_ABORT);
-		else
-			acp_queue_complete(queue, t, ACP_ST_ABORT);
 	}
 	WRITE_ONCE(queue->waiting, 0);
 	acp_queue_abort(queue);

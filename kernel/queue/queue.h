@@ -32,6 +32,7 @@ enum acp_cmd_state {
 	ACP_CMD_FREE,
 	ACP_CMD_WAITING,	/* for its order */
 	ACP_CMD_STARTED,
+	ACP_CMD_PARKED,		/* found a buffer full, will be WAITING again: ACP_SQE_RETRY */
 	ACP_CMD_ENDED,		/* ended, waits for earlier ones to be published */
 };
 
@@ -40,12 +41,28 @@ struct acp_cmd {
 	struct acp_item item;	/* item.out.m: the command itself */
 	u64 order, seen;
 	struct acp_step step;
-	u32 epoch[2];		/* of flows that answers are expected on: [ACP_EXPECT_ - 1] */
+	union {
+		u32 epoch[2];	/* of flows that answers are expected on: [ACP_EXPECT_ - 1] */
+		u64 again;	/* PARKED: ns, when to start again */
+	};
+	u64 until;		/* ns, until when to start again; 0: it was not PARKED yet */
 	u8 state;		/* enum acp_cmd_state; under the queue lock once STARTED */
 	u8 status;
 	bool busy;		/* the transport still has the item; cleared with a release */
 	bool more;		/* if it fails, the next one fails: ACP_SQE_MORE */
+	bool retry;		/* if the buffer is full, start again: ACP_SQE_RETRY */
+	u8 tries;		/* times that it was PARKED, at most ACP_RETRY_SHIFT */
 	u8 expected;		/* ACP_EXPECT_: answers that are due; under the queue lock */
+};
+
+/* A PARKED command starts again after ACP_RETRY_NS, then twice that, and so on. */
+#define ACP_RETRY_NS	(50ULL * NSEC_PER_USEC)
+#define ACP_RETRY_SHIFT	8	/* 12.8 ms at most */
+
+struct acp_retry {
+	struct hrtimer timer;	/* see exec/retry.h */
+	u64 at;			/* ns, when it expires, or ~0; under the queue lock */
+	bool due;		/* it has expired */
 };
 
 /* Doorbell moderation, see poller.c: while the timer runs, the ring is polled without doorbells. */
@@ -101,6 +118,7 @@ struct acp_queue {
 	u64 armed;		/* ticket poll() waits for; ~0: none */
 	u64 polled;		/* tickets taken plus completed, when the poller last scanned */
 	struct acp_moderation moderation;
+	struct acp_retry retry;
 	size_t sq_bytes, cq_bytes;
 	struct list_head poll_link;	/* in the node's list, RCU */
 	struct list_head job_link;	/* in the job's list of queues, RCU */
@@ -243,7 +261,23 @@ static inline bool acp_queue_ready(const struct acp_queue *queue)
 {
 	if (READ_ONCE(queue->closed))
 		return false;
-	return READ_ONCE(queue->waiting) || READ_ONCE(queue->starved) || acp_queue_available(queue);
+	return READ_ONCE(queue->waiting) || READ_ONCE(queue->starved) ||
+	       acp_queue_available(queue) || READ_ONCE(queue->retry.due);
+}
+
+/**
+ * acp_queue_retry_at() - start the timer for commands that start again
+ * @queue: the queue
+ * @again: ns, when the first one does; an earlier one has started it already
+ *
+ * Context: bottom halves off, queue->lock held.
+ */
+static inline void acp_queue_retry_at(struct acp_queue *queue, u64 again)
+{
+	if (again >= queue->retry.at)
+		return;
+	queue->retry.at = again;
+	hrtimer_start(&queue->retry.timer, ns_to_ktime(again), HRTIMER_MODE_ABS_SOFT);
 }
 
 /**

@@ -14,8 +14,10 @@ acp_handle_t acpx_copy_indirect(acp_ga_t pointer, acp_ga_t src, size_t size, int
 {
 	struct acp_sqe entry = { .dst = pointer, .src = src, .size = size };
 
-	if (!(flags & ~ACPX_ADVANCE))	/* else the kernel refuses the entry */
-		entry.op = flags ? ACP_OP_APPEND : ACP_OP_INDIRECT;
+	if (!(flags & ~(ACPX_ADVANCE | ACPX_RETRY)))	/* else the kernel refuses the entry */
+		entry.op = flags & ACPX_ADVANCE ? ACP_OP_APPEND : ACP_OP_INDIRECT;
+	if (flags & ACPX_RETRY)				/* ... as it does without ADVANCE */
+		entry.flags = ACP_SQE_RETRY;
 	if (!libacp_in())
 		return ACP_HANDLE_NULL;
 	return libacp_submit_one(&entry, order);

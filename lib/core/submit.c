@@ -44,7 +44,7 @@ static void set_order(const struct libacp_queue *queue, struct acp_sqe *entry, a
 	 */
 	if (order == (acp_handle_t)ACP_HANDLE_CONT &&
 	    !__atomic_load_n(&queue->last_was_local, __ATOMIC_RELAXED))
-		entry->flags = ACP_SQE_CONT;
+		entry->flags |= ACP_SQE_CONT;
 }
 
 /*

@@ -124,7 +124,7 @@ static u8 signal_rule(const struct job *j, const struct acp_sqe *e)
 
 static u8 indirect_rule(const struct job *j, const struct acp_sqe *e)
 {
-	if (e->size > 1ULL << 62 || e->a || e->b)
+	if (!e->size || e->size > 1ULL << 62 || e->a || e->b)
 		return ACP_ST_OP;
 	if (e->dst & 7)
 		return ACP_ST_ALIGN;
@@ -157,7 +157,9 @@ static u8 entry_rule(const struct acp_sqe *e, u64 ticket)
 	for (i = 0; i < sizeof(e->reserved); i++)
 		if (e->reserved[i])
 			return ACP_ST_OP;
-	return e->flags > 3 || e->order >= ticket ? ACP_ST_OP : ACP_ST_OK;
+	if (e->flags > 7 || (e->flags & 4 && e->op != 18))
+		return ACP_ST_OP;
+	return e->order >= ticket ? ACP_ST_OP : ACP_ST_OK;
 }
 
 static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
@@ -167,7 +169,7 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 
 	e->op = take(in, 1) % (odd & 1 ? 256 : 19);
 	plain = e->op == ACP_OP_COPY || e->op > ACP_OP_COPY_ADD;
-	e->flags = take(in, 1) % (odd & 2 ? 256 : 4);
+	e->flags = take(in, 1) % (odd & 2 ? 256 : 8);
 	for (i = 0; i < sizeof(e->reserved); i++)
 		e->reserved[i] = odd & 4 ? take(in, 1) : 0;
 	e->order = take_number(in);
@@ -529,6 +531,7 @@ static void take_fail(struct memory *m, struct input *in)
 	u32 origin = take(in, 1) % ORIGINS;
 	u64 ticket = take(in, 2) % TICKETS;
 
+	ENSURE(acp_fails_see(m->t, origin, ticket) == m->piece[origin][ticket]);
 	ENSURE(acp_fails_take(m->t, origin, ticket) == m->piece[origin][ticket]);
 	ENSURE(acp_fails_take(m->t, origin, ticket) == ACP_ST_OK);
 	m->piece[origin][ticket] = 0;

@@ -51,6 +51,17 @@ static uint64_t start(uint32_t by, unsigned int op, uint64_t pointer, uint64_t s
 	return rank_submit(&r[by], &e);
 }
 
+/* ... and try again while the buffer is full. */
+static uint64_t start_retry(uint32_t by, uint64_t src, uint64_t size, uint64_t order)
+{
+	const struct acp_sqe e = {
+		.op = ACP_OP_APPEND, .flags = ACP_SQE_RETRY, .dst = heap_ga(&r[1], 0), .src = src,
+		.size = size, .seen = rank_completed(&r[by]), .order = order,
+	};
+
+	return rank_submit(&r[by], &e);
+}
+
 static int run(uint32_t by, unsigned int op, uint64_t pointer, uint64_t src, uint64_t size)
 {
 	return rank_await(&r[by], start(by, op, pointer, src, size), PATIENCE_SOON);
@@ -307,7 +318,150 @@ TEST(A4_a_full_buffer_is_said_and_nothing_is_written)
 	CHECK_EQ(run(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 1), ACP_ST_AGAIN);
 }
 
-/* The pointer has this value: how do short and long copies end? */
+/* Ranks with this time-out. */
+static void begin_short(unsigned int timeout_ms, uint32_t depth)
+{
+	const struct acp_join wish = { .heap_size = HEAP, .timeout_ms = timeout_ms,
+				       .depth = depth };
+
+	nodes_open(&n, RANKS, 1, false);
+	nodes_ranks_like(&n, r, RANKS, &wish);
+	point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], BUFFER));
+}
+
+/* From another node, within a node, and delegated; short, and in many frames. */
+TEST(A4_a_copy_waits_until_a_full_buffer_has_room)
+{
+	static const uint64_t sizes[] = { 8, 1000, 100000 };
+	struct count again;
+	uint64_t ticket;
+	unsigned int i, by, from;
+
+	begin_short(20000, 64);
+	for (i = 0; i < 27; i++) {
+		by = i / 3 % 3;
+		from = i / 9;
+		again = nodes_count(&n, by, "commands_retried");
+		point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], BUFFER));
+		memset(r[1].heap + BUFFER, 0, sizes[i % 3]);
+		fill(r[from].heap + HEAP / 2, sizes[i % 3], i);
+		ticket = start_retry(by, heap_ga(&r[from], HEAP / 2), sizes[i % 3], 0);
+		while (nodes_counter(&n, by, "commands_retried") < again.before + 3)
+			CHECK_EQ(rank_wait(&r[by], ticket, MS), -1);
+		CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER));
+		point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], HEAP / 2));
+		CHECK_EQ(rank_await(&r[by], ticket, PATIENCE_SOON), ACP_ST_OK);
+		CHECK(filled(r[1].heap + BUFFER, sizes[i % 3], i));
+		CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER + sizes[i % 3]));
+	}
+}
+
+TEST(A4_a_copy_that_waits_for_room_ends_with_the_time_out)
+{
+	uint64_t begun, ticket[2];
+
+	begin_short(300, 64);
+	begun = now_ns();
+	ticket[0] = start_retry(0, heap_ga(&r[0], 64), 100, 0);
+	ticket[1] = start_retry(0, heap_ga(&r[0], 64), 100, ticket[0]);
+	CHECK_EQ(rank_await(&r[0], ticket[0], PATIENCE_SOON), ACP_ST_AGAIN);
+	CHECK(now_ns() - begun >= 250 * MS);
+	CHECK_EQ(rank_await(&r[0], ticket[1], PATIENCE_SOON), ACP_ST_ORDER);
+}
+
+/* What is ordered behind it comes behind it, and nothing else waits. */
+TEST(A4_order_holds_behind_a_copy_that_waits_for_room)
+{
+	uint64_t record, later, other, i;
+
+	begin_short(20000, 64);
+	for (i = 1; i <= 20; i++) {
+		point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], BUFFER));
+		words(1)[BUFFER / 8] = 0;
+		words(0)[8] = i;
+		words(0)[9] = 1000 + i;
+		record = start_retry(0, heap_ga(&r[0], 64), 8, 0);
+		later = rank_copy(&r[0], heap_ga(&r[1], 24), heap_ga(&r[0], 72), 8, record);
+		other = rank_copy(&r[0], heap_ga(&r[1], 32), heap_ga(&r[0], 72), 8, 0);
+		while (__atomic_load_n(&words(1)[4], __ATOMIC_ACQUIRE) != 1000 + i)
+			CHECK_EQ(rank_wait(&r[0], other, MS), -1);
+		sleep_ms(2);
+		CHECK_EQ(words(1)[3], i == 1 ? 0 : 1000 + i - 1);
+		point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], BUFFER + 8));
+		while (__atomic_load_n(&words(1)[3], __ATOMIC_ACQUIRE) != 1000 + i)
+			rank_wait(&r[0], later, MS);
+		CHECK_EQ(words(1)[BUFFER / 8], i);
+		CHECK_EQ(rank_await(&r[0], other, PATIENCE_SOON), ACP_ST_OK);
+	}
+}
+
+/* A queue full of them, with a buffer that gets room for one after the other. */
+TEST(A4_many_copies_wait_for_room_and_each_comes_once)
+{
+	const uint32_t many = test_short() ? 200 : 1000;
+	uint64_t last = 0, at;
+	uint32_t i, seen[1000] = { 0 };
+
+	begin_short(60000, 256);
+	nodes_impair_all(&n, "loss 2%");
+	for (i = 0; i < many; i++)
+		words(0)[HEAP / 16 + i] = i + 1;
+	for (i = 0; i < many; i++) {
+		last = start_retry(0, heap_ga(&r[0], HEAP / 2 + 8UL * i), 8, 0);
+		if (i >= 150)
+			__atomic_fetch_add(&words(1)[1], 8, __ATOMIC_RELAXED);
+	}
+	while (i-- > many - 150)
+		__atomic_fetch_add(&words(1)[1], 8, __ATOMIC_RELAXED);
+	CHECK_EQ(rank_await(&r[0], last, PATIENCE_WORK), ACP_ST_OK);
+	CHECK_EQ(r[0].cq->failed, 0);
+	CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER + 8UL * many));
+	for (i = 0; i < many; i++) {
+		at = words(1)[BUFFER / 8 + i];
+		CHECK(at >= 1 && at <= many && !seen[at - 1]++);
+	}
+}
+
+/* Ranks leave while copies wait for room: their own, others', of other nodes. */
+TEST(A4_leaving_while_copies_wait_for_room)
+{
+	struct setup s;
+	uint32_t i, k;
+
+	nodes_open(&n, RANKS, 1, false);
+	for (k = 0; k < (test_short() ? 5 : 50); k++) {
+		for (i = 0; i < RANKS; i++) {
+			nodes_setup(&n, &s, i, RANKS);
+			s.join.job += k;
+			s.join.heap_size = HEAP;
+			nodes_join(&n, &r[i], &s);
+		}
+		point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], BUFFER));
+		for (i = 0; i < 60; i++)
+			start_retry(i % RANKS, heap_ga(&r[0], 64), 8UL + 3000UL * (i & 1), 0);
+		sleep_ms(k % 8);
+		for (i = 0; i < RANKS; i++)
+			rank_close(&r[(i + k) % RANKS]);
+	}
+	for (i = 0; i < RANKS; i++)
+		CHECK(nodes_counter(&n, i, "commands_retried") > 0);
+}
+
+/* RETRY belongs to APPEND only. */
+TEST(A4_retry_of_other_operations_is_refused)
+{
+	struct acp_sqe e = { .flags = ACP_SQE_RETRY };
+
+	begin(NULL);
+	e.dst = heap_ga(&r[1], 0);
+	e.src = heap_ga(&r[0], 0);
+	for (e.op = 0; e.op < ACP_OP_APPEND; e.op++) {
+		e.size = e.op == ACP_OP_COPY || e.op > ACP_OP_AND8 ? 8 : 0;
+		CHECK_EQ(rank_await(&r[0], rank_submit(&r[0], &e), PATIENCE_SOON), ACP_ST_OP);
+	}
+}
+
+/* The pointer has this value: how do short and long copies end? It is not advanced. */
 static void ends(unsigned int op, uint64_t next, uint64_t end, int status)
 {
 	static const uint64_t sizes[] = { 8, 1000, 10000 };
@@ -316,8 +470,8 @@ static void ends(unsigned int op, uint64_t next, uint64_t end, int status)
 	for (i = 0; i < 3; i++) {
 		point(1, next, end);
 		CHECK_EQ(run(0, op, heap_ga(&r[1], 0), heap_ga(&r[0], 64), sizes[i]), status);
-		point(1, next, end);
 		CHECK_EQ(run(1, op, heap_ga(&r[1], 0), heap_ga(&r[1], 8192), sizes[i]), status);
+		CHECK_EQ(words(1)[0], next);
 	}
 }
 
@@ -358,6 +512,54 @@ TEST(A4_rights_of_pointer_and_buffer_count)
 	CHECK_EQ(run(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 8), ACP_ST_ACCESS);
 	CHECK_EQ(run(0, ACP_OP_APPEND, memory_ga(&no_atomics, 0), heap_ga(&r[0], 64), 8),
 		 ACP_ST_ACCESS);
+}
+
+static bool is_zero(const char *p, size_t size)
+{
+	return !p[0] && !memcmp(p, p + 1, size - 1);
+}
+
+/* Not a byte of a copy is written that exceeds the memory at its end only. */
+TEST(A4_a_copy_that_does_not_fit_its_memory_writes_nothing)
+{
+	static const uint64_t sizes[] = { 1000, 10000, 100000 };
+	unsigned int i, op;
+	uint64_t next;
+
+	begin(NULL);
+	fill(r[0].heap + 64, sizes[2], 1);
+	for (op = ACP_OP_INDIRECT; op <= ACP_OP_APPEND; op++) {
+		for (i = 0; i < 3; i++) {
+			next = heap_ga(&r[1], (HEAP - sizes[i] + 8) & ~7UL);
+			memset(r[1].heap + HEAP - sizes[i], 0, sizes[i]);
+			point(1, next, ~0ULL);
+			CHECK_EQ(run(0, op, heap_ga(&r[1], 0), heap_ga(&r[0], 64), sizes[i]),
+				 ACP_ST_RANGE);
+			CHECK_EQ(run(1, op, heap_ga(&r[1], 0), heap_ga(&r[1], 64), sizes[i]),
+				 ACP_ST_RANGE);
+			CHECK_EQ(words(1)[0], next);
+			CHECK(is_zero(r[1].heap + HEAP - sizes[i], sizes[i]));
+		}
+	}
+}
+
+/* A source that cannot be read takes no room, wherever the ends of the copy are. */
+TEST(A4_a_bad_source_takes_no_room)
+{
+	static const uint64_t sizes[] = { 8, 1000, 100000 };
+	unsigned int i, by, from;
+
+	begin(NULL);
+	point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], HEAP));
+	for (i = 0; i < 3; i++) {
+		for (by = 0; by < RANKS; by++) {
+			for (from = 0; from < RANKS; from++)
+				CHECK_EQ(run(by, ACP_OP_APPEND, heap_ga(&r[1], 0),
+					     rank_ga(&r[0], from, ACP_STAG_USER + 7, 0), sizes[i]),
+					 ACP_ST_STAG);
+		}
+	}
+	CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER));
 }
 
 /* All of a copy goes to one place, whatever its owner does with the pointer meanwhile. */

@@ -110,7 +110,8 @@ TEST(check__K3_entry_of_the_ring)
 	}
 	for (i = 0; i < 256; i++) {
 		e.flags = i;
-		CHECK_EQ(acp_sqe_check(&e, 7), i & ~ACP_SQE_FLAGS ? ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_FLAGS - ACP_SQE_RETRY) ? ACP_ST_OP :
+											 ACP_ST_OK);
 	}
 }
 
@@ -180,6 +181,9 @@ TEST(check__A4_indirect_copies)
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
 		m = good_cmd(op);
 		m.c = 8;
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+		m = good_cmd(op);
+		m.size = 0;
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
 		o = (struct acp_out){ .m = good_cmd(op) };
 		o.m.size = 3000;
@@ -905,6 +909,8 @@ TEST(fails__first_status_counts_and_is_taken_once)
 	CHECK(acp_fails_add(&t, 2, 10, ACP_ST_ACCESS, 0));
 	CHECK_EQ(t.count, 2);
 	CHECK_EQ(acp_fails_take(&t, 1, 11), ACP_ST_OK);
+	CHECK_EQ(acp_fails_see(&t, 1, 11), ACP_ST_OK);
+	CHECK_EQ(acp_fails_see(&t, 1, 10), ACP_ST_STAG);
 	CHECK_EQ(acp_fails_take(&t, 1, 10), ACP_ST_STAG);
 	CHECK_EQ(acp_fails_take(&t, 1, 10), ACP_ST_OK);
 	CHECK_EQ(acp_fails_take(&t, 2, 10), ACP_ST_ACCESS);

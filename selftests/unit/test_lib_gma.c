@@ -786,6 +786,34 @@ TEST(handle__never_issued)
 	CHECK(acp_finalize() == 0);
 }
 
+/* The flags of an indirect copy choose operation and flags of the entry; the kernel checks them. */
+TEST(order__A4_flags_of_indirect_copies)
+{
+	static const struct {
+		int wish;
+		uint8_t op, flags;
+	} cases[] = {
+		{ 0, ACP_OP_INDIRECT, 0 }, { ACPX_ADVANCE, ACP_OP_APPEND, 0 },
+		{ ACPX_ADVANCE | ACPX_RETRY, ACP_OP_APPEND, ACP_SQE_RETRY },
+		{ ACPX_RETRY, ACP_OP_INDIRECT, ACP_SQE_RETRY }, { 4, 0, 0 }, { -1, 0, ACP_SQE_RETRY },
+	};
+	const struct acp_sqe *e;
+	size_t i;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		e = entry_of(acpx_copy_indirect(at(2, 0), at(0, 0), 8, cases[i].wish,
+						ACP_HANDLE_NULL));
+		CHECK(e->op == cases[i].op && e->flags == cases[i].flags && e->size == 8);
+		e = entry_of(acpx_copy_indirect(at(2, 0), at(0, 0), 8, cases[i].wish,
+						(acp_handle_t)ACP_HANDLE_CONT));
+		CHECK(e->op == cases[i].op && e->flags == (cases[i].flags | ACP_SQE_CONT));
+	}
+	fake_set_hold(false);
+}
+
 TEST(order__as_the_kernel_sees_it)
 {
 	acp_handle_t a, b, c;

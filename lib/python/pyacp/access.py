@@ -35,7 +35,7 @@ ARGUMENTS = {
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
-GLOBAL_ADDRESSES = ("dst", "src", "flag")
+GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer")
 
 
 def _argument(name: str, value: int) -> str:
@@ -271,12 +271,14 @@ def copy_signal(dst: int, src: int, size: int, flag: int, operand: int, add: boo
                              int(bool(add)), _order(order))
 
 
-def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, order: int = NULL) -> int:
+def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, order: int = NULL,
+                  retry: bool = False) -> int:
     """Copy size bytes from src to the global address in the 8 bytes at pointer, of the same rank.
     With advance, append them to a buffer: pointer is the address of two such addresses, next and
-    end; the status is AGAIN if they do not fit. Returns a handle."""
+    end; the status is AGAIN if they do not fit, with retry only after the time-out. Returns a
+    handle."""
     return _here().issue(lib.acpx_copy_indirect, number(pointer, 64, "pointer"), number(src, 64, "src"),
-                             number(size, 63, "size"), int(bool(advance)), _order(order))
+                             number(size, 63, "size"), int(bool(advance)) + 2 * int(bool(retry)), _order(order))
 
 
 def _atomic(name: str, bits: int, what: str) -> Callable[..., int]:
