@@ -237,7 +237,7 @@ bool acp_drain(struct acp_queue *queue, struct acp_budget *budget)
 			completed = READ_ONCE(queue->completed);
 			if (READ_ONCE(queue->closed))
 				break;
-			if (unlikely(READ_ONCE(queue->retry.due)))
+			if (unlikely(READ_ONCE(queue->retry_due)))
 				budget->looks -= acp_retry_resume(queue);
 			if (queue->waiting)
 				start_waiting(queue, &batch, budget);

@@ -17,7 +17,7 @@ static enum hrtimer_restart expired(struct hrtimer *timer)
 	queue->retry.at = ~0ULL;
 	spin_unlock(&queue->lock);
 	/* Before the request to drain: pairs with acp_drain(). */
-	WRITE_ONCE(queue->retry.due, true);
+	WRITE_ONCE(queue->retry_due, true);
 	acp_budget_begin(&budget);
 	if (acp_drain(queue, &budget))
 		acp_worker_kick(queue->rank);
@@ -52,7 +52,7 @@ u32 acp_retry_resume(struct acp_queue *queue)
 	u64 t = READ_ONCE(queue->completed) + 1, now = acp_now(), next = ~0ULL;
 	u32 looks = 0;
 
-	WRITE_ONCE(queue->retry.due, false);
+	WRITE_ONCE(queue->retry_due, false);
 	for (; t <= queue->taken; t++, looks++) {
 		struct acp_cmd *cmd = acp_queue_cmd(queue, t);
 

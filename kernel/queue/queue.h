@@ -62,7 +62,6 @@ struct acp_cmd {
 struct acp_retry {
 	struct hrtimer timer;	/* see exec/retry.h */
 	u64 at;			/* ns, when it expires, or ~0; under the queue lock */
-	bool due;		/* it has expired */
 };
 
 /* Doorbell moderation, see poller.c: while the timer runs, the ring is polled without doorbells. */
@@ -102,6 +101,7 @@ struct acp_queue {
 	bool starved;		/* entries are left because no command is free */
 	bool behind;		/* a poll round left entries, and no drain has finished since */
 	bool marked;		/* in the rank's table, see marks.h; under the table's lock */
+	bool retry_due;		/* the timer of commands that start again has expired */
 	u32 rounds;		/* poll rounds since it was busy; a hint */
 
 	spinlock_t lock;	/* bh; guards the states of commands and publishing */
@@ -262,7 +262,7 @@ static inline bool acp_queue_ready(const struct acp_queue *queue)
 	if (READ_ONCE(queue->closed))
 		return false;
 	return READ_ONCE(queue->waiting) || READ_ONCE(queue->starved) ||
-	       acp_queue_available(queue) || READ_ONCE(queue->retry.due);
+	       acp_queue_available(queue) || READ_ONCE(queue->retry_due);
 }
 
 /**
