@@ -5,7 +5,6 @@
 #include "../trace.h"
 #include "drain.h"
 #include "marks.h"
-#include "retry.h"
 #include "station.h"
 
 static u8 check_entry(struct acp_queue *queue, const struct acp_sqe *e, u64 ticket)
@@ -140,6 +139,62 @@ static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_b
 	return true;
 }
 
+/* ---- commands that start again, see retry.h ---- */
+
+/* The command as it was read from the ring. */
+static void begin_again(struct acp_cmd *cmd)
+{
+	struct acp_msg *m = &cmd->item.out.m;
+	u8 op = m->op;
+
+	m->word = 0;
+	m->op = op;
+	m->a = 0;
+	m->b = 0;
+	m->c = 0;
+	acp_out_begin(&cmd->item.out);
+	memset(cmd->epoch, 0, sizeof(cmd->epoch));
+	cmd->item.frames = 0;
+	cmd->item.status = 0;
+}
+
+/*
+ * Let parked commands wait for their start whose time has come, and start the timer again for the
+ * others.  Returns how many it has looked at, for the budget.
+ */
+static noinline u32 resume(struct acp_queue *queue)
+{
+	u64 t = READ_ONCE(queue->completed) + 1, now = acp_now(), next = ~0ULL;
+	u32 looks = 0;
+
+	WRITE_ONCE(queue->retry_due, false);
+	for (; t <= queue->taken; t++, looks++) {
+		struct acp_cmd *cmd = acp_queue_cmd(queue, t);
+
+		/* Pairs with park(). */
+		if (smp_load_acquire(&cmd->state) != ACP_CMD_PARKED)
+			continue;
+		/* The item comes back when its frame is acknowledged: as in slot_free(). */
+		if (cmd->again > now || smp_load_acquire(&cmd->busy)) {
+			next = min(next, max(cmd->again, now + ACP_RETRY_NS));
+			continue;
+		}
+		begin_again(cmd);
+		acp_stat_inc(queue->job->node, commands_retried);
+		/* Fill the command before it can be completed by others, as in take(). */
+		smp_store_release(&cmd->state, ACP_CMD_WAITING);
+		WRITE_ONCE(queue->waiting, queue->waiting + 1);
+	}
+	if (next != ~0ULL) {
+		spin_lock(&queue->lock);
+		acp_queue_retry_at(queue, next);
+		spin_unlock(&queue->lock);
+	}
+	return looks;
+}
+
+/* ---- draining ---- */
+
 static void start_waiting(struct acp_queue *queue, struct acp_batch *batch,
 			  struct acp_budget *budget)
 {
@@ -238,7 +293,7 @@ bool acp_drain(struct acp_queue *queue, struct acp_budget *budget)
 			if (READ_ONCE(queue->closed))
 				break;
 			if (unlikely(READ_ONCE(queue->retry_due)))
-				budget->looks -= acp_retry_resume(queue);
+				budget->looks -= resume(queue);
 			if (queue->waiting)
 				start_waiting(queue, &batch, budget);
 			waited = queue->waiting;

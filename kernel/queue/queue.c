@@ -196,7 +196,7 @@ static noinline bool park(struct acp_queue *queue, struct acp_cmd *cmd)
 	if (cmd->tries < ACP_RETRY_SHIFT)
 		cmd->tries++;
 	cmd->again = again;
-	/* The time first: pairs with acp_retry_resume(). */
+	/* The time first: pairs with resume(). */
 	smp_store_release(&cmd->state, ACP_CMD_PARKED);
 	acp_queue_retry_at(queue, again);
 	return true;

@@ -103,8 +103,8 @@ static bool more_rule(const u8 *p)
 	if (p[1] & 2)
 		return false;
 	if (p[2] == 17 || p[2] == 18)
-		return length && !position && whole <= 1ULL << 62 && before < whole && length <= whole - before &&
-		       (p[1] & 1) == (length == whole - before);
+		return length && !position && whole <= 1ULL << 62 && before < whole &&
+		       length <= whole - before && (p[1] & 1) == (length == whole - before);
 	if (p[2] == 14)
 		return length && desc_rule(p + 40) && position < size &&
 		       length <= size - position;

@@ -118,6 +118,7 @@ TEST(A5_failure_while_a_long_dependent_is_sent)
 	begin(2);
 	there = r[1].heap;
 	fill(r[0].heap + 64, 3 * LONG, 5);
+	nodes_impair_all(&n, "delay 3ms");	/* the failure is known after the first pieces */
 	for (i = 0; i < 3; i++) {
 		memset(there, 0, 4 * LONG);
 		bad = put(&r[0], nowhere(&r[1]), at(&r[0], 1), 8, 0);

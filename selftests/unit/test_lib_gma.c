@@ -795,7 +795,8 @@ TEST(order__A4_flags_of_indirect_copies)
 	} cases[] = {
 		{ 0, ACP_OP_INDIRECT, 0 }, { ACPX_ADVANCE, ACP_OP_APPEND, 0 },
 		{ ACPX_ADVANCE | ACPX_RETRY, ACP_OP_APPEND, ACP_SQE_RETRY },
-		{ ACPX_RETRY, ACP_OP_INDIRECT, ACP_SQE_RETRY }, { 4, 0, 0 }, { -1, 0, ACP_SQE_RETRY },
+		{ ACPX_RETRY, ACP_OP_INDIRECT, ACP_SQE_RETRY }, { 4, 0, 0 },
+		{ -1, 0, ACP_SQE_RETRY },
 	};
 	const struct acp_sqe *e;
 	size_t i;
