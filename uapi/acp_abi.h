@@ -119,7 +119,7 @@ enum acp_op {
  * is written, and the command ends with ACP_ST_AGAIN; with ACP_SQE_RETRY only if
  * there is still no room when the time-out of the job (acp_join.timeout_ms) has
  * passed since the first try.  Until then it is tried again after 50 us, 100 us,
- * and so on up to 12.8 ms.
+ * and so on up to 12.8 ms, and a ns per byte more, since each try sends all bytes.
  */
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
 

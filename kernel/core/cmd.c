@@ -125,7 +125,8 @@ void acp_step_set(struct acp_step *s, const struct acp_ga_layout *l, const struc
 	s->atomic = m->op != ACP_OP_COPY && m->op < ACP_OP_STRIDED;
 	s->home = s->plan == ACP_PLAN_DELEGATE && dst_node == me;
 	s->third = s->plan == ACP_PLAN_DELEGATE && dst_node != me && dst_node != src_node;
-	s->later = s->third || (src_node == dst_node && acp_cmd_long(m));
+	s->later = s->third || (src_node == dst_node && acp_cmd_long(m)) ||
+		   m->op == ACP_OP_APPEND;
 	s->dst_node = dst_node;
 	s->dst_color = acp_ga_color(l, m->dst);
 	s->node = s->plan == ACP_PLAN_SEND ? dst_node : src_node;
@@ -271,22 +272,34 @@ static void forget(struct acp_fails *t, u32 i)
 	t->e[i] = t->e[--t->count];
 }
 
+void acp_fails_expire(struct acp_fails *t, u64 rcv)
+{
+	u32 i = 0;
+
+	while (i < t->count) {
+		if (t->e[i].until && t->e[i].until < rcv)
+			forget(t, i);
+		else
+			i++;
+	}
+}
+
 /*
- * Make room in a full table. Commands whose entries are lost are treated as failed. Refusing frames
- * instead would keep rcv from ever passing "until".
+ * Make room in a full table. Commands whose entries are lost are treated as failed, so it is the
+ * one that expires first. Refusing frames instead would keep rcv from ever passing "until".
  */
 static bool forget_one(struct acp_fails *t)
 {
-	u32 i;
+	u32 i, first = t->count;
 
-	for (i = 0; i < t->count; i++) {
-		if (t->e[i].until) {
-			t->blind = max_t(u64, t->blind, t->e[i].until);
-			forget(t, i);
-			return true;
-		}
-	}
-	return false;
+	for (i = 0; i < t->count; i++)
+		if (t->e[i].until && (first == t->count || t->e[i].until < t->e[first].until))
+			first = i;
+	if (first == t->count)
+		return false;
+	t->blind = max_t(u64, t->blind, t->e[first].until);
+	forget(t, first);
+	return true;
 }
 
 bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 until)
@@ -336,18 +349,14 @@ bool acp_fails_depends(struct acp_fails *t, const struct acp_msg *m, u64 rcv)
 {
 	u64 from = m->ticket - m->depends, to = m->ticket - m->upto;
 	bool found = m->depends && rcv <= t->blind;
-	u32 i = 0;
+	u32 i;
 
-	while (i < t->count) {
+	acp_fails_expire(t, rcv);
+	for (i = 0; i < t->count; i++) {
 		const struct acp_fail *e = &t->e[i];
 
-		if (e->until && e->until < rcv) {
-			forget(t, i);
-			continue;
-		}
 		found |= e->until && m->depends && e->origin == m->origin &&
 			 e->ticket >= from && e->ticket <= to;
-		i++;
 	}
 	return found;
 }

@@ -581,6 +581,15 @@ u8 acp_fails_see(const struct acp_fails *t, u32 origin, u64 ticket);
  */
 u8 acp_fails_take(struct acp_fails *t, u32 origin, u64 ticket);
 
+/**
+ * acp_fails_expire() - remove the failures that no message can depend on any more
+ * @t: table
+ * @rcv: &acp_flow.rcv
+ *
+ * Context: The caller serializes calls on one table.
+ */
+void acp_fails_expire(struct acp_fails *t, u64 rcv);
+
 /* Does a message depend on a command that failed? Removes entries that have expired. */
 bool acp_fails_depends(struct acp_fails *t, const struct acp_msg *m, u64 rcv);
 
@@ -600,6 +609,7 @@ struct acp_failures {
  * @ticket: the command
  * @status: enum acp_status, not ACP_ST_OK
  * @until: acp_fails_until(); 0 for a piece that is not the last one
+ * @rcv: &acp_flow.rcv
  *
  * If a failed command cannot be recorded, all messages that depend on other commands fail until the
  * flow has passed @until.
@@ -608,10 +618,12 @@ struct acp_failures {
  * Return: False if there is no room for a failed piece; its frame must be refused then.
  */
 static inline bool acp_failures_add(struct acp_failures *p, u32 origin, u64 ticket, u8 status,
-				    u64 until)
+				    u64 until, u64 rcv)
 {
-	if (p->known)
+	if (p->known) {
+		acp_fails_expire(p->known, rcv);
 		return acp_fails_add(p->known, origin, ticket, status, until);
+	}
 	p->blind = max_t(u64, p->blind, until);
 	return until;
 }
@@ -653,10 +665,11 @@ static inline void acp_failures_begin(struct acp_failures *p)
  * @rcv: &acp_flow.rcv
  *
  * Context: The caller serializes calls on one flow.
- * Return: True if no entry is left and none was lost that still counts.
+ * Return: True if no entry is left that still counts, and none was lost.
  */
-static inline bool acp_failures_over(const struct acp_failures *p, u64 rcv)
+static inline bool acp_failures_over(struct acp_failures *p, u64 rcv)
 {
+	acp_fails_expire(p->known, rcv);
 	return !p->known->count && p->known->blind < rcv;
 }
 

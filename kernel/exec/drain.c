@@ -77,9 +77,6 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));
-	/* Later ones are not sent behind its fence: they might overtake it. */
-	if (unlikely(cmd->retry))
-		cmd->step.later = true;
 	return status;
 }
 
@@ -139,7 +136,7 @@ static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_b
 	return true;
 }
 
-/* ---- commands that start again, see retry.h ---- */
+/* ---- commands that start again: ACP_SQE_RETRY ---- */
 
 /* The command as it was read from the ring. */
 static void begin_again(struct acp_cmd *cmd)
@@ -164,19 +161,25 @@ static void begin_again(struct acp_cmd *cmd)
  */
 static noinline u32 resume(struct acp_queue *queue)
 {
-	u64 t = READ_ONCE(queue->completed) + 1, now = acp_now(), next = ~0ULL;
+	u64 t, now, next = ~0ULL;
 	u32 looks = 0;
 
-	WRITE_ONCE(queue->retry_due, false);
-	for (; t <= queue->taken; t++, looks++) {
+	/* Before the states are read: a timer that expires meanwhile sets it again. */
+	xchg(&queue->retry_due, false);
+	now = acp_now();
+	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++, looks++) {
 		struct acp_cmd *cmd = acp_queue_cmd(queue, t);
 
 		/* Pairs with park(). */
 		if (smp_load_acquire(&cmd->state) != ACP_CMD_PARKED)
 			continue;
+		if (cmd->again > now) {
+			next = min(next, cmd->again);
+			continue;
+		}
 		/* The item comes back when its frame is acknowledged: as in slot_free(). */
-		if (cmd->again > now || smp_load_acquire(&cmd->busy)) {
-			next = min(next, max(cmd->again, now + ACP_RETRY_NS));
+		if (smp_load_acquire(&cmd->busy)) {
+			next = min(next, now + acp_queue_retry_wait(cmd));
 			continue;
 		}
 		begin_again(cmd);

@@ -6,7 +6,6 @@
 #include "../compat.h"
 #include "poller.h"
 #include "drain.h"
-#include "retry.h"
 
 #define BELLS_TO_WAKE	16
 #define BELL_INTERVAL	(2 * NSEC_PER_MSEC)
@@ -176,8 +175,8 @@ static void moderation_begin(struct acp_queue *queue)
 }
 
 /*
- * All timers on a CPU share one budget per interval.  An interval is as long as that of moderation,
- * and begins after the previous one is over.
+ * All timers of queues on a CPU share one budget per interval.  An interval is as long as that of
+ * moderation, and begins after the previous one is over.
  */
 struct ration {
 	u64 until;		/* ns */
@@ -294,12 +293,27 @@ void acp_poller_bell(struct acp_queue *queue)
 	p->bells = 0;
 }
 
+/* Commands that found a buffer full start again: the timer's callback, in softirq. */
+static enum hrtimer_restart retry_due(struct hrtimer *timer)
+{
+	struct acp_queue *queue = container_of(timer, struct acp_queue, retry.timer);
+
+	spin_lock(&queue->lock);
+	queue->retry.at = ~0ULL;
+	spin_unlock(&queue->lock);
+	/* Before the request to drain: pairs with resume() in drain.c. */
+	WRITE_ONCE(queue->retry_due, true);
+	moderation_drain(queue, acp_now());
+	return HRTIMER_NORESTART;
+}
+
 void acp_poller_prepare(struct acp_queue *queue)
 {
 	hrtimer_setup(&queue->moderation.timer, moderation_look, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_SOFT);
 	queue->moderation.wanted = BELLS_TO_WAKE;
-	acp_retry_prepare(queue);
+	queue->retry.at = ~0ULL;
+	hrtimer_setup(&queue->retry.timer, retry_due, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 }
 
 void acp_poller_add(struct acp_node *node, struct acp_queue *queue)

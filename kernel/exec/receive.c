@@ -127,14 +127,19 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 	struct acp_item *item;
 
 	if (!need_arrival(f) || (!f->spare && !reserve(f, 1))) {
-		/* The frame will be sent again; failures of earlier pieces must not be lost. */
-		if (m->type == ACP_MSG_DATA)
+		/*
+		 * The frame will be sent again; failures of earlier pieces must not be lost.  A
+		 * whole indirect copy has none, and the pointer decides anew.
+		 */
+		if (m->type == ACP_MSG_DATA && !(acp_op_indirect(m->op) && !m->b))
 			acp_peer_fail(f->peer, f->epoch, m, status, 0);
 		f->refused = true;
 		return;
 	}
 	item = take_spare(f);
-	acp_peer_fail(f->peer, f->epoch, m, status, acp_fails_until(f->cb->seq));
+	/* Nothing is fenced behind an APPEND, and one that is tried again may fail often. */
+	if (m->op != ACP_OP_APPEND)
+		acp_peer_fail(f->peer, f->epoch, m, status, acp_fails_until(f->cb->seq));
 	hold_arrival(f, item);
 	answer(f, f->peer, item, m, status);
 }

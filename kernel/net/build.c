@@ -307,7 +307,7 @@ static u32 items_size(const struct acp_sent *s)
 /* Cut the next message of an item.  The item fails if what it waits for has failed. */
 static u32 cut_message(struct acp_item *item, u32 payload)
 {
-	if (!acp_station_due(item))
+	if (!item->out.failed && !acp_station_due(item))
 		acp_out_fail(&item->out, ACP_ST_ORDER);
 	item->frames++;
 	return acp_out_cut(&item->out, payload);

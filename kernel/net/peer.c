@@ -611,7 +611,8 @@ bool acp_peer_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8
 		goto out;
 	if (!peer->failures.known)
 		acp_peer_get_fails(peer);
-	ok = acp_failures_add(&peer->failures, m->origin, m->ticket, status, until);
+	ok = acp_failures_add(&peer->failures, m->origin, m->ticket, status, until,
+			      peer->flow.rcv);
 out:
 	spin_unlock(&peer->lock);
 	return ok;
@@ -622,7 +623,9 @@ u8 acp_peer_find_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
 	u8 status = ACP_ST_OK;
 
 	spin_lock(&peer->lock);
-	if (peer->failures.known && epoch == peer->flow.epoch)
+	if (epoch != peer->flow.epoch)
+		status = ACP_ST_PEER;	/* nobody knows any more */
+	else if (peer->failures.known)
 		status = acp_fails_take(peer->failures.known, m->origin, m->ticket);
 	spin_unlock(&peer->lock);
 	return status;

@@ -185,20 +185,21 @@ static bool is_over(const struct acp_queue *queue)
  */
 static noinline bool park(struct acp_queue *queue, struct acp_cmd *cmd)
 {
-	u64 now = acp_now(), again = now + (ACP_RETRY_NS << cmd->tries);
+	u64 now = acp_now();
 
 	if (!cmd->retry || is_over(queue))
 		return false;
 	if (!cmd->until)
 		cmd->until = now + queue->job->limit;
-	if (again > cmd->until)
+	if (now >= cmd->until)
 		return false;
+	/* The last try is at the end of the time. */
+	cmd->again = min(now + acp_queue_retry_wait(cmd), cmd->until);
 	if (cmd->tries < ACP_RETRY_SHIFT)
 		cmd->tries++;
-	cmd->again = again;
 	/* The time first: pairs with resume(). */
 	smp_store_release(&cmd->state, ACP_CMD_PARKED);
-	acp_queue_retry_at(queue, again);
+	acp_queue_retry_at(queue, cmd->again);
 	return true;
 }
 
@@ -218,6 +219,7 @@ bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status)
 	struct acp_cmd *cmd = acp_queue_cmd(queue, ticket);
 	struct acp_step step acp_uncleared;
 	u32 epoch[2] acp_uncleared;
+	bool parked;
 	u8 expected;
 
 	spin_lock(&queue->lock);
@@ -231,11 +233,14 @@ bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status)
 		memcpy(epoch, cmd->epoch, sizeof(epoch));
 		cmd->expected = 0;
 	}
-	if (likely(status != ACP_ST_AGAIN) || !park(queue, cmd))
+	parked = unlikely(status == ACP_ST_AGAIN) && park(queue, cmd);
+	if (!parked)
 		end(queue, cmd, ticket, status);
 	spin_unlock(&queue->lock);
 	if (expected)
 		unexpect(queue, &step, epoch, expected);
+	if (unlikely(parked))
+		return true;
 	if (wq_has_sleeper(&queue->wait))
 		wake_up_all(&queue->wait);
 	/* A watcher that waits for an answer may wait in vain. */

@@ -55,12 +55,15 @@ struct acp_cmd {
 	u8 expected;		/* ACP_EXPECT_: answers that are due; under the queue lock */
 };
 
-/* A PARKED command starts again after ACP_RETRY_NS, then twice that, and so on. */
+/*
+ * A PARKED command starts again after ACP_RETRY_NS, then twice that, and so on; and after a ns per
+ * byte more, since each try sends all of them.
+ */
 #define ACP_RETRY_NS	(50ULL * NSEC_PER_USEC)
 #define ACP_RETRY_SHIFT	8	/* 12.8 ms at most */
 
 struct acp_retry {
-	struct hrtimer timer;	/* see exec/retry.h */
+	struct hrtimer timer;	/* see poller.c */
 	u64 at;			/* ns, when it expires, or ~0; under the queue lock */
 };
 
@@ -263,6 +266,18 @@ static inline bool acp_queue_ready(const struct acp_queue *queue)
 		return false;
 	return READ_ONCE(queue->waiting) || READ_ONCE(queue->starved) ||
 	       acp_queue_available(queue) || READ_ONCE(queue->retry_due);
+}
+
+/**
+ * acp_queue_retry_wait() - the time from one try of a command to the next one
+ * @cmd: the command, PARKED or about to be
+ *
+ * Context: any.
+ * Return: the time in ns.
+ */
+static inline u64 acp_queue_retry_wait(const struct acp_cmd *cmd)
+{
+	return (ACP_RETRY_NS << cmd->tries) + cmd->item.out.m.size;
 }
 
 /**

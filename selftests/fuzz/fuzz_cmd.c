@@ -219,7 +219,7 @@ static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 	ENSURE(s.plan == (far ? ACP_PLAN_DELEGATE : dst == me ? ACP_PLAN_LOCAL : ACP_PLAN_SEND));
 	ENSURE(s.atomic == !copy);
 	ENSURE(s.home == (far && dst == me) && s.third == (far && dst != me && dst != src));
-	ENSURE(s.later == (s.third || (src == dst && copy && much)));
+	ENSURE(s.later == (s.third || (src == dst && copy && much) || m->op == 18));
 	ENSURE(s.dst_node == dst && s.dst_color == acp_ga_color(&j->l, m->dst));
 	if (s.plan == ACP_PLAN_SEND)
 		ENSURE(s.node == dst && s.color == s.dst_color);

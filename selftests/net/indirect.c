@@ -422,6 +422,28 @@ TEST(A4_many_copies_wait_for_room_and_each_comes_once)
 	}
 }
 
+/* A full buffer is no failure of which later commands of anybody could have to know. */
+TEST(A4_full_buffers_make_no_other_command_fail)
+{
+	uint64_t last = 0, flag, i;
+
+	begin_short(20000, 1024);
+	for (i = 0; i < 600; i++)
+		last = start(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 8);
+	CHECK_EQ(rank_await(&r[0], last, PATIENCE_WORK), ACP_ST_AGAIN);
+	CHECK_EQ(r[0].cq->failed, 600);
+	for (i = 1; i < 100; i++) {
+		CHECK_EQ(run(0, ACP_OP_APPEND, heap_ga(&r[1], 0), heap_ga(&r[0], 64), 8),
+			 ACP_ST_AGAIN);
+		words(0)[8] = i;
+		flag = rank_copy(&r[0], heap_ga(&r[1], 24), heap_ga(&r[0], 64), 8, 0);
+		flag = rank_copy(&r[0], heap_ga(&r[1], 32), heap_ga(&r[0], 64), 8, flag);
+		CHECK_EQ(rank_await(&r[0], flag, PATIENCE_SOON), ACP_ST_OK);
+		CHECK_EQ(words(1)[3], i);
+		CHECK_EQ(words(1)[4], i);
+	}
+}
+
 /* Ranks leave while copies wait for room: their own, others', of other nodes. */
 TEST(A4_leaving_while_copies_wait_for_room)
 {

@@ -426,7 +426,7 @@ static bool remember(struct sim *s, struct sim_peer *p, const struct acp_msg *m,
 {
 	if (!p->failures.known && !sim_chance(s, s->net.forget))
 		p->failures.known = &p->fails;
-	return acp_failures_add(&p->failures, m->origin, m->ticket, status, until);
+	return acp_failures_add(&p->failures, m->origin, m->ticket, status, until, p->flow.rcv);
 }
 
 /* A failure that dependents on the same flow must see, and the origin before the ack. */
