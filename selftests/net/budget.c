@@ -354,7 +354,8 @@ static void take_processor(void)
 
 	stay_on(0);
 	snprintf(name, sizeof(name), "acp/%d\n", getpid());
-	CHECK_EQ(for_all(name, pin), IDLE_RANKS);
+	/* That of the rank that puts was started if the processor was taken from it once. */
+	CHECK(for_all(name, pin) >= IDLE_RANKS);
 	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &urgent), 0);
 }
 

@@ -31,13 +31,13 @@ KERNEL = [
                    r"|list_|rb_|rhash|xas_|xa_|idr_|radix|rht|migrate_"),
 ]
 
-# For files of the module; others are "module, other".
+# For files of the module, by folder; those of no folder are "module, other".
 MODULE = [
-    ("tag", r"core/tag|core/nh|net/payload|net/aead"),
+    ("tag", r"core/tag|core/nh|net/payload|net/aead|net/aegis|net/crc"),
     ("protocol", r"core/"),
-    ("device, rings, commands", r"(dev/dev|queue/attach|queue/queue|exec/round|exec/station|exec/poller|exec/event)\."),
-    ("regions, copies", r"(mem/region|mem/pages|exec/strided|exec/copies|mem/watch)\."),
-    ("peers, datagrams", r"net/(peer|build|udp|socket|demux|bypass|gso)\."),
+    ("regions, copies", r"mem/|exec/strided|exec/copies"),
+    ("device, rings, commands", r"(dev|queue|exec)/"),
+    ("peers, datagrams", r"(net|job)/"),
 ]
 
 
