@@ -57,7 +57,7 @@ TEST(fake__trips)
 static void fail_in_order(void *arg)
 {
 	acp_ga_t there = acp_query_starter_ga(1), own;
-	acp_handle_t bad, behind, other;
+	acp_handle_t held, bad, behind, other;
 	acp_atkey_t key;
 
 	(void)arg;
@@ -65,11 +65,16 @@ static void fail_in_order(void *arg)
 		return;
 	own = own_memory(&key);
 	libacp_quiet(true);
-	bad = acp_copy(own, there + acpx_starter_size(), 8, ACP_HANDLE_NULL);
+	/* A failure counts for what is issued before it. */
+	fake_hold(1);
+	held = acp_copy(own + 8, there, 8, ACP_HANDLE_NULL);
+	bad = acp_copy(own, there + acpx_starter_size(), 8, held);
 	behind = acp_copy(there, own, 8, bad);
 	other = acp_copy(there, own, 8, ACP_HANDLE_NULL);
+	fake_hold(0);
 	libacp_quiet(false);
 	acp_complete(other);
+	CHECK_EQ(acpx_status(held), 0);
 	CHECK_EQ(acpx_status(bad), ACPX_ERANGE);
 	CHECK_EQ(acpx_status(behind), ACPX_EORDER);
 	CHECK_EQ(acpx_status(other), 0);
