@@ -23,6 +23,7 @@ MODULE_PARM_DESC(poll_us, "microseconds the poller goes on looking at idle rings
 #define MODERATION_MIN	4	/* commands in one drain that make it worthwhile */
 #define MODERATION_VAIN	2	/* consecutive runs of the timer with fewer that end it */
 #define MODERATION_US_MAX	1000
+#define RATION_NS	(40 * NSEC_PER_USEC)	/* if there is no moderation */
 
 static unsigned int moderation_us = 40;
 module_param(moderation_us, uint, 0644);
@@ -176,7 +177,8 @@ static void moderation_begin(struct acp_queue *queue)
 
 /*
  * All timers of queues on a CPU share one budget per interval.  An interval is as long as that of
- * moderation, and begins after the previous one is over.
+ * moderation, and begins after the previous one is over.  Without moderation, the timers of parked
+ * commands are left.
  */
 struct ration {
 	u64 until;		/* ns */
@@ -184,6 +186,11 @@ struct ration {
 };
 
 static DEFINE_PER_CPU(struct ration, rations);
+
+static u64 ration_ns(void)
+{
+	return moderation_ns() ?: RATION_NS;
+}
 
 /*
  * Take what is there.  The rank's worker does what the ration does not suffice for.  Returns true
@@ -196,7 +203,7 @@ static bool moderation_drain(struct acp_queue *queue, u64 begin)
 
 	if (begin >= r->until) {
 		acp_budget_begin(&r->budget);
-		r->until = begin + moderation_ns();
+		r->until = begin + ration_ns();
 	}
 	if (acp_budget_left(&r->budget)) {
 		u32 done = r->budget.done;
@@ -209,7 +216,7 @@ static bool moderation_drain(struct acp_queue *queue, u64 begin)
 		if (!acp_budget_left(&r->budget)) {
 			acp_stat_inc(queue->job->node, rounds_cut);
 			begin = acp_now();
-			r->until = max(r->until, begin + moderation_ns());
+			r->until = max(r->until, begin + ration_ns());
 		}
 	}
 	if (more)
@@ -361,6 +368,8 @@ void acp_poller_stop(struct acp_queue *queue)
 void acp_poller_remove(struct acp_node *node, struct acp_queue *queue)
 {
 	acp_poller_unlink(node, queue);
+	/* What it expects of other nodes will find no queue: nobody else would stop expecting it. */
+	acp_queue_cut(queue);
 	acp_poller_gone(node, queue);
 	synchronize_rcu();
 	/* Not earlier: RCU readers that found the queue may have begun moderation. */

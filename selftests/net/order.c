@@ -238,3 +238,38 @@ TEST(P1_barrier_notices_a_node_that_is_gone)
 	}
 	CHECK(!patience_over(&p));
 }
+
+#define LEAVING	5		/* ranks on a node; the first LEAVING - 1 leave */
+#define GETS	256		/* in flight, as many as a rank may have */
+
+/*
+ * What ranks expected of another node when they left is expected no more: else nobody on their node
+ * could have anything executed there.
+ */
+TEST(P1_what_ranks_expected_that_leave_does_not_hold_back_others)
+{
+	static struct rank all[2 * LEAVING];
+	struct rank *stays = &all[LEAVING - 1], *other = &all[LEAVING];
+	struct patience p = patience_begin(PATIENCE_WORK);
+	const struct acp_join wish = { .heap_size = 65536, .depth = 1024 };
+	uint32_t i, k;
+
+	nodes_open(&n, 2, 1, false);
+	nodes_ranks_like(&n, all, 2 * LEAVING, &wish);
+	r[0] = *stays;
+	CHECK_EQ(rank_do_copy(stays, heap_ga(stays, 0), heap_ga(other, 0), 8), ACP_ST_OK);
+	nodes_impair(&n, 0, "loss 100%");
+	for (i = 0; i < LEAVING - 1; i++) {
+		for (k = 0; k < GETS; k++)
+			put(&all[i], heap_ga(&all[i], 8 * k), heap_ga(other, 0), 8, 0);
+		ioctl(all[i].fd, ACP_IOC_DOORBELL);
+	}
+	while (nodes_counter(&n, 0, "commands") < (LEAVING - 1) * GETS) {
+		CHECK(!patience_over(&p));
+		sleep_ms(1);
+	}
+	for (i = 0; i < LEAVING - 1; i++)
+		rank_close(&all[i]);
+	nodes_impair(&n, 0, "");
+	CHECK_EQ(rank_do_copy(stays, heap_ga(stays, 0), heap_ga(other, 0), 8), ACP_ST_OK);
+}
