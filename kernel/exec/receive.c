@@ -475,6 +475,7 @@ static int validate(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n;
+	bool piece = false;
 	int needs = 0;
 
 	for (at = 0; at < length; at += n, m = &other) {
@@ -491,6 +492,7 @@ static int validate(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 			return -1;
 		if (!at)
 			f->first_size = n;
+		piece |= m->type == ACP_MSG_DATA && !(m->flags & ACP_MSG_LAST);
 		if (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS) {
 			needs += end_needs(f, m);
 		} else if (is_work(m)) {
@@ -498,6 +500,9 @@ static int validate(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 			needs++;
 		}
 	}
+	/* A piece is alone in its frame: if it fails, the frame may be refused. */
+	if (piece && f->count > 1)
+		return -1;
 	/* It needs an answer only if it fails, and then has no effect. */
 	f->lone_put &= f->count == 1;
 	return f->lone_put ? 0 : needs;

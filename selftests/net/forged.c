@@ -769,6 +769,32 @@ TEST(N6_message_fields)
 	goes_on();
 }
 
+/*
+ * A piece may be refused, so it is alone in its frame: nothing of a frame is executed in which it is
+ * not.
+ */
+TEST(N6_pieces_share_no_frames)
+{
+	struct acp_msg piece = { .type = ACP_MSG_DATA, .origin = 2, .ticket = 77, .length = 8 };
+	static const char data[8];
+	struct count c;
+	char body[500];
+	size_t size;
+
+	begin();
+	c = count("drop_bad_msg");
+	piece.dst = memory_ga(&target, 0);
+	size = put_message(body);
+	size += inject_message(body + size, &piece, data);
+	inject_applied(&x, inject_data(&x, body, size));
+	size = inject_message(body, &piece, data);
+	size += put_message(body + size);
+	inject_applied(&x, inject_data(&x, body, size));
+	nodes_counted(&c, 2);
+	untouched("frames with a piece among others");
+	goes_on();
+}
+
 TEST(N6_operations)
 {
 	struct acp_msg m = { .type = ACP_MSG_CMD, .origin = 3 };
