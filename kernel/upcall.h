@@ -8,6 +8,7 @@
 #ifndef ACP_UPCALL_H
 #define ACP_UPCALL_H
 
+#include "core/landing.h"
 #include "net/transport.h"
 
 struct acp_job;
@@ -82,6 +83,17 @@ void acp_station_delivered(struct list_head *items);
  * Context: BH off, in softirq; no lock held.
  */
 void acp_station_lost(struct acp_peer *peer, u8 status);
+
+/**
+ * acp_station_abandon() - report that the rest of an indirect copy will not come
+ * @job: job of the copy
+ * @l: where it went
+ *
+ * No piece of it is being written any more.
+ *
+ * Context: BH off; no lock held.
+ */
+void acp_station_abandon(struct acp_job *job, const struct acp_landing *l);
 
 /**
  * acp_station_idle() - start what may start at the end of a poll round over a peer's events

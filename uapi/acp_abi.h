@@ -96,6 +96,7 @@ enum acp_op {
 	ACP_OP_COPY_ADD	= 16,	/* a copy, then the 8 bytes at address a += b */
 	ACP_OP_INDIRECT	= 17,	/* a copy to the address in the word at dst */
 	ACP_OP_APPEND	= 18,	/* a copy to the end of a buffer, whose descriptor is at dst */
+	ACP_OP_SEND	= 19,	/* a message of size bytes into the mailbox at dst; b: its tag */
 	ACP_OP_END
 };
 
@@ -123,10 +124,46 @@ enum acp_op {
  */
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
 
+/*
+ * ACP_OP_SEND: dst is the address of a mailbox, aligned to 8, in memory that
+ * permits writing and atomics.  It begins with this structure, followed by
+ * the records of messages.  A message takes a record and size bytes, rounded
+ * up to a multiple of 8, at "next", if that ends not beyond "limit": "room" is
+ * advanced in one step.  Otherwise nothing is written, and the command ends with
+ * ACP_ST_AGAIN, or is tried again (ACP_SQE_RETRY) as ACP_OP_APPEND; a message that
+ * is longer than the mailbox ends with ACP_ST_RANGE.  Messages whose source is
+ * memory of the node that sends them take their records in the order of their
+ * tickets, but for those that are refused.
+ *
+ * The owner alone changes limit, and sets next back.  All bytes between next and
+ * limit are 0 before "room" says so.
+ */
+struct acp_mailbox {
+	__u64 room;		/* ACP_MAILBOX_ROOM(next, limit) */
+	__u32 units;		/* bytes of all records / 8: the largest limit */
+	__u32 reserved;
+	__u64 owner[6];		/* the kernel does not look at them */
+};
+
+/* Numbers of 8 bytes, counted from the end of struct acp_mailbox. */
+#define ACP_MAILBOX_ROOM(next, limit)	((__u64)(limit) << 32 | (__u32)(next))
+
+/* A message; its bytes follow. */
+struct acp_record {
+	__u64 state;		/* size << 2 | ACP_RECORD_; written last.  0: not written yet */
+	__u64 tag;
+	__u32 rank;		/* the sender: the origin of the command */
+	__u32 reserved;		/* 0 */
+};
+
+#define ACP_RECORD_ARRIVING	1	/* tag, rank and size are valid */
+#define ACP_RECORD_READY	2	/* all bytes are there */
+#define ACP_RECORD_VOID		3	/* the message failed on its way */
+
 /* acp_sqe.flags */
 #define ACP_SQE_CONT	1u	/* order: continue the previous command, "order" = that ticket */
 #define ACP_SQE_MORE	2u	/* if this command fails, the next one ends with its status */
-#define ACP_SQE_RETRY	4u	/* ACP_OP_APPEND: if the buffer is full, try again, see there */
+#define ACP_SQE_RETRY	4u	/* APPEND, SEND: if there is no room, try again, see ACP_OP_APPEND */
 #define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY)
 
 /*

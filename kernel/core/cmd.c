@@ -48,12 +48,13 @@ void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m)
 {
 	u64 own = acp_ga_make(l, m->origin, 0, ACP_STAG_LIBRARY, 0);
 
-	if (acp_op_indirect(m->op))
+	if (acp_op_indirect(m->op) && m->op != ACP_OP_SEND)
 		m->op = ACP_OP_COPY;
-	if (m->op != ACP_OP_COPY && !acp_op_signals(m->op))
+	if (m->op != ACP_OP_COPY && m->op < ACP_OP_COPY_SET)
 		return;
 	m->src = own;
-	m->dst = m->op == ACP_OP_COPY ? own : m->c;
+	if (m->op != ACP_OP_SEND)
+		m->dst = m->op == ACP_OP_COPY ? own : m->c;
 }
 
 /* Do not send what fits into no region. */
@@ -87,7 +88,7 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 	if (m->a)
 		return ACP_ST_OP;
 	if (acp_op_indirect(m->op)) {
-		if (m->b | m->c || !m->size)
+		if (m->c || (m->op != ACP_OP_SEND && (m->b || !m->size)))
 			return ACP_ST_OP;
 		return m->dst & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
 	}
@@ -126,7 +127,7 @@ void acp_step_set(struct acp_step *s, const struct acp_ga_layout *l, const struc
 	s->home = s->plan == ACP_PLAN_DELEGATE && dst_node == me;
 	s->third = s->plan == ACP_PLAN_DELEGATE && dst_node != me && dst_node != src_node;
 	s->later = s->third || (src_node == dst_node && acp_cmd_long(m)) ||
-		   m->op == ACP_OP_APPEND;
+		   acp_op_takes_room(m->op);
 	s->dst_node = dst_node;
 	s->dst_color = acp_ga_color(l, m->dst);
 	s->node = s->plan == ACP_PLAN_SEND ? dst_node : src_node;
@@ -231,6 +232,11 @@ void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_m
 	}
 	if (m->type != ACP_MSG_DATA)
 		return;
+	if (m->op == ACP_OP_SEND) {
+		/* Messages take their records in the order in which they are sent. */
+		*fence = true;
+		m->a = m->b;
+	}
 	if (m->op == ACP_OP_STRIDED || acp_op_indirect(m->op))
 		m->b = offset;
 	else

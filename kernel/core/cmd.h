@@ -85,7 +85,7 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 	if (memcmp(e->reserved, none, sizeof(none)) || (e->flags & ~ACP_SQE_FLAGS) ||
 	    e->order >= ticket)
 		return ACP_ST_OP;
-	if ((e->flags & ACP_SQE_RETRY) && e->op != ACP_OP_APPEND)
+	if ((e->flags & ACP_SQE_RETRY) && !acp_op_takes_room(e->op))
 		return ACP_ST_OP;
 	return ACP_ST_OK;
 }

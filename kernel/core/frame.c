@@ -198,14 +198,19 @@ static noinline void encode_more(struct acp_msg_more *more, const struct acp_msg
 	} else {
 		more->flag = cpu_to_be64(m->c);
 		more->operand = cpu_to_be64(m->b);
-		more->reserved = 0;
+		more->reserved = cpu_to_be64(m->op == ACP_OP_SEND ? m->a : 0);
 	}
 }
 
-/* Is it a piece of an indirect copy of m->c bytes, and the last one if it says so? */
+/*
+ * Is it a piece of an indirect copy of m->c bytes, and the last one if it says so?  Only a message
+ * may have no bytes.
+ */
 static bool is_piece(const struct acp_msg *m)
 {
-	return m->c <= ACP_COPY_MAX && m->b < m->c && m->length <= m->c - m->b &&
+	if (m->op == ACP_OP_SEND && !m->c)
+		return !m->b && !m->length && (m->flags & ACP_MSG_LAST);
+	return m->c <= ACP_COPY_MAX && m->b < m->c && m->length && m->length <= m->c - m->b &&
 	       (m->length == m->c - m->b) == !!(m->flags & ACP_MSG_LAST);
 }
 
@@ -215,7 +220,11 @@ static noinline bool decode_more(struct acp_msg *m, const struct acp_msg_more *m
 	if (m->op != ACP_OP_STRIDED) {
 		m->c = be64_to_cpu(more->flag);
 		m->b = be64_to_cpu(more->operand);
-		return !more->reserved && (!acp_op_indirect(m->op) || is_piece(m));
+		if (m->op == ACP_OP_SEND)
+			m->a = be64_to_cpu(more->tag);
+		else if (more->reserved)
+			return false;
+		return !acp_op_indirect(m->op) || is_piece(m);
 	}
 	m->a = be64_to_cpu(more->stride);
 	m->c = be64_to_cpu(more->desc);
@@ -251,8 +260,10 @@ static noinline bool op_of_data(const struct acp_msg *m)
 {
 	if (m->flags & ACP_MSG_FAIL)
 		return false;
-	if (m->op == ACP_OP_STRIDED || acp_op_indirect(m->op))
+	if (m->op == ACP_OP_STRIDED)
 		return m->length;
+	if (acp_op_indirect(m->op))
+		return true;	/* see is_piece() */
 	return acp_op_signals(m->op) && (m->flags & ACP_MSG_LAST);
 }
 

@@ -21,7 +21,7 @@
 #include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
-#define ACP_FRAME_EDITION	3	/* of messages and tags; part of the digest of a HELLO */
+#define ACP_FRAME_EDITION	4	/* of messages and tags; part of the digest of a HELLO */
 #define ACP_FRAME_WINDOW	512	/* frames that a sender may have beyond "ack" */
 #define ACP_FRAME_SHORT		128	/* payloads up to this share frames */
 #define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
@@ -166,8 +166,9 @@ struct acp_msg_hdr {
 };
 
 /*
- * DATA with an op: a piece of a strided copy, or of an indirect one, whose dst is that of the
- * pointer; or what to do when a copy is complete in memory (with LAST).
+ * DATA with an op: a piece of a strided copy; or of an indirect one or of a message, whose dst is
+ * that of the pointer or of the mailbox; or what to do when a copy is complete in memory (with
+ * LAST).
  */
 struct acp_msg_more {
 	union {
@@ -181,10 +182,10 @@ struct acp_msg_more {
 			__be64 operand;
 			__be64 reserved;	/* 0 */
 		};
-		struct {			/* ACP_OP_INDIRECT, ACP_OP_APPEND */
+		struct {			/* ACP_OP_INDIRECT, ACP_OP_APPEND, ACP_OP_SEND */
 			__be64 total;		/* bytes of the whole copy */
 			__be64 offset;		/* of the payload in it */
-			__be64 reserved2;	/* 0 */
+			__be64 tag;		/* SEND; otherwise 0 */
 		};
 	};
 };
@@ -247,10 +248,11 @@ struct acp_frame {
  *	STRIDED			bytes	dst's stride	src's stride	blocks, as in ACP_BLOCKS
  *	COPY_SET, COPY_ADD	bytes	0		operand		flag's address
  *	INDIRECT, APPEND	bytes	0		0		0
+ *	SEND			bytes	0		tag		0
  *	atomics			0	operand		operand		0
  *
- * DATA uses the same fields, except that b is the position if it has STRIDED, INDIRECT or APPEND;
- * with the latter two, c is the bytes of the whole copy.
+ * DATA uses the same fields, except that b is the position if it has STRIDED, INDIRECT, APPEND or
+ * SEND; with the latter three, c is the bytes of the whole copy, with SEND, a is the tag.
  */
 struct acp_msg {
 	union {
@@ -438,11 +440,23 @@ static inline bool acp_op_signals(u8 op)
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: True for ACP_OP_INDIRECT and ACP_OP_APPEND.
+ * Return: True for ACP_OP_INDIRECT, ACP_OP_APPEND and ACP_OP_SEND.
  */
 static inline bool acp_op_indirect(u8 op)
 {
-	return op == ACP_OP_INDIRECT || op == ACP_OP_APPEND;
+	return op >= ACP_OP_INDIRECT && op <= ACP_OP_SEND;
+}
+
+/**
+ * acp_op_takes_room() - test whether an operation ends with ACP_ST_AGAIN if there is no room
+ * @op: operation, any value
+ *
+ * Context: Any context.
+ * Return: True for ACP_OP_APPEND and ACP_OP_SEND.
+ */
+static inline bool acp_op_takes_room(u8 op)
+{
+	return op == ACP_OP_APPEND || op == ACP_OP_SEND;
 }
 
 /**

@@ -17,9 +17,11 @@
 struct acp_landing {
 	u64 ticket;
 	u64 dst;	/* global address of the first byte; valid if status is ACP_ST_OK */
+	u64 size;	/* bytes of the whole copy, for which dst was checked */
 	u32 origin;
 	u8 status;
 	bool known;	/* dst and status are valid */
+	bool message;	/* a record at dst waits for the end of the copy: ACP_RECORD_ARRIVING */
 };
 
 struct acp_landings {
@@ -51,15 +53,18 @@ static inline struct acp_landing *acp_landing_find(struct acp_landings *t, u32 o
  * @t: landings of a flow
  * @origin: rank that issued the command
  * @ticket: the command, which has no landing
+ * @size: bytes of the whole copy
  *
  * Context: The caller serializes calls on one table.
  * Return: False if the table is full, as no correct sender makes it.
  */
-static inline bool acp_landing_add(struct acp_landings *t, u32 origin, u64 ticket)
+static inline bool acp_landing_add(struct acp_landings *t, u32 origin, u64 ticket, u64 size)
 {
 	if (t->count == ACP_LANDINGS)
 		return false;
-	t->e[t->count++] = (struct acp_landing){ .ticket = ticket, .origin = origin };
+	t->e[t->count++] = (struct acp_landing){
+		.ticket = ticket, .origin = origin, .size = size,
+	};
 	return true;
 }
 

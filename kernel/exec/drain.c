@@ -147,8 +147,7 @@ static void begin_again(struct acp_cmd *cmd)
 	m->word = 0;
 	m->op = op;
 	m->a = 0;
-	m->b = 0;
-	m->c = 0;
+	m->c = 0;	/* b is 0 already, or the tag of a message */
 	acp_out_begin(&cmd->item.out);
 	memset(cmd->epoch, 0, sizeof(cmd->epoch));
 	cmd->item.frames = 0;

@@ -5,6 +5,7 @@
 #include "execute.h"
 #include "indirect.h"
 #include "item.h"
+#include "mailbox.h"
 #include "poller.h"
 #include "../queue/queue.h"
 #include "strided.h"
@@ -99,6 +100,15 @@ u8 acp_execute_change_flag(struct acp_job *job, const struct acp_msg *m)
 	return ACP_ST_OK;
 }
 
+u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status)
+{
+	if (unlikely(m->op == ACP_OP_SEND))
+		acp_mailbox_end(job, m->dst, m->origin, m->size, status);
+	else if (!status)
+		status = acp_execute_flag(job, m);
+	return status;
+}
+
 u8 acp_execute_local(struct acp_job *job, const struct acp_msg *m)
 {
 	struct acp_region *dst;
@@ -106,7 +116,7 @@ u8 acp_execute_local(struct acp_job *job, const struct acp_msg *m)
 	u8 status;
 
 	if (!acp_op_width(m->op))
-		return acp_copies_now(job, m, 0, m->size) ?: acp_execute_flag(job, m);
+		return acp_execute_end(job, m, acp_copies_now(job, m, 0, m->size));
 	dst = acp_region_get_bh(job, m->dst, acp_op_width(m->op), m->origin, ACP_ACCESS_WRITE,
 				&status);
 	if (!dst)
@@ -133,7 +143,7 @@ static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 	if (acp_cmd_long(m)) {
 		if (acp_copies_start(queue->job, m, queue, NULL, NULL))
 			return;
-		status = ACP_ST_NOMEM;
+		status = acp_execute_end(queue->job, m, ACP_ST_NOMEM);
 	} else {
 		status = acp_execute_local(queue->job, m);
 	}

@@ -46,4 +46,7 @@ static inline u8 acp_execute_flag(struct acp_job *job, const struct acp_msg *m)
 	return unlikely(acp_op_signals(m->op)) ? acp_execute_change_flag(job, m) : ACP_ST_OK;
 }
 
+/* A copy with both ends here has ended: change its flag or the state of its record. */
+u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status);
+
 #endif /* ACP_EXECUTE_H */

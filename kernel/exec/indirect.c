@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Indirect copies: see indirect.h. */
 #include "indirect.h"
+#include "mailbox.h"
 #include "../mem/region.h"
+#include "../upcall.h"
 
 #define TRIES	64	/* to advance a pointer that others advance at the same time */
 
@@ -48,7 +50,7 @@ static u8 reserve(struct acp_job *job, const struct acp_msg *m, struct acp_regio
 	return ACP_ST_AGAIN;
 }
 
-u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 *dst)
+u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst)
 {
 	bool append = m->op == ACP_OP_APPEND;
 	struct acp_region *r;
@@ -59,6 +61,8 @@ u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, 
 		return ACP_ST_GA;
 	if (m->dst & 7)
 		return ACP_ST_ALIGN;
+	if (m->op == ACP_OP_SEND)
+		return acp_mailbox_begin(job, m, size, tag, dst);
 	r = acp_region_get_bh(job, m->dst, append ? 2 * sizeof(u64) : sizeof(u64), m->origin,
 			      append ? ACP_ACCESS_ATOMIC : ACP_ACCESS_READ, &status);
 	if (!r)
@@ -87,10 +91,11 @@ u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m)
 	u8 status = check_source(job, m);
 
 	if (!status)
-		status = acp_indirect_resolve(job, m, m->size, &dst);
+		status = acp_indirect_resolve(job, m, m->size, m->b, &dst);
 	if (!status) {
-		m->op = ACP_OP_COPY;
 		m->dst = dst;
+		if (m->op != ACP_OP_SEND)
+			m->op = ACP_OP_COPY;
 	}
 	return status;
 }
@@ -102,17 +107,36 @@ u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *
 
 	/* All of it is here. */
 	if (m->length == m->c)
-		return acp_indirect_resolve(peer->job, m, m->c, dst);
+		return acp_indirect_resolve(peer->job, m, m->c, 0, dst);
 	switch (acp_peer_landing(peer, epoch, m, dst, &status)) {
 	case ACP_LANDING_KNOWN:
 		break;
 	case ACP_LANDING_FIRST:
-		status = acp_indirect_resolve(peer->job, m, m->c, dst);
-		acp_peer_land(peer, epoch, m, *dst, status);
+		status = acp_indirect_resolve(peer->job, m, m->c, m->a, dst);
+		if (acp_peer_land(peer, epoch, m, *dst, status) || status)
+			break;
+		/* The flow has ended meanwhile. */
+		status = ACP_ST_PEER;
+		if (m->op == ACP_OP_SEND)
+			acp_mailbox_end(peer->job, *dst, m->origin, m->c, status);
 		break;
 	case ACP_LANDING_BUSY:
 		*busy = true;
 		break;
 	}
 	return status;
+}
+
+void acp_indirect_end(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status)
+{
+	struct acp_landing l;
+
+	if (acp_peer_forget_landing(peer, epoch, m, &l) && l.message)
+		acp_mailbox_end(peer->job, l.dst, m->origin, l.size, status);
+}
+
+void acp_station_abandon(struct acp_job *job, const struct acp_landing *l)
+{
+	if (l->message)
+		acp_mailbox_end(job, l->dst, l->origin, l->size, ACP_ST_PEER);
 }

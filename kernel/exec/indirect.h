@@ -9,14 +9,18 @@
 #include "../job/node.h"
 
 /*
- * Read the pointer at m->dst, and advance it by @size bytes if the operation is ACP_OP_APPEND.
+ * Find where a copy of @size bytes goes.  With ACP_OP_INDIRECT, read the pointer at m->dst; with
+ * ACP_OP_APPEND, advance it by @size bytes, too; with ACP_OP_SEND, reserve a record with @tag.
  * *dst is set if the status is ACP_ST_OK: @size bytes of one region of the same rank that may be
  * written, at least now.  The owner of the pointer can change it at any time, so each word is read
  * once.  BH off.
  */
-u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 *dst);
+u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst);
 
-/* Make an ordinary copy of an indirect one with both ends here.  BH off. */
+/*
+ * Make an ordinary copy of an indirect one with both ends here.  A message keeps ACP_OP_SEND;
+ * acp_mailbox_end() must follow its bytes.  BH off.
+ */
 u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m);
 
 /*
@@ -25,5 +29,8 @@ u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m);
  */
 u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 *dst,
 			bool *busy);
+
+/* The last piece of a copy is here, which ends with @status: forget where it went.  BH off. */
+void acp_indirect_end(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status);
 
 #endif /* ACP_INDIRECT_H */

@@ -6,6 +6,7 @@
 #include "execute.h"
 #include "indirect.h"
 #include "item.h"
+#include "mailbox.h"
 #include "ping.h"
 #include "poller.h"
 #include "../queue/queue.h"
@@ -66,8 +67,7 @@ static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item
 void acp_station_copied(struct acp_job *job, const struct acp_msg *m, u8 status,
 			struct acp_item *done, struct acp_peer *peer)
 {
-	if (!status)
-		status = acp_execute_flag(job, m);
+	status = acp_execute_end(job, m, status);
 	if (done)
 		answer(NULL, peer, done, m, status);
 	else
@@ -137,8 +137,8 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 		return;
 	}
 	item = take_spare(f);
-	/* Nothing is fenced behind an APPEND, and one that is tried again may fail often. */
-	if (m->op != ACP_OP_APPEND)
+	/* Nothing is fenced behind it, and one that is tried again may fail often. */
+	if (!acp_op_takes_room(m->op))
 		acp_peer_fail(f->peer, f->epoch, m, status, acp_fails_until(f->cb->seq));
 	hold_arrival(f, item);
 	answer(f, f->peer, item, m, status);
@@ -198,6 +198,26 @@ static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
 	return ACP_ST_OK;
 }
 
+/* A message that is in one piece. */
+static u8 apply_message(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+{
+	struct acp_region *r;
+	u64 offset;
+	u8 status;
+
+	r = acp_mailbox_reserve(f->job, m, m->c, &offset, &status);
+	if (!r)
+		return status;
+	if (at + m->length <= f->cb->tagged)
+		acp_region_write(r, offset, f->cb->body + at, m->length);
+	else
+		status = apply_bytes(r, offset, skb, f->cb, at, m->length);
+	acp_mailbox_describe(r, offset, m->origin, m->a,
+			     m->c << 2 | (status ? ACP_RECORD_VOID : ACP_RECORD_READY));
+	acp_region_put(r);
+	return status;
+}
+
 /* A piece of a copy to where a pointer of the receiver says. */
 static noinline u8 apply_indirect(struct frame *f, const struct acp_msg *m, struct sk_buff *skb,
 				  u32 at)
@@ -206,8 +226,11 @@ static noinline u8 apply_indirect(struct frame *f, const struct acp_msg *m, stru
 	struct acp_region *r;
 	bool busy = false;
 	u64 dst;
-	u8 status = acp_indirect_landing(f->peer, f->epoch, m, &dst, &busy);
+	u8 status;
 
+	if (m->op == ACP_OP_SEND && m->length == m->c)
+		return apply_message(f, m, skb, at);
+	status = acp_indirect_landing(f->peer, f->epoch, m, &dst, &busy);
 	/* Only a piece that is the single message of its frame can be refused. */
 	if (busy && f->count > 1)
 		return ACP_ST_NOMEM;
@@ -289,17 +312,22 @@ static bool may_have_landed(const struct acp_msg *m)
 
 static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
-	u8 status = apply_data(f, m, skb, at), earlier;
+	u8 status = apply_data(f, m, skb, at);
+	bool landed;
 
 	if (f->refused)
 		return false;
 	if (m->flags & ACP_MSG_LAST) {
-		earlier = acp_peer_take_fail(f->peer, f->epoch, m);
+		status = acp_peer_take_fail(f->peer, f->epoch, m) ?: status;
+		landed = unlikely(may_have_landed(m));
+		/* The receiver must see a message before the sender learns that it is there. */
+		if (landed && !status)
+			acp_indirect_end(f->peer, f->epoch, m, status);
 		end_command(f, m, f->count == 1 ? f->end_node :
-			    acp_job_node_of(f->job, m->origin), earlier ?: status);
+			    acp_job_node_of(f->job, m->origin), status);
 		/* If the frame is refused, its piece comes again, and goes to the same place. */
-		if (unlikely(may_have_landed(m)) && !f->refused)
-			acp_peer_forget_landing(f->peer, f->epoch, m);
+		if (landed && status && !f->refused)
+			acp_indirect_end(f->peer, f->epoch, m, status);
 		return !f->refused;
 	}
 	if (status)
@@ -368,7 +396,7 @@ static void take_local(struct frame *f, struct acp_msg *m)
 	if (!acp_cmd_long(m))
 		answer(f, f->peer, item, m, ACP_ST_OK);
 	else if (!acp_copies_start(f->job, m, NULL, item, f->peer))
-		answer(f, f->peer, item, m, ACP_ST_NOMEM);
+		answer(f, f->peer, item, m, acp_execute_end(f->job, m, ACP_ST_NOMEM));
 }
 
 static void take_cmd(struct frame *f, struct acp_msg *m)

@@ -520,18 +520,22 @@ enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const s
  * @status: ACP_ST_OK, or why there is none
  *
  * Context: BH off.  Takes peer->lock.
+ * Return: false if nothing happened; then nothing may be written to @dst.
  */
-void acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 dst, u8 status);
+bool acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 dst, u8 status);
 
 /**
  * acp_peer_forget_landing() - forget where a copy went, whose last piece was applied
  * @peer: the sender
  * @epoch: as in acp_peer_landing(); nothing happens if that incarnation is over
  * @m: the last piece
+ * @landing: receives what was known; valid if the result is true
  *
  * Context: BH off.  Takes peer->lock.
+ * Return: true if it was known where the copy went.
  */
-void acp_peer_forget_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m);
+bool acp_peer_forget_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+			     struct acp_landing *landing);
 
 /* ---- sockets (socket.c) ---- */
 

@@ -233,7 +233,7 @@ static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
 static bool is_whole(const struct acp_out *out)
 {
 	if (out->m.type == ACP_MSG_DATA)
-		return out->inline_data && !out->failed;
+		return out->inline_data && !out->failed && out->m.op != ACP_OP_SEND;
 	return !out->m.length && !out->failed;
 }
 

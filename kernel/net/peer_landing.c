@@ -12,6 +12,19 @@ static bool has_failed(const struct acp_peer *peer, const struct acp_msg *m, u8 
 	return *status;
 }
 
+/*
+ * Add a landing.  As long as there are landings, the rest of a copy is expected like an answer: the
+ * flow fails if the peer falls silent.
+ */
+static bool add(struct acp_peer *peer, const struct acp_msg *m)
+{
+	if (!acp_landing_add(peer->landings, m->origin, m->ticket, m->c))
+		return false;
+	if (peer->landings->count == 1)
+		acp_flow_expect(&peer->flow, 1, acp_now());
+	return true;
+}
+
 enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
 				       u64 *dst, u8 *status)
 {
@@ -26,10 +39,13 @@ enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const s
 	if (l && l->known) {
 		*dst = l->dst;
 		*status = l->status;
+		/* No correct sender says that. */
+		if (l->size != m->c)
+			*status = ACP_ST_RANGE;
 		what = ACP_LANDING_KNOWN;
 	} else if (!l && has_failed(peer, m, status)) {
 		what = ACP_LANDING_KNOWN;
-	} else if (!l && acp_landing_add(peer->landings, m->origin, m->ticket)) {
+	} else if (!l && add(peer, m)) {
 		what = ACP_LANDING_FIRST;
 	}
 out:
@@ -43,26 +59,37 @@ static bool over(const struct acp_peer *peer, u32 epoch)
 	return epoch != peer->flow.epoch || !peer->landings;
 }
 
-void acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 dst, u8 status)
+bool acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 dst, u8 status)
 {
 	struct acp_landing *l = NULL;
 
 	spin_lock(&peer->lock);
-	/* It is gone if the flow has ended meanwhile. */
 	if (!over(peer, epoch))
 		l = acp_landing_find(peer->landings, m->origin, m->ticket);
 	if (l) {
 		l->dst = dst;
+		l->message = m->op == ACP_OP_SEND && !status;
 		l->status = status;
 		l->known = true;
 	}
 	spin_unlock(&peer->lock);
+	return l;
 }
 
-void acp_peer_forget_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
+bool acp_peer_forget_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+			     struct acp_landing *landing)
 {
+	struct acp_landing *l = NULL;
+
 	spin_lock(&peer->lock);
 	if (!over(peer, epoch))
+		l = acp_landing_find(peer->landings, m->origin, m->ticket);
+	if (l) {
+		*landing = *l;
 		acp_landing_forget(peer->landings, m->origin, m->ticket);
+		if (!peer->landings->count)
+			acp_flow_unexpect(&peer->flow, epoch);
+	}
 	spin_unlock(&peer->lock);
+	return l;
 }

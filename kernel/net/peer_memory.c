@@ -3,9 +3,17 @@
 #include <linux/slab.h>
 #include "../job/node.h"
 #include "peer.h"
+#include "../upcall.h"
 
-#define LANDINGS_KIB	ACP_KMALLOC_KIB(sizeof(struct acp_landings))
+#define LANDINGS_KIB	ACP_KMALLOC_KIB(sizeof(struct landings))
 #define IDLE_NS		(10ULL * NSEC_PER_SEC)	/* until an idle peer frees its slots */
+
+/* The landings of a flow. */
+struct landings {
+	struct acp_landings t;
+	struct acp_job *job;	/* if they are abandoned */
+	struct rcu_head rcu;
+};
 
 bool acp_peer_take_kib(struct acp_peer *peer, u32 kib)
 {
@@ -72,25 +80,51 @@ static void forget_fails(struct acp_peer *peer)
 
 bool acp_peer_get_landings(struct acp_peer *peer)
 {
+	struct landings *l;
+
 	if (peer->landings)
 		return true;
 	if (!acp_peer_take_kib(peer, LANDINGS_KIB))
 		return false;
-	peer->landings = kmalloc(sizeof(*peer->landings), GFP_ATOMIC | __GFP_NOWARN);
-	if (peer->landings)
-		peer->landings->count = 0;
-	else
+	l = kmalloc(sizeof(*l), GFP_ATOMIC | __GFP_NOWARN);
+	if (!l) {
 		acp_peer_give_kib(peer, LANDINGS_KIB);
-	return peer->landings;
+		return false;
+	}
+	l->t.count = 0;
+	peer->landings = &l->t;
+	return true;
+}
+
+/* Softirqs that wrote pieces when the flow ended have ended, too. */
+static void abandon(struct rcu_head *rcu)
+{
+	struct landings *l = container_of(rcu, struct landings, rcu);
+	u32 i;
+
+	for (i = 0; i < l->t.count; i++)
+		if (l->t.e[i].known)
+			acp_station_abandon(l->job, &l->t.e[i]);
+	acp_job_put(l->job);
+	kfree(l);
 }
 
 void acp_peer_free_landings(struct acp_peer *peer)
 {
+	struct landings *l;
+
 	if (!peer->landings)
 		return;
-	kfree(peer->landings);
+	l = container_of(peer->landings, struct landings, t);
 	peer->landings = NULL;
 	acp_peer_give_kib(peer, LANDINGS_KIB);
+	if (!l->t.count) {
+		kfree(l);
+		return;
+	}
+	l->job = peer->job;
+	refcount_inc(&l->job->refs);
+	call_rcu(&l->rcu, abandon);
 }
 
 static void give_back_delegated(struct acp_peer *peer)

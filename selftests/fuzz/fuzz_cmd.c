@@ -9,7 +9,7 @@
 #include "cmd.h"
 #include "../unit/order_model.h"
 
-static_assert(ACP_OP_END == 19);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 20);	/* the rules of a new operation belong here */
 
 /* ---- Entries ---- */
 
@@ -124,7 +124,7 @@ static u8 signal_rule(const struct job *j, const struct acp_sqe *e)
 
 static u8 indirect_rule(const struct job *j, const struct acp_sqe *e)
 {
-	if (!e->size || e->size > 1ULL << 62 || e->a || e->b)
+	if (e->size > 1ULL << 62 || e->a || (e->op != 19 && (!e->size || e->b)))
 		return ACP_ST_OP;
 	if (e->dst & 7)
 		return ACP_ST_ALIGN;
@@ -135,7 +135,7 @@ static u8 command_rule(const struct job *j, const struct acp_sqe *e)
 {
 	u64 low = e->op % 2 ? 7 : 3;
 
-	if (e->op < 1 || e->op > 18)
+	if (e->op < 1 || e->op > 19)
 		return ACP_ST_OP;
 	if (e->op == 14)
 		return strided_rule(j, e);
@@ -157,7 +157,7 @@ static u8 entry_rule(const struct acp_sqe *e, u64 ticket)
 	for (i = 0; i < sizeof(e->reserved); i++)
 		if (e->reserved[i])
 			return ACP_ST_OP;
-	if (e->flags > 7 || (e->flags & 4 && e->op != 18))
+	if (e->flags > 7 || (e->flags & 4 && e->op != 18 && e->op != 19))
 		return ACP_ST_OP;
 	return e->order >= ticket ? ACP_ST_OP : ACP_ST_OK;
 }
@@ -167,7 +167,7 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 	u32 odd = take(in, 1), i;
 	bool plain;
 
-	e->op = take(in, 1) % (odd & 1 ? 256 : 19);
+	e->op = take(in, 1) % (odd & 1 ? 256 : 20);
 	plain = e->op == ACP_OP_COPY || e->op > ACP_OP_COPY_ADD;
 	e->flags = take(in, 1) % (odd & 2 ? 256 : 8);
 	for (i = 0; i < sizeof(e->reserved); i++)
@@ -219,7 +219,8 @@ static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 	ENSURE(s.plan == (far ? ACP_PLAN_DELEGATE : dst == me ? ACP_PLAN_LOCAL : ACP_PLAN_SEND));
 	ENSURE(s.atomic == !copy);
 	ENSURE(s.home == (far && dst == me) && s.third == (far && dst != me && dst != src));
-	ENSURE(s.later == (s.third || (src == dst && copy && much) || m->op == 18));
+	ENSURE(s.later == (s.third || (src == dst && copy && much) || m->op == 18 ||
+			   m->op == 19));
 	ENSURE(s.dst_node == dst && s.dst_color == acp_ga_color(&j->l, m->dst));
 	if (s.plan == ACP_PLAN_SEND)
 		ENSURE(s.node == dst && s.color == s.dst_color);

@@ -13,7 +13,7 @@
 #define MSG_HEADER	24
 #define LONGEST		80		/* bytes of a body that are decoded with each truncation */
 
-static_assert(ACP_OP_END == 19);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 20);	/* the rules of a new operation belong here */
 
 /* A big-endian number in a datagram. */
 static u64 number(const u8 *p, u32 bytes)
@@ -74,7 +74,7 @@ static u32 head_rule(const u8 *p)
 	case ACP_MSG_DATA:
 		return p[2] ? 56 : 32;
 	case ACP_MSG_CMD:
-		if (p[2] < 1 || p[2] > 18)
+		if (p[2] < 1 || p[2] > 19)
 			return 0;
 		if (p[2] > 13)
 			return 64;
@@ -102,8 +102,10 @@ static bool more_rule(const u8 *p)
 
 	if (p[1] & 2)
 		return false;
-	if (p[2] == 17 || p[2] == 18)
-		return length && !position && whole <= 1ULL << 62 && before < whole &&
+	if (p[2] == 19 && !whole)
+		return !before && !length && (p[1] & 1);
+	if (p[2] >= 17 && p[2] <= 19)
+		return length && (!position || p[2] == 19) && whole <= 1ULL << 62 && before < whole &&
 		       length <= whole - before && (p[1] & 1) == (length == whole - before);
 	if (p[2] == 14)
 		return length && desc_rule(p + 40) && position < size &&

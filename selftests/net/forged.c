@@ -1223,6 +1223,29 @@ TEST(A4_indirect_copies_that_never_end_fill_one_table)
 		 ACP_ST_OK);
 }
 
+/* The address was checked for the size that the first piece has said. */
+TEST(A4_a_later_piece_of_another_size_has_a_named_end)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .op = ACP_OP_INDIRECT, .flags = ACP_MSG_LAST, .origin = 2,
+		.length = 8, .c = 1ULL << 40,
+	};
+	char body[200], data[8] = { 1 };
+	uint64_t pointer, to;
+
+	begin();
+	pointer = heap_ga(&second, 0);
+	to = heap_ga(&second, 64);
+	memcpy(second.heap, &to, sizeof(to));
+	inject_applied(&x, first_piece(++ticket, pointer));
+	m.dst = pointer;
+	m.ticket = ticket;
+	m.b = m.c - m.length;
+	inject_data(&x, body, inject_message(body, &m, data));
+	CHECK_EQ(inject_done(&x, ticket), ACP_ST_RANGE);
+	goes_on();
+}
+
 /* A copy of which a piece has failed takes no room in a buffer, with whichever piece it begins. */
 TEST(A4_after_a_failed_piece_no_room_is_taken)
 {

@@ -55,7 +55,7 @@ static struct acp_msg good_cmd(u8 op)
 	return m;
 }
 
-/* Without bytes, no addresses are needed, but a flag has one. */
+/* Without bytes, no addresses are needed, but a flag has one, and so has a mailbox. */
 TEST(check__E4_zero_bytes)
 {
 	static const u64 bad[] = { 0, ~0ULL, 5 };
@@ -73,7 +73,7 @@ TEST(check__E4_zero_bytes)
 			if (!m.size)
 				acp_cmd_no_bytes(&layout, &m);
 			CHECK_EQ(acp_cmd_check(&layout, 2, &m) == ACP_ST_OK,
-				 op == ACP_OP_COPY || op > ACP_OP_STRIDED);
+				 op == ACP_OP_COPY || (op > ACP_OP_STRIDED && op < ACP_OP_SEND));
 		}
 		m = good_cmd(ACP_OP_COPY_SET);
 		m.size = 0;
@@ -81,6 +81,13 @@ TEST(check__E4_zero_bytes)
 		acp_cmd_no_bytes(&layout, &m);
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_GA);
 	}
+	m = good_cmd(ACP_OP_SEND);
+	m.origin = 3;
+	m.size = 0;
+	m.src = 5;
+	acp_cmd_no_bytes(&layout, &m);
+	CHECK(acp_cmd_check(&layout, 2, &m) == ACP_ST_OK && m.dst == good_cmd(ACP_OP_SEND).dst);
+	CHECK(m.op == ACP_OP_SEND && acp_ga_rank(&layout, m.src) == 3);
 	m = good_cmd(ACP_OP_COPY_ADD);
 	m.origin = 3;
 	m.size = 0;
@@ -172,27 +179,31 @@ TEST(check__A4_indirect_copies)
 	bool fence;
 	u32 op;
 
-	for (op = ACP_OP_INDIRECT; op <= ACP_OP_APPEND; op++) {
+	for (op = ACP_OP_INDIRECT; op <= ACP_OP_SEND; op++) {
+		const bool send = op == ACP_OP_SEND;	/* it has a tag, and its order */
+
 		m = good_cmd(op);
 		m.a = 1;
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
 		m = good_cmd(op);
 		m.b = 1;
-		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), send ? ACP_ST_OK : ACP_ST_OP);
 		m = good_cmd(op);
 		m.c = 8;
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
 		m = good_cmd(op);
 		m.size = 0;
-		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OP);
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), send ? ACP_ST_OK : ACP_ST_OP);
 		o = (struct acp_out){ .m = good_cmd(op) };
 		o.m.size = 3000;
+		o.m.b = send ? 77 : 0;
 		acp_out_data(&o);
 		CHECK_EQ(acp_out_cut(&o, 1000), 1000);
 		CHECK_EQ(acp_out_cut(&o, 1000), 1000);
 		acp_out_piece(&o, 1000, 1000, &m, &fence);
-		CHECK(m.op == op && !(m.flags & ACP_MSG_LAST) && !fence);
+		CHECK(m.op == op && !(m.flags & ACP_MSG_LAST) && fence == send);
 		CHECK(m.dst == o.m.dst && m.src == o.m.src + 1000 && m.b == 1000 && m.c == 3000);
+		CHECK(m.a == o.m.b && o.m.b == (send ? 77 : 0));
 		CHECK_EQ(acp_out_cut(&o, 1000), 1000);
 		acp_out_piece(&o, 2000, 1000, &m, &fence);
 		CHECK(m.op == op && (m.flags & ACP_MSG_LAST) && fence && m.b == 2000);
@@ -210,18 +221,19 @@ TEST(landing__A4_found_until_forgotten)
 
 	CHECK(!acp_landing_find(&t, 1, 1));
 	for (i = 0; i < ACP_LANDINGS; i++)
-		CHECK(acp_landing_add(&t, i % 3, i));
-	CHECK(!acp_landing_add(&t, 1, ACP_LANDINGS));
+		CHECK(acp_landing_add(&t, i % 3, i, i + 1));
+	CHECK(!acp_landing_add(&t, 1, ACP_LANDINGS, 1));
 	for (i = 0; i < ACP_LANDINGS; i++) {
 		CHECK(acp_landing_find(&t, i % 3, i) && !acp_landing_find(&t, i % 3 + 1, i));
 		CHECK(!acp_landing_find(&t, i % 3, i)->known);
+		CHECK_EQ(acp_landing_find(&t, i % 3, i)->size, i + 1);
 	}
 	for (i = 0; i < ACP_LANDINGS; i += 2)
 		acp_landing_forget(&t, i % 3, i);
 	acp_landing_forget(&t, 0, 0);
 	for (i = 0; i < ACP_LANDINGS; i++)
 		CHECK_EQ(!!acp_landing_find(&t, i % 3, i), i % 2);
-	CHECK(acp_landing_add(&t, 0, 0));
+	CHECK(acp_landing_add(&t, 0, 0, 1));
 }
 
 /* The flag of a copy is validated and must be aligned. */

@@ -97,7 +97,8 @@ static void random_more(struct acp_msg *m)
 		m->b = rnd();
 		m->c = rnd();
 	} else {
-		m->op = ACP_OP_INDIRECT + rnd() % 2;
+		m->op = ACP_OP_INDIRECT + rnd() % 3;
+		m->a = m->op == ACP_OP_SEND ? rnd() : 0;
 		m->length = 1 + rnd() % 1400;
 		m->b = rnd() % (ACP_COPY_MAX - 10000);
 		m->c = m->b + m->length + (m->flags & ACP_MSG_LAST ? 0 : 1 + rnd() % 5000);
@@ -790,14 +791,31 @@ TEST(msg__A4_pieces_of_indirect_copies)
 	struct acp_msg in = { .type = ACP_MSG_DATA }, out;
 	u32 i;
 
-	for (i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
-		in.op = ACP_OP_INDIRECT + i % 2;
-		in.flags = cases[i / 2].flags;
-		in.length = cases[i / 2].length;
-		in.b = cases[i / 2].at;
-		in.c = cases[i / 2].size;
-		CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, cases[i / 2].good);
+	for (i = 0; i < 3 * sizeof(cases) / sizeof(cases[0]); i++) {
+		in.op = ACP_OP_INDIRECT + i % 3;
+		in.flags = cases[i / 3].flags;
+		in.length = cases[i / 3].length;
+		in.b = cases[i / 3].at;
+		in.c = cases[i / 3].size;
+		CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, cases[i / 3].good ||
+			 (in.op == ACP_OP_SEND && !in.c));
 	}
+}
+
+/* A message has a tag, and may have no bytes; then it is one piece. */
+TEST(msg__A4_tag_and_no_bytes_of_messages)
+{
+	struct acp_msg in = { .type = ACP_MSG_DATA, .op = ACP_OP_SEND, .a = ~0ULL }, out;
+
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 0);
+	in.flags = ACP_MSG_LAST;
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 56);
+	CHECK(out.a == ~0ULL && !out.b && !out.c && !out.length);
+	in.b = 1;
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 0);
+	in.b = 0;
+	in.op = ACP_OP_APPEND;
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 0);
 }
 
 /* A CMD of a strided copy with an invalid descriptor is not sent. */

@@ -89,6 +89,20 @@ static const struct vector vectors[] = {
 			"60000000000010000000000000001000"
 			"00000000000000000000000000000000",
 	}, {
+		.name = "DATA, a message of 5 bytes",
+		.frame = { .type = ACP_FRAME_DATA, .flags = ACP_FRAME_FENCE, .job = 1,
+			   .epoch_src = 0x11223344, .epoch_dst = 0x55667788, .seq = 9, .ack = 1 },
+		.msg = { .type = ACP_MSG_DATA, .op = ACP_OP_SEND, .flags = ACP_MSG_LAST,
+			 .ticket = 10, .length = 5, .dst = 0x6000000000000080, .a = 7, .c = 5 },
+		.body = "68656c6c6f000000",
+		.wire = "a662ca9f07104b5f0101010000000001"
+			"00000040000000001122334455667788"
+			"00000000000000090000000000000001"
+			"01011300000000000000000000000005"
+			"000000000000000a6000000000000080"
+			"00000000000000050000000000000000"
+			"000000000000000768656c6c6f000000",
+	}, {
 		.name = "DATA, a PING that comes back",
 		.frame = { .type = ACP_FRAME_DATA, .job = 1, .node = 1, .epoch_src = 0x55667788,
 			   .epoch_dst = 0x11223344, .seq = 5, .ack = 6 },

@@ -57,10 +57,10 @@ local message_rules = {
 	[M_WORDS] = { flags = 0, most = 2 ^ 32 },
 }
 
-local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, APPEND = 1, 2, 3, 14, 16, 17, 18
+local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, SEND = 1, 2, 3, 14, 16, 17, 19
 local ops = {
 	[0] = "none", "copy", "cas4", "cas8", "swap4", "swap8", "add4", "add8", "xor4", "xor8", "or4", "or8",
-	"and4", "and8", "strided", "copy_set", "copy_add", "indirect", "append",
+	"and4", "and8", "strided", "copy_set", "copy_add", "indirect", "append", "send",
 }
 
 local statuses = {
@@ -120,6 +120,7 @@ local field = {
 		dst_stride = ProtoField.int64("acp.msg.dst_stride", "Stride of the destination"),
 		src_stride = ProtoField.int64("acp.msg.src_stride", "Stride of the source"),
 		position = ProtoField.uint64("acp.msg.position", "Position in the blocks, end to end"),
+		tag = ProtoField.uint64("acp.msg.tag", "Tag of the message", base.HEX),
 		flag_ga = ProtoField.uint64("acp.msg.flag_ga", "Flag", base.HEX),
 		operand = ProtoField.uint64("acp.msg.operand", "Operand", base.HEX),
 		unused = ProtoField.uint64("acp.msg.unused", "Reserved", base.HEX),
@@ -267,10 +268,10 @@ local function message_fault(m)
 	if beyond(m.flags, rule.flags) ~= 0 then return "flags that its type has not" end
 	if m.op ~= 0 and not rule.op and not rule.more then return "an operation in what is no command" end
 	if m.op ~= 0 and rule.more then
-		if m.op < STRIDED or m.op > APPEND then return "an operation that DATA has not" end
+		if m.op < STRIDED or m.op > SEND then return "an operation that DATA has not" end
 		if has(m.flags, FAIL) then return "an operation with FAIL" end
 		local piece = m.op == STRIDED or m.op >= INDIRECT
-		if piece and m.length == 0 then return "a piece of no bytes" end
+		if piece and m.length == 0 and not (m.op == SEND and has(m.flags, LAST)) then return "a piece of no bytes" end
 		if not piece and not has(m.flags, LAST) then return "a flag to change before the end" end
 	end
 	if rule.op and (m.op == 0 or not ops[m.op]) then return "no such operation" end
@@ -292,7 +293,7 @@ end
 local function message_size(m)
 	if m.type == M_DATA then return MESSAGE_DATA + (m.op ~= 0 and MORE or 0) + padded(m.length) end
 	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
-	if m.type == M_CMD and m.op >= STRIDED and m.op <= APPEND then return 64 end
+	if m.type == M_CMD and m.op >= STRIDED and m.op <= SEND then return 64 end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
 end
@@ -348,6 +349,12 @@ local function desc(c, tree, at)
 	if c.tvb(at, 4):uint() < 2 or c.tvb(at + 4, 4):uint() == 0 then bad(tree, "fewer than two blocks, or empty ones") end
 end
 
+-- Eight bytes that must be 0.
+local function reserved(c, tree, at, fault)
+	local item = tree:add(field.m.unused, c.tvb(at, 8))
+	if c.tvb(at, 8):uint64() ~= UInt64(0) then bad(item, fault) end
+end
+
 local function command(c, tree, at, m, size)
 	address(c, tree, field.m.dst, at + 24)
 	address(c, tree, field.m.src, at + 32)
@@ -358,9 +365,11 @@ local function command(c, tree, at, m, size)
 		return
 	elseif m.op >= INDIRECT then
 		tree:add(field.m.size, c.tvb(at + 40, 8))
-		local item = tree:add(field.m.unused, c.tvb(at + 48, 16))
-		if c.tvb(at + 48, 8):uint64() ~= UInt64(0) or c.tvb(at + 56, 8):uint64() ~= UInt64(0) then
-			bad(item, "reserved bytes behind the size are in use")
+		reserved(c, tree, at + 48, "reserved bytes behind the size are in use")
+		if m.op == SEND then
+			tree:add(field.m.tag, c.tvb(at + 56, 8))
+		else
+			reserved(c, tree, at + 56, "reserved bytes behind the size are in use")
 		end
 		return
 	elseif size == 64 then
@@ -399,14 +408,16 @@ local function more(c, tree, at, m)
 		local item = tree:add(field.m.position, c.tvb(at + 8, 8))
 		local size, position, length = c.tvb(at, 8):uint64(), c.tvb(at + 8, 8):uint64(), UInt64(m.length)
 		if position > size or length > size - position then bad(item, "a piece beyond the copy") end
-		item = tree:add(field.m.unused, c.tvb(at + 16, 8))
-		if c.tvb(at + 16, 8):uint64() ~= UInt64(0) then bad(item, "reserved bytes behind the position are in use") end
+		if m.op == SEND then
+			tree:add(field.m.tag, c.tvb(at + 16, 8))
+		else
+			reserved(c, tree, at + 16, "reserved bytes behind the position are in use")
+		end
 		return
 	elseif m.op ~= STRIDED then
 		address(c, tree, field.m.flag_ga, at)
 		tree:add(field.m.operand, c.tvb(at + 8, 8))
-		local item = tree:add(field.m.unused, c.tvb(at + 16, 8))
-		if c.tvb(at + 16, 8):uint64() ~= UInt64(0) then bad(item, "reserved bytes behind the operand are in use") end
+		reserved(c, tree, at + 16, "reserved bytes behind the operand are in use")
 		return
 	end
 	tree:add(field.m.dst_stride, c.tvb(at, 8))

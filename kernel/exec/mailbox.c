@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Mailboxes: see mailbox.h. */
+#include "mailbox.h"
+
+#define TRIES	64	/* to reserve a record while others do the same */
+
+static_assert(sizeof(struct acp_mailbox) == 64);
+static_assert(sizeof(struct acp_record) == 24);
+
+/* Units of 8 bytes that a message takes; more than any mailbox has if that is no 32 bits. */
+static u64 units_of(u64 size)
+{
+	return (sizeof(struct acp_record) + ALIGN(size, 8)) / 8;
+}
+
+/* There is no room.  Could there be some? */
+static u8 no_room(struct acp_region *r, u64 mailbox, u64 units)
+{
+	u64 word = acp_region_read_word(r, mailbox + offsetof(struct acp_mailbox, units));
+
+	return units > (u32)word ? ACP_ST_RANGE : ACP_ST_AGAIN;
+}
+
+/* Advance "next".  *at: offset of the record in the region. */
+static u8 take_room(struct acp_region *r, u64 mailbox, u64 units, bool own, u64 *at)
+{
+	u64 room = acp_region_read_word(r, mailbox), seen;
+	u8 status;
+	int i;
+
+	for (i = 0; i < TRIES; i++) {
+		u64 next = (u32)room, limit = room >> 32;
+
+		if (next + units > limit)
+			return no_room(r, mailbox, units);
+		*at = mailbox + sizeof(struct acp_mailbox) + 8 * next;
+		status = acp_region_check(r, *at, 8 * units, own, ACP_ACCESS_WRITE);
+		if (status)
+			return status;
+		seen = acp_region_atomic(r, mailbox, ACP_OP_CAS8, room, room + units);
+		if (seen == room)
+			return ACP_ST_OK;
+		room = seen;
+	}
+	return ACP_ST_AGAIN;
+}
+
+struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg *m, u64 size,
+				       u64 *offset, u8 *status)
+{
+	u64 mailbox = acp_ga_offset(&job->ga, m->dst);
+	struct acp_region *r;
+
+	if (!acp_ga_valid(&job->ga, m->dst) || (m->dst & 7)) {
+		*status = acp_ga_valid(&job->ga, m->dst) ? ACP_ST_ALIGN : ACP_ST_GA;
+		return NULL;
+	}
+	r = acp_region_cached(job, m->dst, sizeof(struct acp_mailbox), m->origin,
+			      ACP_ACCESS_ATOMIC) ?:
+	    acp_region_get_bh(job, m->dst, sizeof(struct acp_mailbox), m->origin,
+			      ACP_ACCESS_ATOMIC, status);
+	if (!r)
+		return NULL;
+	*status = take_room(r, mailbox, units_of(size),
+			    acp_ga_rank(&job->ga, m->dst) == m->origin, offset);
+	*offset += sizeof(struct acp_record);
+	if (!*status)
+		return r;
+	acp_region_put(r);
+	return NULL;
+}
+
+static void set_state(struct acp_region *r, u64 record, u64 state)
+{
+	/* Whoever sees the state sees what was written before. */
+	smp_wmb();
+	acp_region_write_word(r, record + offsetof(struct acp_record, state), state);
+}
+
+void acp_mailbox_describe(struct acp_region *r, u64 offset, u32 rank, u64 tag, u64 state)
+{
+	u64 record = offset - sizeof(struct acp_record);
+
+	acp_region_write_word(r, record + offsetof(struct acp_record, tag), tag);
+	acp_region_write_word(r, record + offsetof(struct acp_record, rank), rank);
+	set_state(r, record, state);
+}
+
+void acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status)
+{
+	u64 state = size << 2 | (status ? ACP_RECORD_VOID : ACP_RECORD_READY);
+	u64 record = dst - sizeof(struct acp_record);
+	struct acp_region *r;
+
+	r = acp_region_get_bh(job, record, sizeof(struct acp_record), rank, ACP_ACCESS_WRITE,
+			      &status);
+	if (!r)
+		return;
+	set_state(r, acp_ga_offset(&job->ga, record), state);
+	acp_region_put(r);
+}
+
+u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst)
+{
+	struct acp_region *r;
+	u64 offset;
+	u8 status;
+
+	r = acp_mailbox_reserve(job, m, size, &offset, &status);
+	if (!r)
+		return status;
+	acp_mailbox_describe(r, offset, m->origin, tag, size << 2 | ACP_RECORD_ARRIVING);
+	*dst = m->dst - acp_ga_offset(&job->ga, m->dst) + offset;
+	acp_region_put(r);
+	return ACP_ST_OK;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Mailboxes: messages take records in memory of the receiver, see ACP_OP_SEND in acp_abi.h.
+ *
+ * The owner of a mailbox can write anything to it at any time.  So each of its words is read once,
+ * and every record is checked against the bounds of the region: only the owner is harmed.
+ */
+#ifndef ACP_MAILBOX_H
+#define ACP_MAILBOX_H
+
+#include "../job/job.h"
+#include "../mem/region.h"
+
+/*
+ * Reserve the record of a message of @size bytes in the mailbox at m->dst.  Returns the region,
+ * with a reference, and in *offset where the bytes of the message go.  Returns NULL with *status
+ * set if there is no room or no mailbox.  BH off.
+ */
+struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg *m, u64 size,
+				       u64 *offset, u8 *status);
+
+/*
+ * Write the record whose bytes are at @offset: tag and rank, then the state, ACP_RECORD_ARRIVING or
+ * ACP_RECORD_READY.
+ */
+void acp_mailbox_describe(struct acp_region *r, u64 offset, u32 rank, u64 tag, u64 state);
+
+/*
+ * A message whose record says ACP_RECORD_ARRIVING has ended: @dst is the global address of its
+ * bytes.  Nothing happens if the memory is no longer registered.  BH off.
+ */
+void acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status);
+
+/* Reserve a record for a message whose bytes come later; *dst is where they go.  BH off. */
+u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst);
+
+#endif /* ACP_MAILBOX_H */
