@@ -221,16 +221,18 @@ static int ioctl_join(struct acp_file *file, const struct acp_call *c)
 
 /*
  * Drain until nothing is left that can be done now, and do some of the long copies.  After a
- * signal, the rank's worker and the workqueue of copies go on.
+ * signal, and when a budget was used up by other commands than new ones, the rank's worker and the
+ * workqueue of copies go on: commands that are tried again and again must not keep the caller here.
  */
 static void ring(struct acp_queue *queue)
 {
 	struct acp_budget budget;
-	u64 room = ACP_COPY_OWN;
+	u64 room = ACP_COPY_OWN, taken;
 	bool more;
 
 	acp_copies_enter(queue);
 	do {
+		taken = READ_ONCE(queue->taken);
 		local_bh_disable();
 		acp_budget_begin(&budget);
 		more = acp_drain(queue, &budget);
@@ -239,7 +241,7 @@ static void ring(struct acp_queue *queue)
 			acp_stat_inc(queue->job->node, doorbells_cut);
 		acp_copies_help(queue, &room);
 		cond_resched();
-	} while (more && !signal_pending(current));
+	} while (more && READ_ONCE(queue->taken) != taken && !signal_pending(current));
 	acp_copies_leave(queue);
 	if (more)
 		acp_worker_kick(queue->rank);

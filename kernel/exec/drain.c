@@ -154,31 +154,76 @@ static void begin_again(struct acp_cmd *cmd)
 	cmd->item.status = 0;
 }
 
+#define PLACES	8
+
+/* Buffers and mailboxes at which commands wait for room. */
+struct places {
+	u64 ga[PLACES];
+	u32 count;
+};
+
+/*
+ * Is a command the first one found there?  Behind more places than are remembered, none is: those
+ * commands have to wait.
+ */
+static bool first_at(struct places *p, u64 ga)
+{
+	u32 i;
+
+	for (i = 0; i < p->count; i++)
+		if (p->ga[i] == ga)
+			return false;
+	if (p->count == PLACES)
+		return false;
+	p->ga[p->count++] = ga;
+	return true;
+}
+
+/*
+ * When may a parked command start again?  Of all that wait for room at one place, the oldest one is
+ * tried, and when it has found room, all of them; at the end of its time, each one.
+ */
+static u64 starts_at(const struct acp_cmd *cmd, bool first, u64 room)
+{
+	if (cmd->place == room)
+		return 0;
+	return first ? cmd->again : cmd->until;
+}
+
 /*
  * Let parked commands wait for their start whose time has come, and start the timer again for the
  * others.  Returns how many it has looked at, for the budget.
  */
 static noinline u32 resume(struct acp_queue *queue)
 {
-	u64 t, now, next = ~0ULL;
+	u64 t, now, room, when, next = ~0ULL;
+	struct places places = { .count = 0 };
 	u32 looks = 0;
 
 	/* Before the states are read: a timer that expires meanwhile sets it again. */
 	xchg(&queue->retry_due, false);
+	room = xchg(&queue->room, 0);
 	now = acp_now();
 	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++, looks++) {
 		struct acp_cmd *cmd = acp_queue_cmd(queue, t);
+		u8 state;
+		bool first;
 
-		/* Pairs with park(). */
-		if (smp_load_acquire(&cmd->state) != ACP_CMD_PARKED)
+		/* The place after it, and so below: pairs with park(). */
+		if (!smp_load_acquire(&cmd->until))
 			continue;
-		if (cmd->again > now) {
-			next = min(next, cmd->again);
+		state = smp_load_acquire(&cmd->state);
+		if (state == ACP_CMD_FREE || state == ACP_CMD_ENDED)
 			continue;
-		}
+		first = first_at(&places, cmd->place);
+		if (state != ACP_CMD_PARKED)
+			continue;
+		when = starts_at(cmd, first, room);
 		/* The item comes back when its frame is acknowledged: as in slot_free(). */
-		if (smp_load_acquire(&cmd->busy)) {
-			next = min(next, now + acp_queue_retry_wait(cmd));
+		if (when <= now && smp_load_acquire(&cmd->busy))
+			when = now + acp_queue_retry_wait(cmd);
+		if (when > now) {
+			next = min(next, when);
 			continue;
 		}
 		begin_again(cmd);

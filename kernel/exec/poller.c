@@ -368,7 +368,7 @@ void acp_poller_stop(struct acp_queue *queue)
 void acp_poller_remove(struct acp_node *node, struct acp_queue *queue)
 {
 	acp_poller_unlink(node, queue);
-	/* What it expects of other nodes will find no queue: nobody else would stop expecting it. */
+	/* Its answers will find no queue: nobody else would stop to expect them. */
 	acp_queue_cut(queue);
 	acp_poller_gone(node, queue);
 	synchronize_rcu();

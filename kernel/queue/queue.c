@@ -189,8 +189,11 @@ static noinline bool park(struct acp_queue *queue, struct acp_cmd *cmd)
 
 	if (!cmd->retry || is_over(queue))
 		return false;
-	if (!cmd->until)
-		cmd->until = now + queue->job->limit;
+	if (!cmd->until) {
+		cmd->place = cmd->item.out.m.dst;
+		/* The place first: pairs with resume(). */
+		smp_store_release(&cmd->until, now + queue->job->limit);
+	}
 	if (now >= cmd->until)
 		return false;
 	/* The last try is at the end of the time. */
@@ -203,10 +206,23 @@ static noinline bool park(struct acp_queue *queue, struct acp_cmd *cmd)
 	return true;
 }
 
+/*
+ * A command ends that was PARKED: another one is the oldest now that waits for room at its place.
+ * The caller calls acp_station_idle() later, which sees it.
+ */
+static noinline void end_of_parked(struct acp_queue *queue, const struct acp_cmd *cmd, u8 status)
+{
+	if (!status)
+		WRITE_ONCE(queue->room, cmd->place);
+	WRITE_ONCE(queue->retry_due, true);
+}
+
 /* End it, and publish what can be.  Under queue->lock. */
 static __always_inline void end(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket, u8 status)
 {
 	cmd->status = status;
+	if (unlikely(cmd->until))
+		end_of_parked(queue, cmd, status);
 	if (status && queue->last_failed < ticket)
 		WRITE_ONCE(queue->last_failed, ticket);
 	/* The status first: pairs with has_failed(). */
@@ -279,6 +295,8 @@ struct list_head *acp_queue_delivered(struct acp_queue *queue, struct list_head 
 		item->queue = NULL;
 		if (is_started(cmd)) {
 			cmd->status = ACP_ST_OK;
+			if (unlikely(cmd->until))
+				end_of_parked(queue, cmd, ACP_ST_OK);
 			/* The status first: pairs with has_failed(). */
 			smp_store_release(&cmd->state, ACP_CMD_ENDED);
 		}

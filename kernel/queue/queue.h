@@ -46,6 +46,7 @@ struct acp_cmd {
 		u64 again;	/* PARKED: ns, when to start again */
 	};
 	u64 until;		/* ns, until when to start again; 0: it was not PARKED yet */
+	u64 place;		/* address of the full buffer or mailbox, if until is set */
 	u8 state;		/* enum acp_cmd_state; under the queue lock once STARTED */
 	u8 status;
 	bool busy;		/* the transport still has the item; cleared with a release */
@@ -104,7 +105,8 @@ struct acp_queue {
 	bool starved;		/* entries are left because no command is free */
 	bool behind;		/* a poll round left entries, and no drain has finished since */
 	bool marked;		/* in the rank's table, see marks.h; under the table's lock */
-	bool retry_due;		/* the timer of commands that start again has expired */
+	bool retry_due;		/* the timer of parked commands has expired, or one has ended */
+	u64 room;		/* address at which one of them has found room since; or 0 */
 	u32 rounds;		/* poll rounds since it was busy; a hint */
 
 	spinlock_t lock;	/* bh; guards the states of commands and publishing */
@@ -381,9 +383,14 @@ void acp_queue_abort(struct acp_queue *queue);
  */
 void acp_queue_abort_all(struct acp_rank *rank);
 
-/*
- * End all commands of a queue that is marked as closed.  Nothing drains it afterwards.  Sleeps;
- * called once.
+/**
+ * acp_queue_cut() - end all commands of a queue
+ * @queue: the queue, marked as closed
+ *
+ * What they expect of other nodes is expected no more.  Nothing drains the queue afterwards.
+ * Called once.
+ *
+ * Context: process context, sleeps.
  */
 void acp_queue_cut(struct acp_queue *queue);
 

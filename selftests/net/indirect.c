@@ -414,12 +414,34 @@ TEST(A4_many_copies_wait_for_room_and_each_comes_once)
 	while (i-- > many - 150)
 		__atomic_fetch_add(&words(1)[1], 8, __ATOMIC_RELAXED);
 	CHECK_EQ(rank_await(&r[0], last, PATIENCE_WORK), ACP_ST_OK);
+	for (i = 0; i < r[0].join.depth; i++)
+		CHECK_EQ(r[0].cq->status[i], ACP_ST_OK);
 	CHECK_EQ(r[0].cq->failed, 0);
 	CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER + 8UL * many));
 	for (i = 0; i < many; i++) {
 		at = words(1)[BUFFER / 8 + i];
 		CHECK(at >= 1 && at <= many && !seen[at - 1]++);
 	}
+}
+
+/* However many wait for room at one place, one at a time is tried, and less and less often. */
+TEST(A4_commands_that_wait_for_room_are_no_storm)
+{
+	uint64_t began, ms;
+	long long tries;
+	uint32_t i;
+
+	begin_short(60000, 256);
+	began = now_ns();
+	for (i = 0; i < 200; i++)
+		start_retry(0, heap_ga(&r[0], 64), 8, 0);
+	sleep_ms(500);
+	tries = nodes_counter(&n, 0, "commands_retried");
+	ms = (now_ns() - began) / MS;
+	CHECK(tries > 0 && (uint64_t)tries <= 10 + ms / 12);
+	point(1, heap_ga(&r[1], BUFFER), heap_ga(&r[1], HEAP));
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_SOON), ACP_ST_OK);
+	CHECK_EQ(r[0].cq->failed, 0);
 }
 
 /* A full buffer is no failure of which later commands of anybody could have to know. */
