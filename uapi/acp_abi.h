@@ -163,7 +163,7 @@ struct acp_record {
 /* acp_sqe.flags */
 #define ACP_SQE_CONT	1u	/* order: continue the previous command, "order" = that ticket */
 #define ACP_SQE_MORE	2u	/* if this command fails, the next one ends with its status */
-#define ACP_SQE_RETRY	4u	/* APPEND, SEND: if there is no room, try again, see ACP_OP_APPEND */
+#define ACP_SQE_RETRY	4u	/* APPEND, SEND: if there is no room, try again, see above */
 #define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY)
 
 /*

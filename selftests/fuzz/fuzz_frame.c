@@ -105,7 +105,8 @@ static bool more_rule(const u8 *p)
 	if (p[2] == 19 && !whole)
 		return !before && !length && (p[1] & 1);
 	if (p[2] >= 17 && p[2] <= 19)
-		return length && (!position || p[2] == 19) && whole <= 1ULL << 62 && before < whole &&
+		return length && (!position || p[2] == 19) && whole <= 1ULL << 62 &&
+		       before < whole &&
 		       length <= whole - before && (p[1] & 1) == (length == whole - before);
 	if (p[2] == 14)
 		return length && desc_rule(p + 40) && position < size &&

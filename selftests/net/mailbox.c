@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A4: messages into a mailbox: short and in many frames, from other nodes and from the own one, over
- * networks that lose and duplicate, into full, hostile and wrong mailboxes, and of senders that die.
+ * A4: messages into a mailbox: short and in many frames, from other nodes and from the own one,
+ * over networks that lose and duplicate, into full, hostile and wrong mailboxes, and of senders
+ * that die.
  */
 #include "../dev/isolated.h"
 
