@@ -442,7 +442,7 @@ enum {
 	ACPX_EROUTE = 11,	/* no route to the peer */
 	ACPX_EORDER = 12,	/* a GMA that this one waited for failed */
 	ACPX_EABORT = 13,	/* the job or the rank was ended */
-	ACPX_EAGAIN = 14,	/* the buffer is full: see acpx_copy_indirect(3) */
+	ACPX_EAGAIN = 14,	/* no room: see acpx_copy_indirect(3), acpx_send(3) */
 	ACPX_EUNKNOWN = 100,	/* too old: its status is no longer kept */
 	ACPX_EPENDING = 101,	/* not complete yet */
 	ACPX_ECORRUPT = 102	/* memory of the library was overwritten */
@@ -519,6 +519,39 @@ struct acpx_buffer {
 
 acp_handle_t acpx_copy_indirect(acp_ga_t pointer, acp_ga_t src, size_t size, int flags,
 				acp_handle_t order);
+
+/*
+ * A mailbox is memory of a rank's heap that receives messages of all ranks: see
+ * acpx_mailbox_create(3). The functions return 0 or more, or -errno; those that receive wait for at
+ * most timeout_ns nanoseconds.
+ */
+typedef struct acpx_mailbox *acpx_mailbox_t;
+
+struct acpx_message {
+	const void *data;
+	size_t size;		/* bytes */
+	uint64_t tag;		/* that of acpx_send */
+	int rank;		/* of the sender */
+};
+
+int acpx_mailbox_create(size_t bytes, int flags, acpx_mailbox_t *mailbox);	/* flags: 0 */
+acp_ga_t acpx_mailbox_ga(acpx_mailbox_t mailbox);	/* for senders; or ACP_GA_NULL */
+int acpx_mailbox_free(acpx_mailbox_t mailbox);		/* blocks */
+
+/* flags: 0, or ACPX_RETRY: if the mailbox is full, it is tried again until ACP_TIMEOUT */
+acp_handle_t acpx_send(acp_ga_t mailbox, acp_ga_t src, size_t size, uint64_t tag, int flags,
+		       acp_handle_t order);
+
+/* Receive a message; message: NULL, or what it is. peek leaves it there. Returns its size. */
+int64_t acpx_recv(acpx_mailbox_t mailbox, void *buffer, size_t room, struct acpx_message *message,
+		  uint64_t timeout_ns);
+int64_t acpx_peek(acpx_mailbox_t mailbox, void *buffer, size_t room, struct acpx_message *message,
+		  uint64_t timeout_ns);
+int acpx_probe(acpx_mailbox_t mailbox, struct acpx_message *message, uint64_t timeout_ns);
+
+/* Receive a message where it is; its memory belongs to the caller until it is returned. */
+int acpx_recv_lend(acpx_mailbox_t mailbox, struct acpx_message *message, uint64_t timeout_ns);
+int acpx_recv_return(acpx_mailbox_t mailbox, const struct acpx_message *message);
 
 /* A context is a queue of accesses for one thread: see acpx_context_create(3); 0 or -errno. */
 typedef struct acpx_context *acpx_context_t;

@@ -325,6 +325,7 @@ static int join(uint32_t number)
 	libacp.nprocs = libacp.boot.nprocs;
 	libacp.colors = libacp.boot.colors;
 	libacp.node = join.node;
+	libacp.joins++;
 	set_layout();
 	libacp.spin = several_cpus();
 	libacp_debug = libacp.boot.debug;

@@ -38,6 +38,7 @@ static const char *const op_names[ACP_OP_END] = {
 	[ACP_OP_STRIDED] = "acpx_copy_strided",
 	[ACP_OP_COPY_SET] = "acpx_copy_signal", [ACP_OP_COPY_ADD] = "acpx_copy_signal",
 	[ACP_OP_INDIRECT] = "acpx_copy_indirect", [ACP_OP_APPEND] = "acpx_copy_indirect",
+	[ACP_OP_SEND] = "acpx_send",
 };
 
 /* One of the addresses of an access, and how the access uses it. */
@@ -105,6 +106,10 @@ static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 
 		*dst = (struct end){ "pointer", entry->dst, append ? 16 : 8, 8,
 				     append ? "atomic" : "read" };
+	} else if (entry->op == ACP_OP_SEND) {
+		*dst = (struct end){ "mailbox", entry->dst, sizeof(struct acp_mailbox), 8,
+				     "atomic" };
+		src->right = entry->size ? src->right : NULL;
 	} else if (entry->op != ACP_OP_COPY) {
 		src->size = word_of(entry->op);
 		src->align = src->size;
@@ -364,6 +369,18 @@ static bool blame(const struct end *e, int status, bool rest, char text[DETAIL])
 	}
 }
 
+/* It is what the address refers to. */
+static void blame_contents(const struct acp_sqe *entry, int status, char text[DETAIL])
+{
+	if (is_indirect(entry))
+		snprintf(text, DETAIL, "the address in the pointer, or the data there");
+	else if (entry->op == ACP_OP_SEND && status == ACP_ST_RANGE)
+		snprintf(text, DETAIL, "a message of %" PRIu64 " bytes is longer than the mailbox: pass more to acpx_mailbox_create(), 24 bytes more than the message at least",
+			 (uint64_t)entry->size);
+	else if (entry->op == ACP_OP_SEND)
+		snprintf(text, DETAIL, "the mailbox, or the messages in it");
+}
+
 /* ---- Message ---- */
 
 static const char *place(acp_ga_t ga, char text[PLACE_TEXT])
@@ -394,8 +411,8 @@ void libacp_die_of_access(const struct acp_sqe *entry, int status)
 		found = blame(&ends[i], status, false, detail);
 	for (i = 0; i < ENDS && !found; i++)
 		found = blame(&ends[i], status, true, detail);
-	if (!found && is_indirect(entry))
-		snprintf(detail, sizeof(detail), "the address in the pointer, or the data there");
+	if (!found)
+		blame_contents(entry, status, detail);
 	libacp_die("%s failed: %s%s%s (dst %s, src %s)", op_names[entry->op],
 		   acpx_strerror(status), *detail ? ": " : "", detail, place(entry->dst, dst),
 		   place(entry->src, src));

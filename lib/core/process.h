@@ -10,6 +10,7 @@
  *	lock	(local.c)	mapping memory of other ranks
  *	lock	(queue.c)	the list of queues and their users
  *	queue	(submit.c)	the submission ring and its failures
+ *	lock	(mailbox.c)	a mailbox; innermost, like sleepers_lock (wait_until.c)
  * Address lookup and completion queries take no lock.
  */
 #ifndef LIBACP_PROCESS_H
@@ -40,6 +41,7 @@ struct libacp {
 	uint32_t rank, nprocs, node, colors;
 	struct acp_ga_layout layout;
 	acp_ga_t own;			/* rank bits of the global addresses of this rank */
+	uint64_t joins;			/* number of times that the process has joined */
 	/* offset bits of a global address, cached for fast decoding */
 	uint64_t offset_mask;
 	uint32_t stag_mask, rank_shift;

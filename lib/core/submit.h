@@ -19,7 +19,14 @@ bool libacp_may_start(acp_handle_t order);
 /* Return the handle of an access that the calling thread has executed. */
 acp_handle_t libacp_done_locally(void);
 
-/* Submit one entry. Returns its handle, or ACP_HANDLE_NULL. */
+/**
+ * libacp_submit_one() - submit one entry to the kernel
+ * @entry: the entry without order; the function sets that
+ * @order: condition under which it may start
+ *
+ * Context: any thread of a rank; blocks while no slot of the queue is free.
+ * Return: its handle, or ACP_HANDLE_NULL.
+ */
 acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
 
 /*

@@ -35,9 +35,14 @@ struct waiter {
 	size_t next;
 	size_t *indices;		/* acpx_wait_until_some: output */
 	int64_t (*look)(struct waiter *w);	/* the result, or -EAGAIN: not yet */
+	/* libacp_watch_find: the function, whether the thread will sleep, and on which word */
+	libacp_find_t *find;
+	void *arg;
+	bool sleeps;
+	const void *word;
 };
 
-static unsigned int inside;		/* number of waiting threads; atomic */
+static unsigned int inside;	/* threads between libacp_watch_enter() and leave(); atomic */
 
 /* Guards sleepers and acp_watch.lines, which counts the conditions of all sleepers. */
 static pthread_mutex_t sleepers_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -140,21 +145,28 @@ static int64_t look_some(struct waiter *w)
 	return found || none ? found : -EAGAIN;
 }
 
+static int64_t look_find(struct waiter *w)
+{
+	return w->find(w->arg, w->sleeps, &w->word);
+}
+
 /* ---- Waiting threads ---- */
+
+static void mark_line(const volatile void *flag, uint32_t by)
+{
+	if (flag)
+		__atomic_fetch_add(&libacp.watch->lines[ACP_WATCH_LINE((uintptr_t)flag)], by,
+				   __ATOMIC_RELAXED);
+}
 
 /* Add @by to the counters of the lines of all conditions; sleepers_lock held. */
 static void mark(const struct waiter *w, uint32_t by)
 {
-	struct acp_watch *watch = libacp.watch;
-	uintptr_t flag;
 	size_t i;
 
-	for (i = 0; i < w->count; i++) {
-		flag = (uintptr_t)w->conditions[i].flag;
-		if (flag)
-			__atomic_fetch_add(&watch->lines[ACP_WATCH_LINE(flag)], by,
-					   __ATOMIC_RELAXED);
-	}
+	for (i = 0; i < w->count; i++)
+		mark_line(w->conditions[i].flag, by);
+	mark_line(w->word, by);
 }
 
 static void begin_sleep(const struct waiter *w)
@@ -210,16 +222,37 @@ static int doze(uint64_t wakes, uint64_t deadline)
 	return 0;
 }
 
+/*
+ * Look. False: the thread must look again before it sleeps, since it would wait for another word
+ * than it has published.
+ */
+static bool look_asleep(struct waiter *w, int64_t *found)
+{
+	const void *word = w->word, *other;
+
+	*found = w->look(w);
+	other = w->word;
+	if (other == word)
+		return true;
+	w->word = word;
+	end_sleep(w);
+	w->word = other;
+	begin_sleep(w);
+	return *found != -EAGAIN;
+}
+
 static int64_t sleep_until(struct waiter *w, uint64_t deadline)
 {
 	int64_t found;
 	int error = 0;
 
+	w->sleeps = true;
 	begin_sleep(w);
 	for (;;) {
 		uint64_t wakes = arm();
 
-		found = w->look(w);
+		if (!look_asleep(w, &found) && libacp_now() < deadline)
+			continue;
 		if (found != -EAGAIN)
 			break;
 		if (!error && !libacp_in())
@@ -264,12 +297,8 @@ static int64_t wait_inside(struct waiter *w, uint64_t timeout_ns)
 	return found == -EAGAIN ? sleep_until(w, deadline) : found;
 }
 
-static int64_t wait_for(struct waiter *w, uint64_t timeout_ns)
+bool libacp_watch_enter(void)
 {
-	int64_t found = -ENOTCONN;
-
-	if (!are_possible(w->conditions, w->count))
-		return -EINVAL;
 	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
 	/*
 	 * Before the state is read: either this thread sees the new state, or libacp_watch_close()
@@ -277,8 +306,26 @@ static int64_t wait_for(struct waiter *w, uint64_t timeout_ns)
 	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (libacp_in())
-		found = wait_inside(w, timeout_ns);
+		return true;
+	libacp_watch_leave();
+	return false;
+}
+
+void libacp_watch_leave(void)
+{
 	__atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static int64_t wait_for(struct waiter *w, uint64_t timeout_ns)
+{
+	int64_t found;
+
+	if (!are_possible(w->conditions, w->count))
+		return -EINVAL;
+	if (!libacp_watch_enter())
+		return -ENOTCONN;
+	found = wait_inside(w, timeout_ns);
+	libacp_watch_leave();
 	if (found == -ECANCELED)
 		libacp_job_aborted();
 	return found;
@@ -294,12 +341,19 @@ void libacp_watch_close(void)
 	libacp.watch = NULL;
 }
 
-/* ---- The public functions ---- */
-
 static int64_t timed_out(int64_t found)
 {
 	return found == -EAGAIN ? -ETIMEDOUT : found;
 }
+
+int64_t libacp_watch_find(libacp_find_t *find, void *arg, uint64_t timeout_ns)
+{
+	struct waiter w = { .look = look_find, .find = find, .arg = arg };
+
+	return timed_out(wait_for(&w, timeout_ns));
+}
+
+/* ---- The public functions ---- */
 
 int acpx_wait_until_all(const struct acpx_condition *conditions, size_t count,
 			uint64_t timeout_ns)

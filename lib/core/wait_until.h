@@ -3,6 +3,9 @@
 #ifndef LIBACP_WAIT_UNTIL_H
 #define LIBACP_WAIT_UNTIL_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #pragma GCC visibility push(hidden)
 
 /**
@@ -14,6 +17,44 @@
  * mapped. May block.
  */
 void libacp_watch_close(void);
+
+/**
+ * libacp_watch_enter() - begin to use memory with global addresses
+ *
+ * The memory stays mapped until libacp_watch_leave(), which must follow. Calls may be nested.
+ *
+ * Context: any thread; does not block.
+ * Return: false if the process is not a rank; then libacp_watch_leave() must not follow.
+ */
+bool libacp_watch_enter(void);
+
+/**
+ * libacp_watch_leave() - end the use of memory with global addresses
+ *
+ * Context: a thread that has called libacp_watch_enter(); does not block.
+ */
+void libacp_watch_leave(void);
+
+/*
+ * Look for something in memory of this rank. Returns the result, or -EAGAIN: not yet; then *word is
+ * the address of the word whose change may lead to another result. @sleeps: the thread will sleep
+ * until then.
+ */
+typedef int64_t libacp_find_t(void *arg, bool sleeps, const void **word);
+
+/**
+ * libacp_watch_find() - wait until a function finds what it looks for
+ * @find: the function; it is called again and again
+ * @arg: its first argument
+ * @timeout_ns: time limit in nanoseconds; UINT64_MAX: none
+ *
+ * While a thread sleeps, another thread that leads to another result, or to another word, without
+ * an access must call libacp_watch_wake_rank() for the own rank.
+ *
+ * Context: any thread; may block, and holds no lock meanwhile.
+ * Return: what @find returns; -ETIMEDOUT, -ENOTCONN or -ECANCELED if it finds nothing.
+ */
+int64_t libacp_watch_find(libacp_find_t *find, void *arg, uint64_t timeout_ns);
 
 #pragma GCC visibility pop
 

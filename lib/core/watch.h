@@ -40,7 +40,14 @@ static inline bool libacp_watch_written(struct acp_watch *watch, acp_ga_t ga, co
 	return true;
 }
 
-/* Wake all threads that wait in a rank on this node. Preserves errno. */
+/**
+ * libacp_watch_wake_rank() - wake all threads that wait until words of a rank's memory change
+ * @rank: number of a rank on this node; others are ignored
+ *
+ * Preserves errno.
+ *
+ * Context: any thread of a rank; does not block.
+ */
 void libacp_watch_wake_rank(uint32_t rank);
 
 #pragma GCC visibility pop

@@ -26,6 +26,7 @@
 
 #include "acp_abi.h"
 #include "acp_ga.h"
+#include "mailbox_play.h"
 
 #define FAKE_RANKS	8
 #define FAKE_REGIONS	64
@@ -199,6 +200,23 @@ static uint8_t fake_signal(const struct acp_sqe *e)
 	return ACP_ST_OK;
 }
 
+/* A message into a mailbox of the rank that joined. */
+static uint8_t fake_send(const struct acp_sqe *e)
+{
+	uint8_t status;
+	char *src = e->size ? fake_find(e->src, e->size, &status) : "";
+	char *box = src ? fake_find(e->dst, sizeof(struct acp_mailbox), &status) : NULL;
+	struct acp_record *r;
+
+	if (box)
+		status = play_reserve((struct acp_mailbox *)(void *)box, e->size, &r);
+	if (!box || status)
+		return status;
+	play_write(r, fake.join.rank, e->b, src, e->size);
+	fake_written(e->dst + (uint64_t)((char *)r - box), sizeof(r->state));
+	return ACP_ST_OK;
+}
+
 static uint8_t fake_execute(const struct acp_sqe *e)
 {
 	uint64_t size = e->op == ACP_OP_COPY ? e->size : 8;
@@ -213,6 +231,8 @@ static uint8_t fake_execute(const struct acp_sqe *e)
 		return fake_strided(e);
 	if (e->op == ACP_OP_COPY_SET || e->op == ACP_OP_COPY_ADD)
 		return fake_signal(e);
+	if (e->op == ACP_OP_SEND)
+		return fake_send(e);
 	if (e->op != ACP_OP_COPY && e->op != ACP_OP_ADD8)
 		return status;
 	src = fake_find(e->src, size, &status);

@@ -878,6 +878,41 @@ TEST(access__flags_are_an_end)
 	}
 }
 
+static size_t sent_size;
+static bool astray;	/* not to the mailbox, but to where memory ends */
+
+static void send_fails(void)
+{
+	acpx_mailbox_t box;
+
+	start_as("0");
+	fake.far = true;
+	acpx_mailbox_create(1000, 0, &box);
+	acp_complete(acpx_send(astray ? starter(3, 10184) : acpx_mailbox_ga(box), starter(0, 0),
+			       sent_size, 1, 0, ACP_HANDLE_NULL));
+}
+
+TEST(access__mailboxes_have_a_size_of_their_own)
+{
+	const unsigned long long box = address(0, 0, ACP_STAG_HEAP, 320);
+	const unsigned long long here = address(0, 0, ACP_STAG_STARTER, 0);
+
+	sent_size = 977;
+	keep_errors();
+	CHECK(status_of(send_fails) == 255);
+	check_said("acp: rank 0: acpx_send failed: reaches beyond the registered memory: a "
+		   "message of 977 bytes is longer than the mailbox: pass more to "
+		   "acpx_mailbox_create(), 24 bytes more than the message at least " PLACES, box, 0,
+		   0, here, 0, 0);
+	astray = true;
+	sent_size = 0;
+	CHECK(status_of(send_fails) == 255);
+	check_said("acp: rank 0: acpx_send failed: reaches beyond the registered memory: mailbox, "
+		   "64 bytes at offset 10184 of the starter memory of rank 3 on node 1, ends 8 "
+		   "bytes beyond it, whose size is 10240 bytes " PLACES,
+		   (unsigned long long)address(3, 0, ACP_STAG_STARTER, 10184), 3, 1, here, 0, 0);
+}
+
 /* The device that is played does none of these. */
 #define CALL(op, width, ...)								\
 	static void op##width##_fails(void)						\

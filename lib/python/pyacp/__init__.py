@@ -25,10 +25,11 @@ wait_until): KeyboardInterrupt is raised when they return.
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
 from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy,
-                     copy_indirect, copy_signal, copy_strided, copyv, inquire, or4, or8, status, strerror, swap4, swap8,
-                     xor4, xor8)
+                     copy_indirect, copy_signal, copy_strided, copyv, inquire, or4, or8, send, status, strerror, swap4,
+                     swap8, xor4, xor8)
 from .binding import Error
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
+from .mailbox import Mailbox, Message
 from .memory import (ATOMIC, DONT_FORK, READ, READ_ONLY, WRITE, Registration, colors, heap_ga, heap_size, query_color,
                      query_rank, register, starter, starter_ga, starter_size, view)
 from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, test_some, wait_until, wait_until_all,
@@ -37,11 +38,11 @@ from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, tes
 __version__ = "3.0.0"
 
 __all__ = [
-    "ALL", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "LE", "LT", "NE", "NULL", "READ",
-    "READ_ONLY", "Registration", "SIGNED", "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors",
-    "complete", "copy", "copy_indirect", "copy_signal", "copy_strided", "copyv", "finalize", "heap_ga", "heap_size", "init",
-    "inquire",
-    "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset",
-    "starter", "starter_ga", "starter_size", "status", "strerror", "swap4", "swap8", "sync", "test", "test_all",
-    "test_any", "test_some", "view", "wait_until", "wait_until_all", "wait_until_any", "wait_until_some", "xor4", "xor8",
+    "ALL", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "LE", "LT", "Mailbox",
+    "Message", "NE", "NULL", "READ", "READ_ONLY", "Registration", "SIGNED", "WRITE", "abort", "add4", "add8", "and4",
+    "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_indirect", "copy_signal", "copy_strided", "copyv",
+    "finalize", "heap_ga", "heap_size", "init", "inquire", "job", "node", "or4", "or8", "peer_state", "procs",
+    "query_color", "query_rank", "rank", "register", "reset", "send", "starter", "starter_ga", "starter_size",
+    "status", "strerror", "swap4", "swap8", "sync", "test", "test_all", "test_any", "test_some", "view", "wait_until",
+    "wait_until_all", "wait_until_any", "wait_until_some", "xor4", "xor8",
 ]

@@ -31,11 +31,11 @@ MOST = 48                   # accesses with unread status: less than the smalles
 
 ARGUMENTS = {
     "copy": ("dst", "src", "size"), "copy_strided": ("dst", "src", "block", "count", "dst_stride", "src_stride"),
-    "copy_indirect": ("pointer", "src", "size", "advance"),
+    "copy_indirect": ("pointer", "src", "size", "advance"), "send": ("mailbox", "src", "size", "tag"),
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
-GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer")
+GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer", "mailbox")
 
 
 def _argument(name: str, value: int) -> str:
@@ -279,6 +279,14 @@ def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, orde
     handle."""
     return _here().issue(lib.acpx_copy_indirect, number(pointer, 64, "pointer"), number(src, 64, "src"),
                              number(size, 63, "size"), int(bool(advance)) + 2 * int(bool(retry)), _order(order))
+
+
+def send(mailbox: int, src: int, size: int, tag: int = 0, order: int = NULL, retry: bool = False) -> int:
+    """Send size bytes from src as a message into the mailbox at a global address, with a number of
+    64 bits. The status is AGAIN if there is no room, with retry only after the time-out. Returns a
+    handle, which is complete when the message is in the mailbox. See Mailbox."""
+    return _here().issue(lib.acpx_send, number(mailbox, 64, "mailbox"), number(src, 64, "src"),
+                             number(size, 63, "size"), number(tag, 64, "tag"), 2 * int(bool(retry)), _order(order))
 
 
 def _atomic(name: str, bits: int, what: str) -> Callable[..., int]:

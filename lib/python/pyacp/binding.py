@@ -29,6 +29,11 @@ class Condition(ctypes.Structure):
     _fields_ = [("flag", c_void_p), ("value", c_uint64), ("size", c_int), ("compare", c_int)]
 
 
+class MessageInfo(ctypes.Structure):
+    """struct acpx_message"""
+    _fields_ = [("data", c_void_p), ("size", c_size_t), ("tag", c_uint64), ("rank", c_int)]
+
+
 PROTOTYPES = {
     "acp_init": (c_int, [POINTER(c_int), POINTER(POINTER(c_char_p))]),
     "acp_finalize": (c_int, []),
@@ -49,6 +54,13 @@ PROTOTYPES = {
     "acpx_copyv": (HANDLE, [POINTER(Iov), c_size_t, HANDLE]),
     "acpx_copy_indirect": (HANDLE, [GA, GA, c_size_t, c_int, HANDLE]),
     "acpx_copy_signal": (HANDLE, [GA, GA, c_size_t, GA, c_uint64, c_int, HANDLE]),
+    "acpx_send": (HANDLE, [GA, GA, c_size_t, c_uint64, c_int, HANDLE]),
+    "acpx_mailbox_create": (c_int, [c_size_t, c_int, POINTER(c_void_p)]),
+    "acpx_mailbox_ga": (GA, [c_void_p]),
+    "acpx_mailbox_free": (c_int, [c_void_p]),
+    "acpx_probe": (c_int, [c_void_p, POINTER(MessageInfo), c_uint64]),
+    "acpx_recv_lend": (c_int, [c_void_p, POINTER(MessageInfo), c_uint64]),
+    "acpx_recv_return": (c_int, [c_void_p, POINTER(MessageInfo)]),
     "acpx_context_create": (c_int, [c_uint, POINTER(c_void_p)]),
     "acpx_context_bind": (c_int, [c_void_p]),
     "acpx_context_destroy": (c_int, [c_void_p]),

@@ -52,13 +52,14 @@ def _conditions(conditions: Conditions) -> tuple:
     return (Condition * len(array))(*array), len(array)
 
 
-def _nanoseconds(timeout: Optional[float]) -> int:
+def nanoseconds(timeout: Optional[float]) -> int:
+    """Return a timeout in seconds as nanoseconds."""
     if timeout is not None and not isinstance(timeout, (int, float)):
         raise TypeError(f"timeout must be a number of seconds or None, not {type(timeout).__name__}")
     return FOREVER if timeout is None else int(max(0, min(timeout * 1e9, FOREVER)))
 
 
-def _result(what: str, result: int, *none: int) -> Optional[int]:
+def result_or_none(what: str, result: int, *none: int) -> Optional[int]:
     """Return the result of a call; None for errors that are a regular answer."""
     if result >= 0:
         return result
@@ -70,7 +71,7 @@ def _result(what: str, result: int, *none: int) -> Optional[int]:
 def _some(what: str, function, conditions: Conditions, *timeout: int) -> List[int]:
     array, count = _conditions(conditions)
     indices = (ctypes.c_size_t * max(count, 1))()
-    found = _result(what, function(array, count, indices, *timeout), errno.ETIMEDOUT)
+    found = result_or_none(what, function(array, count, indices, *timeout), errno.ETIMEDOUT)
     return list(indices[:found or 0])
 
 
@@ -83,14 +84,14 @@ def wait_until(ga: int, compare: int, value: int, size: int = 8, timeout: Option
     if not ga:
         raise ValueError("wait_until: no address")
     result = lib.acpx_wait_until(_flag(ga), number(size, 31, "size"), number(compare, 31, "compare"), _value(value),
-                                 _nanoseconds(timeout))
-    return _result("wait_until", result, errno.ETIMEDOUT) is not None
+                                 nanoseconds(timeout))
+    return result_or_none("wait_until", result, errno.ETIMEDOUT) is not None
 
 
 def wait_until_all(conditions: Conditions, timeout: Optional[float] = None) -> bool:
     """Sleep until each condition has been true at some time. Returns False after the timeout.
     Raises the exceptions of wait_until()."""
-    return _result("wait_until_all", lib.acpx_wait_until_all(*_conditions(conditions), _nanoseconds(timeout)),
+    return result_or_none("wait_until_all", lib.acpx_wait_until_all(*_conditions(conditions), nanoseconds(timeout)),
                    errno.ETIMEDOUT) is not None
 
 
@@ -99,33 +100,33 @@ def wait_until_any(conditions: Conditions, timeout: Optional[float] = None) -> O
     timeout.
 
     Raises the exceptions of wait_until(), and ENOENT if all conditions are ignored."""
-    return _result("wait_until_any", lib.acpx_wait_until_any(*_conditions(conditions), _nanoseconds(timeout)),
+    return result_or_none("wait_until_any", lib.acpx_wait_until_any(*_conditions(conditions), nanoseconds(timeout)),
                    errno.ETIMEDOUT)
 
 
 def wait_until_some(conditions: Conditions, timeout: Optional[float] = None) -> List[int]:
     """Sleep until conditions are true. Returns the list of their indices; it is empty after the
     timeout, or if all conditions are ignored."""
-    return _some("wait_until_some", lib.acpx_wait_until_some, conditions, _nanoseconds(timeout))
+    return _some("wait_until_some", lib.acpx_wait_until_some, conditions, nanoseconds(timeout))
 
 
 def test(ga: int, compare: int, value: int, size: int = 8) -> bool:
     """Return whether the comparison of the word at ga with value is true. Does not wait."""
     if not ga:
         raise ValueError("test: no address")
-    return _result("test", lib.acpx_test(_flag(ga), number(size, 31, "size"), number(compare, 31, "compare"),
+    return result_or_none("test", lib.acpx_test(_flag(ga), number(size, 31, "size"), number(compare, 31, "compare"),
                                          _value(value))) == 1
 
 
 def test_all(conditions: Conditions) -> bool:
     """Return whether all conditions are true. Does not wait."""
-    return _result("test_all", lib.acpx_test_all(*_conditions(conditions))) == 1
+    return result_or_none("test_all", lib.acpx_test_all(*_conditions(conditions))) == 1
 
 
 def test_any(conditions: Conditions) -> Optional[int]:
     """Return the index of the first true condition, or None. Does not wait. Raises ENOENT if all
     conditions are ignored."""
-    return _result("test_any", lib.acpx_test_any(*_conditions(conditions)), errno.EAGAIN)
+    return result_or_none("test_any", lib.acpx_test_any(*_conditions(conditions)), errno.EAGAIN)
 
 
 def test_some(conditions: Conditions) -> List[int]:
