@@ -26,6 +26,7 @@ static const struct {
 	{ PERF_SYSCALLS, false, perf_syscalls },
 	{ PERF_HEAP_MODE, false, perf_heap },
 	{ PERF_CHANNEL, true, perf_channel },
+	{ PERF_MAILBOX, true, perf_mailbox },
 	{ PERF_MAP, true, perf_map },
 	{ PERF_WAIT, true, perf_wait },
 	{ PERF_SWEEP, false, perf_sweep },
