@@ -30,6 +30,11 @@
 #define timer_delete(timer)	del_timer(timer)
 #endif
 
+/* Kernels without it do not delay callbacks. */
+#ifndef ACP_HAS_CALL_RCU_HURRY
+#define call_rcu_hurry(head, function)	call_rcu(head, function)
+#endif
+
 #ifndef ACP_HAS_HRTIMER_SETUP
 static inline void hrtimer_setup(struct hrtimer *timer,
 				 enum hrtimer_restart (*function)(struct hrtimer *),

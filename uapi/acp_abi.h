@@ -131,9 +131,10 @@ enum acp_op {
  * up to a multiple of 8, at "next", if that ends not beyond "limit": "room" is
  * advanced in one step.  Otherwise nothing is written, and the command ends with
  * ACP_ST_AGAIN, or is tried again (ACP_SQE_RETRY) as ACP_OP_APPEND; a message that
- * is longer than the mailbox ends with ACP_ST_RANGE.  Messages whose source is
- * memory of the node that sends them take their records in the order of their
- * tickets, but for those that are refused.
+ * is longer than the mailbox ends with ACP_ST_RANGE.  Messages of a queue whose
+ * source is memory of the node that sends them, by one color, take their records
+ * in the order in which they start: that of their tickets, but for those that
+ * have to wait for their "order", and those that are refused.
  *
  * The owner alone changes limit, and sets next back.  All bytes between next and
  * limit are 0 before "room" says so.

@@ -212,6 +212,7 @@ static noinline u32 resume(struct acp_queue *queue)
 		/* The place after it, and so below: pairs with park(). */
 		if (!smp_load_acquire(&cmd->until))
 			continue;
+		/* Pairs with park(), too. */
 		state = smp_load_acquire(&cmd->state);
 		if (state == ACP_CMD_FREE || state == ACP_CMD_ENDED)
 			continue;

@@ -103,10 +103,8 @@ u8 acp_execute_change_flag(struct acp_job *job, const struct acp_msg *m)
 u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status)
 {
 	if (unlikely(m->op == ACP_OP_SEND))
-		acp_mailbox_end(job, m->dst, m->origin, m->size, status);
-	else if (!status)
-		status = acp_execute_flag(job, m);
-	return status;
+		return acp_mailbox_end(job, m->dst, m->origin, m->size, status);
+	return status ?: acp_execute_flag(job, m);
 }
 
 u8 acp_execute_local(struct acp_job *job, const struct acp_msg *m)

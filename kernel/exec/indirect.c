@@ -127,12 +127,16 @@ u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *
 	return status;
 }
 
-void acp_indirect_end(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status)
+u8 acp_indirect_end(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status)
 {
 	struct acp_landing l;
 
-	if (acp_peer_forget_landing(peer, epoch, m, &l) && l.message)
-		acp_mailbox_end(peer->job, l.dst, m->origin, l.size, status);
+	/* The record will say that the message is void: see acp_station_abandon(). */
+	if (!acp_peer_forget_landing(peer, epoch, m, &l))
+		return status || m->op != ACP_OP_SEND ? status : ACP_ST_PEER;
+	if (!l.message)
+		return status;
+	return acp_mailbox_end(peer->job, l.dst, m->origin, l.size, status);
 }
 
 void acp_station_abandon(struct acp_job *job, const struct acp_landing *l)

@@ -30,7 +30,10 @@ u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m);
 u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 *dst,
 			bool *busy);
 
-/* The last piece of a copy is here, which ends with @status: forget where it went.  BH off. */
-void acp_indirect_end(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status);
+/*
+ * The last piece of a copy is here, which ends with @status: forget where it went.  Returns the
+ * status; a message fails if its flow has ended meanwhile.  BH off.
+ */
+u8 acp_indirect_end(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status);
 
 #endif /* ACP_INDIRECT_H */

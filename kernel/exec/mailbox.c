@@ -86,18 +86,20 @@ void acp_mailbox_describe(struct acp_region *r, u64 offset, u32 rank, u64 tag, u
 	set_state(r, record, state);
 }
 
-void acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status)
+u8 acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status)
 {
 	u64 state = size << 2 | (status ? ACP_RECORD_VOID : ACP_RECORD_READY);
 	u64 record = dst - sizeof(struct acp_record);
 	struct acp_region *r;
+	u8 gone;
 
 	r = acp_region_get_bh(job, record, sizeof(struct acp_record), rank, ACP_ACCESS_WRITE,
-			      &status);
+			      &gone);
 	if (!r)
-		return;
+		return status ?: gone;
 	set_state(r, acp_ga_offset(&job->ga, record), state);
 	acp_region_put(r);
+	return status;
 }
 
 u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst)

@@ -27,9 +27,10 @@ void acp_mailbox_describe(struct acp_region *r, u64 offset, u32 rank, u64 tag, u
 
 /*
  * A message whose record says ACP_RECORD_ARRIVING has ended: @dst is the global address of its
- * bytes.  Nothing happens if the memory is no longer registered.  BH off.
+ * bytes.  Returns @status, or why the record of a message that succeeded cannot be written any
+ * more.  BH off.
  */
-void acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status);
+u8 acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status);
 
 /* Reserve a record for a message whose bytes come later; *dst is where they go.  BH off. */
 u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst);

@@ -321,12 +321,14 @@ static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *
 		status = acp_peer_take_fail(f->peer, f->epoch, m) ?: status;
 		landed = unlikely(may_have_landed(m));
 		/* The receiver must see a message before the sender learns that it is there. */
-		if (landed && !status)
-			acp_indirect_end(f->peer, f->epoch, m, status);
+		if (landed && !status) {
+			status = acp_indirect_end(f->peer, f->epoch, m, status);
+			landed = false;
+		}
 		end_command(f, m, f->count == 1 ? f->end_node :
 			    acp_job_node_of(f->job, m->origin), status);
 		/* If the frame is refused, its piece comes again, and goes to the same place. */
-		if (landed && status && !f->refused)
+		if (landed && !f->refused)
 			acp_indirect_end(f->peer, f->epoch, m, status);
 		return !f->refused;
 	}

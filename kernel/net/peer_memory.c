@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The memory of a peer: see peer.h. */
 #include <linux/slab.h>
+#include "../compat.h"
 #include "../job/node.h"
 #include "peer.h"
 #include "../upcall.h"
@@ -23,10 +24,15 @@ bool acp_peer_take_kib(struct acp_peer *peer, u32 kib)
 	return true;
 }
 
+static void give_kib(struct acp_job *job, u32 kib)
+{
+	atomic_sub(kib, &job->flow_kib);
+	acp_user_uncharge(job->user, ACP_LIMIT_USER_MEMORY, kib);
+}
+
 void acp_peer_give_kib(struct acp_peer *peer, u32 kib)
 {
-	atomic_sub(kib, &peer->job->flow_kib);
-	acp_user_uncharge(peer->job->user, ACP_LIMIT_USER_MEMORY, kib);
+	give_kib(peer->job, kib);
 }
 
 /* Zeroed pages, only as many as needed: kmalloc() would round up to a power of two. */
@@ -105,6 +111,7 @@ static void abandon(struct rcu_head *rcu)
 	for (i = 0; i < l->t.count; i++)
 		if (l->t.e[i].known)
 			acp_station_abandon(l->job, &l->t.e[i]);
+	give_kib(l->job, LANDINGS_KIB);
 	acp_job_put(l->job);
 	kfree(l);
 }
@@ -117,14 +124,14 @@ void acp_peer_free_landings(struct acp_peer *peer)
 		return;
 	l = container_of(peer->landings, struct landings, t);
 	peer->landings = NULL;
-	acp_peer_give_kib(peer, LANDINGS_KIB);
 	if (!l->t.count) {
+		acp_peer_give_kib(peer, LANDINGS_KIB);
 		kfree(l);
 		return;
 	}
 	l->job = peer->job;
 	refcount_inc(&l->job->refs);
-	call_rcu(&l->rcu, abandon);
+	call_rcu_hurry(&l->rcu, abandon);
 }
 
 static void give_back_delegated(struct acp_peer *peer)

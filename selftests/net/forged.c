@@ -769,7 +769,7 @@ TEST(N6_message_fields)
 	goes_on();
 }
 
-/* A piece may be refused, so it is alone in its frame.  Nothing is executed of one where it is not. */
+/* A piece may be refused, so it is alone in its frame, or nothing of the frame is executed. */
 TEST(N6_pieces_share_no_frames)
 {
 	struct acp_msg piece = { .type = ACP_MSG_DATA, .origin = 2, .ticket = 77, .length = 8 };

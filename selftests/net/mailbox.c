@@ -259,8 +259,9 @@ TEST(A4_messages_of_a_sender_stay_in_order_over_a_bad_network)
 static void take_all(bool *seen)
 {
 	struct patience p = patience_begin(PATIENCE_TEST / 2);
-	uint64_t unit = 0, room, number, units;
+	uint64_t unit = 0, number, units;
 	uint32_t count = 0, by;
+	__u64 room;
 
 	while (count < 2 * MESSAGES) {
 		CHECK(!patience_over(&p));
