@@ -145,6 +145,13 @@ int acpx_next_event(struct acpx_event *event)
 	return libacp_in() && event ? 0 : -1;
 }
 
+static uint64_t count_of(int rank, size_t counter)
+{
+	const void *word = (char *)&fake_shared->members[rank] + counter;
+
+	return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
+}
+
 /* Wait until all ranks reach the same count. False if one of them never will. */
 static bool rendezvous(size_t counter, bool with_the_dead)
 {
@@ -153,13 +160,13 @@ static bool rendezvous(size_t counter, bool with_the_dead)
 
 	__atomic_store_n(own, number, __ATOMIC_RELEASE);
 	for (r = 0; r < fake_shared->ranks; r++) {
-		const void *other = (char *)&fake_shared->members[r] + counter;
-
-		while (__atomic_load_n((const uint64_t *)other, __ATOMIC_ACQUIRE) < number) {
-			if (fake_is_dead(r) && with_the_dead)
-				return false;
-			if (fake_is_dead(r))
+		while (count_of(r, counter) < number) {
+			/* It may have come since it was looked at, and have died then. */
+			if (fake_is_dead(r) && count_of(r, counter) < number) {
+				if (with_the_dead)
+					return false;
 				break;
+			}
 			if (fake_in_turns())
 				fake_pause(LOOK_US * 1000);
 			else
