@@ -310,6 +310,9 @@ static bool can_go_on(struct acp_queue *queue, u64 completed, u32 waited)
 	smp_mb();	/* pairs with that in acp_station_idle(): flags before states */
 	if (queue->waiting > waited || (queue->waiting && READ_ONCE(queue->completed) != completed))
 		return true;
+	/* A parked command has ended, perhaps by this drain: others may start. */
+	if (unlikely(READ_ONCE(queue->retry_due)))
+		return true;
 	return acp_queue_available(queue) && slot_free(acp_queue_cmd(queue, queue->taken + 1));
 }
 

@@ -396,32 +396,49 @@ TEST(A4_order_holds_behind_a_copy_that_waits_for_room)
 }
 
 /* A queue full of them, with a buffer that gets room for one after the other. */
-TEST(A4_many_copies_wait_for_room_and_each_comes_once)
+static void many_wait(uint32_t by, uint32_t from, const char *netem)
 {
 	const uint32_t many = test_short() ? 200 : 1000;
 	uint64_t last = 0, at;
 	uint32_t i, seen[1000] = { 0 };
 
-	begin_short(60000, 256);
-	nodes_impair_all(&n, "loss 2%");
+	/* With this time-out, none ends by it. */
+	begin_short(3600000, 256);
+	if (netem)
+		nodes_impair_all(&n, netem);
 	for (i = 0; i < many; i++)
-		words(0)[HEAP / 16 + i] = i + 1;
+		words(from)[HEAP / 16 + i] = i + 1;
 	for (i = 0; i < many; i++) {
-		last = start_retry(0, heap_ga(&r[0], HEAP / 2 + 8UL * i), 8, 0);
+		last = start_retry(by, heap_ga(&r[from], HEAP / 2 + 8UL * i), 8, 0);
 		if (i >= 150)
 			__atomic_fetch_add(&words(1)[1], 8, __ATOMIC_RELAXED);
 	}
 	while (i-- > many - 150)
 		__atomic_fetch_add(&words(1)[1], 8, __ATOMIC_RELAXED);
-	CHECK_EQ(rank_await(&r[0], last, PATIENCE_WORK), ACP_ST_OK);
-	for (i = 0; i < r[0].join.depth; i++)
-		CHECK_EQ(r[0].cq->status[i], ACP_ST_OK);
-	CHECK_EQ(r[0].cq->failed, 0);
+	CHECK_EQ(rank_await(&r[by], last, PATIENCE_WORK), ACP_ST_OK);
+	for (i = 0; i < r[by].join.depth; i++)
+		CHECK_EQ(r[by].cq->status[i], ACP_ST_OK);
+	CHECK_EQ(r[by].cq->failed, 0);
 	CHECK_EQ(words(1)[0], heap_ga(&r[1], BUFFER + 8UL * many));
 	for (i = 0; i < many; i++) {
 		at = words(1)[BUFFER / 8 + i];
 		CHECK(at >= 1 && at <= many && !seen[at - 1]++);
 	}
+}
+
+TEST(A4_many_copies_wait_for_room_and_each_comes_once)
+{
+	many_wait(0, 0, "loss 2%");
+}
+
+TEST(A4_many_copies_within_a_node_wait_for_room)
+{
+	many_wait(1, 1, NULL);
+}
+
+TEST(A4_many_delegated_copies_wait_for_room)
+{
+	many_wait(1, 0, "loss 2%");
 }
 
 /* However many wait for room at one place, one at a time is tried, and less and less often. */
