@@ -44,7 +44,8 @@ static void __attribute__((noreturn)) die_of_failure(const struct libacp_queue *
 
 	for (; ticket <= completed; ticket++) {
 		status = libacp_rings_status(r, ticket);
-		if (status <= 0 || is_quiet(queue, ticket))
+		/* As in judge(). */
+		if (status <= 0 || status == ACPX_EAGAIN || is_quiet(queue, ticket))
 			continue;
 		libacp_die_of_access(libacp_rings_entry(r, ticket, &entry) ? &entry : NULL,
 				     status);

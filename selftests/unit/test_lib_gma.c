@@ -953,6 +953,22 @@ static void fail_unasked(void)
 	acp_finalize();
 }
 
+/* That a mailbox is full is no failure to die of. */
+static void fail_behind_a_full_mailbox(void)
+{
+	struct acp_mailbox *box;
+
+	if (start() != 0)
+		_exit(1);
+	box = acp_query_address(at(0, 64));
+	box->units = 100;
+	acpx_set_error_mode(ACPX_ERRORS_ABORT);
+	acpx_send(at(0, 64), at(0, 0), 8, 0, 0, ACP_HANDLE_NULL);
+	acp_complete(ACP_HANDLE_ALL);
+	acp_add8(at(0, 0), at(2, 20000), 8, ACP_HANDLE_NULL);
+	acp_finalize();
+}
+
 static void abort_job(void)
 {
 	if (start() != 0)
@@ -976,6 +992,8 @@ TEST(errors__end_the_job_by_default)
 	CHECK(child(fail_in_abort_mode, said, sizeof(said)) == 255);
 	CHECK(strstr(said, "acp: rank 0: acp_copy failed: reaches beyond"));
 	CHECK(child(fail_unasked, said, sizeof(said)) == 255);
+	CHECK(strstr(said, "acp: rank 0: acp_add8 failed: reaches beyond"));
+	CHECK(child(fail_behind_a_full_mailbox, said, sizeof(said)) == 255);
 	CHECK(strstr(said, "acp: rank 0: acp_add8 failed: reaches beyond"));
 	CHECK(child(abort_job, said, sizeof(said)) == 255);
 	CHECK(strstr(said, "acp_abort: rank 0: out of luck\n"));
