@@ -16,9 +16,10 @@ static u64 units_of(u64 size)
 /* There is no room.  Could there be some? */
 static u8 no_room(struct acp_region *r, u64 mailbox, u64 units)
 {
-	u64 word = acp_region_read_word(r, mailbox + offsetof(struct acp_mailbox, units));
+	u32 most;
 
-	return units > (u32)word ? ACP_ST_RANGE : ACP_ST_AGAIN;
+	acp_region_read(r, mailbox + offsetof(struct acp_mailbox, units), &most, sizeof(most));
+	return units > most ? ACP_ST_RANGE : ACP_ST_AGAIN;
 }
 
 /* Advance "next".  *at: offset of the record in the region. */
@@ -79,10 +80,11 @@ static void set_state(struct acp_region *r, u64 record, u64 state)
 
 void acp_mailbox_describe(struct acp_region *r, u64 offset, u32 rank, u64 tag, u64 state)
 {
-	u64 record = offset - sizeof(struct acp_record);
+	const struct acp_record head = { .tag = tag, .rank = rank };
+	const size_t first = offsetof(struct acp_record, tag);
+	u64 record = offset - sizeof(head);
 
-	acp_region_write_word(r, record + offsetof(struct acp_record, tag), tag);
-	acp_region_write_word(r, record + offsetof(struct acp_record, rank), rank);
+	acp_region_write(r, record + first, &head.tag, sizeof(head) - first);
 	set_state(r, record, state);
 }
 

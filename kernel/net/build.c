@@ -233,8 +233,18 @@ static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
 static bool is_whole(const struct acp_out *out)
 {
 	if (out->m.type == ACP_MSG_DATA)
-		return out->inline_data && !out->failed && out->m.op != ACP_OP_SEND;
+		return out->inline_data && !out->failed;
 	return !out->m.length && !out->failed;
+}
+
+/* The operand of a message is its tag; as in acp_out_piece(). */
+static noinline void put_tag(struct acp_msg_hdr *h, struct acp_frame *f, u64 tag)
+{
+	struct acp_msg_more *more = (void *)h + sizeof(struct acp_msg_data);
+
+	more->offset = 0;
+	more->tag = cpu_to_be64(tag);
+	f->flags |= ACP_FRAME_FENCE;
 }
 
 static void put_whole(struct sk_buff *skb, struct acp_frame *f, const struct acp_out *out)
@@ -248,6 +258,8 @@ static void put_whole(struct sk_buff *skb, struct acp_frame *f, const struct acp
 		f->flags |= ACP_FRAME_FENCE;
 	if (m->type != ACP_MSG_DATA)
 		return;
+	if (unlikely(m->op == ACP_OP_SEND))
+		put_tag(h, f, m->b);
 	h->flags |= ACP_MSG_LAST;
 	h->length = cpu_to_be32(size);
 	if (size)
