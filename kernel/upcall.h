@@ -49,10 +49,11 @@ bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const st
  * @item: item of which a message is about to be cut, the first one or a later one
  *
  * Context: BH off, peer->lock held.
- * Return: false if a command that @item waits for has failed; the caller then
- * sends the rest of the item as failed, with ACP_ST_ORDER.
+ * Return: ACP_ST_OK; otherwise ACP_ST_ with which the caller sends the rest of
+ * the item as failed, since a command that @item waits for has failed, or has
+ * found no room.
  */
-bool acp_station_due(const struct acp_item *item);
+u8 acp_station_due(const struct acp_item *item);
 
 /**
  * acp_station_done() - report what became of an item

@@ -542,6 +542,10 @@ int acpx_mailbox_free(acpx_mailbox_t mailbox);		/* blocks */
 acp_handle_t acpx_send(acp_ga_t mailbox, acp_ga_t src, size_t size, uint64_t tag, int flags,
 		       acp_handle_t order);
 
+/* Copy, and then send an empty message with the tag; flags as for acpx_send. */
+acp_handle_t acpx_copy_notify(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t mailbox,
+			      uint64_t tag, int flags, acp_handle_t order);
+
 /* Receive a message; message: NULL, or what it is. peek leaves it there. Returns its size. */
 int64_t acpx_recv(acpx_mailbox_t mailbox, void *buffer, size_t room, struct acpx_message *message,
 		  uint64_t timeout_ns);

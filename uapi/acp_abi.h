@@ -119,8 +119,9 @@ enum acp_op {
  * one step; the bytes are written to where it was.  If they do not fit, nothing
  * is written, and the command ends with ACP_ST_AGAIN; with ACP_SQE_RETRY only if
  * there is still no room when the time-out of the job (acp_join.timeout_ms) has
- * passed since the first try.  Until then it is tried again after 50 us, 100 us,
- * and so on up to 12.8 ms, and a ns per byte more, since each try sends all bytes.
+ * passed.  Until then it is tried again after 50 us, 100 us, and so on up to 12.8
+ * ms, and a ns per byte more, since each try sends all bytes; but only when no
+ * older command of the queue with RETRY waits for room at the same dst.
  */
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
 
@@ -134,7 +135,8 @@ enum acp_op {
  * is longer than the mailbox ends with ACP_ST_RANGE.  Messages of a queue whose
  * source is memory of the node that sends them, by one color, take their records
  * in the order in which they start: that of their tickets, but for those that
- * have to wait for their "order", and those that are refused.
+ * have to wait for their "order", and those without RETRY that are refused, or
+ * pass others that wait for room.
  *
  * The owner alone changes limit, and sets next back.  All bytes between next and
  * limit are 0 before "room" says so.

@@ -314,8 +314,11 @@ bool acp_fails_add(struct acp_fails *t, u32 origin, u64 ticket, u8 status, u64 u
 
 	for (i = 0; i < t->count; i++)
 		if (t->e[i].origin == origin && t->e[i].ticket == ticket &&
-		    !t->e[i].until == !until)
+		    !t->e[i].until == !until) {
+			/* A command that is tried again may fail again. */
+			t->e[i].until = max_t(u64, t->e[i].until, until);
 			return true;
+		}
 	if (t->count == ACP_FAILS && !forget_one(t)) {
 		t->blind = max_t(u64, t->blind, until);
 		return until;
@@ -349,6 +352,17 @@ u8 acp_fails_take(struct acp_fails *t, u32 origin, u64 ticket)
 	if (status)
 		forget(t, find_piece(t, origin, ticket));
 	return status;
+}
+
+void acp_fails_forget(struct acp_fails *t, u32 origin, u64 ticket)
+{
+	u32 i;
+
+	for (i = 0; i < t->count; i++)
+		if (t->e[i].origin == origin && t->e[i].ticket == ticket && t->e[i].until) {
+			forget(t, i);
+			return;
+		}
 }
 
 bool acp_fails_depends(struct acp_fails *t, const struct acp_msg *m, u64 rcv)

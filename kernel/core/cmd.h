@@ -590,6 +590,16 @@ u8 acp_fails_take(struct acp_fails *t, u32 origin, u64 ticket);
  */
 void acp_fails_expire(struct acp_fails *t, u64 rcv);
 
+/**
+ * acp_fails_forget() - remove a command that has succeeded when it was tried again
+ * @t: table; failed pieces of the command stay in it
+ * @origin: rank that issued the command
+ * @ticket: the command
+ *
+ * Context: The caller serializes calls on one table.
+ */
+void acp_fails_forget(struct acp_fails *t, u32 origin, u64 ticket);
+
 /* Does a message depend on a command that failed? Removes entries that have expired. */
 bool acp_fails_depends(struct acp_fails *t, const struct acp_msg *m, u64 rcv);
 

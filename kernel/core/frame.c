@@ -25,7 +25,8 @@ static const struct {
 
 /* The fields of the first word that each message type may have; all others must be zero. */
 static const u64 msg_rules[] = {
-	[ACP_MSG_DATA] = TYPE | FLAGS(ACP_MSG_LAST | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
+	[ACP_MSG_DATA] = TYPE | FLAGS(ACP_MSG_LAST | ACP_MSG_FAIL | ACP_MSG_ORDERED |
+				      ACP_MSG_BEHIND) | OP | STATUS | DEPENDS,
 	[ACP_MSG_CMD] = TYPE | FLAGS(ACP_MSG_ORDERED | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
 	[ACP_MSG_DONE] = TYPE | STATUS,
 	[ACP_MSG_BARRIER] = TYPE | FLAGS(ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN),
@@ -296,6 +297,10 @@ static bool well_formed(u64 word, const struct acp_msg *m)
 	if (m->type == ACP_MSG_CMD && (m->op < ACP_OP_COPY || m->op >= ACP_OP_END))
 		return false;
 	if (m->type == ACP_MSG_DATA && m->op && !op_of_data(m))
+		return false;
+	if (acp_msg_in_turn(m) && !fail && m->op != ACP_OP_SEND)
+		return false;
+	if (acp_msg_is_behind(m) && (!acp_msg_in_turn(m) || !m->upto || m->upto != m->depends))
 		return false;
 	return m->type == ACP_MSG_DONE || fail == !!m->status;
 }

@@ -21,7 +21,7 @@
 #include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
-#define ACP_FRAME_EDITION	4	/* of messages and tags; part of the digest of a HELLO */
+#define ACP_FRAME_EDITION	5	/* of messages and tags; part of the digest of a HELLO */
 #define ACP_FRAME_WINDOW	512	/* frames that a sender may have beyond "ack" */
 #define ACP_FRAME_SHORT		128	/* payloads up to this share frames */
 #define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
@@ -133,8 +133,14 @@ enum acp_msg_type {
 /* acp_msg_hdr.flags */
 #define ACP_MSG_LAST	1	/* DATA: the last piece; the status of the command is known */
 #define ACP_MSG_FAIL	2	/* DATA, CMD: it failed at the sender, with "status" */
-#define ACP_MSG_ORDERED	4	/* CMD: its DATA must not overtake earlier frames */
+/*
+ * CMD: its DATA must not overtake earlier frames.  DATA of a SEND, or that failed: if it finds no
+ * room, it is tried again, and those sent behind it must find none.
+ */
+#define ACP_MSG_ORDERED	4
 #define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
+/* DATA with ORDERED: it finds no room if the one command on which it depends has found none */
+#define ACP_MSG_BEHIND	8
 #define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
 /*
  * BARRIER: no further barrier will complete. ticket, lower half: the node, counted from 1, whose
@@ -154,7 +160,8 @@ struct acp_msg_hdr {
 			__u8   status;	/* DONE, and with FAIL: enum acp_status; otherwise 0 */
 			/*
 			 * DATA, CMD behind a fence: it fails if one of the origin's commands from
-			 * ticket - depends to ticket - upto failed; otherwise 0
+			 * ticket - depends to ticket - upto failed; otherwise 0.  With
+			 * BEHIND, both are the same
 			 */
 			__be16 depends, upto;
 		};
@@ -445,6 +452,30 @@ static inline bool acp_op_signals(u8 op)
 static inline bool acp_op_indirect(u8 op)
 {
 	return op >= ACP_OP_INDIRECT && op <= ACP_OP_SEND;
+}
+
+/**
+ * acp_msg_in_turn() - test whether a message is for a mailbox, and tried again if that is full
+ * @m: message
+ *
+ * Context: Any context.
+ * Return: True for DATA with ACP_MSG_ORDERED.
+ */
+static inline bool acp_msg_in_turn(const struct acp_msg *m)
+{
+	return m->type == ACP_MSG_DATA && (m->flags & ACP_MSG_ORDERED);
+}
+
+/**
+ * acp_msg_is_behind() - test whether a message must not overtake an older one that finds no room
+ * @m: message
+ *
+ * Context: Any context.
+ * Return: True for DATA with ACP_MSG_BEHIND.
+ */
+static inline bool acp_msg_is_behind(const struct acp_msg *m)
+{
+	return m->type == ACP_MSG_DATA && (m->flags & ACP_MSG_BEHIND);
 }
 
 /**

@@ -67,7 +67,9 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	memset(cmd->epoch, 0, sizeof(cmd->epoch));
 	cmd->expected = 0;
 	cmd->until = 0;
+	cmd->older = ticket - 1;
 	cmd->tries = 0;
+	cmd->refused = 0;
 	cmd->item.frames = 0;
 	cmd->item.status = 0;
 	if (!status)
@@ -105,38 +107,89 @@ static u32 price(const struct acp_cmd *cmd)
 	return min_t(u64, m->size, ACP_BUDGET_BYTES);
 }
 
-/* Start the command if its order and the budget allow it; otherwise it waits. */
-static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_batch *batch,
-		      struct acp_budget *budget)
-{
-	/* Before what order_failed() reads: pairs with publish(). */
-	u64 completed = smp_load_acquire(&queue->completed), ticket = cmd->item.out.m.ticket;
-	enum acp_start how = acp_run_ask(&queue->run, completed, cmd->order, &cmd->step);
-	u8 status = ACP_ST_OK;
+/* ---- commands that start again: ACP_SQE_RETRY ---- */
 
-	if (how == ACP_START_WAIT || !acp_budget_pay(budget, price(cmd)))
-		return false;
-	if (order_failed(queue, cmd))
-		status = ACP_ST_ORDER;
-	else if (cmd->step.plan == ACP_PLAN_DELEGATE &&
-		 !acp_station_ready(queue->job, cmd, &status))
-		return false;
-	if (status) {
-		acp_queue_end(queue, cmd, status);
-		return true;
+/*
+ * The last older command with RETRY to the same buffer or mailbox that has not ended, or NULL.
+ * What was looked at before is not looked at again.
+ */
+static struct acp_cmd *older_at(struct acp_queue *queue, struct acp_cmd *cmd,
+				struct acp_budget *budget)
+{
+	u64 completed = READ_ONCE(queue->completed), t;
+
+	for (t = cmd->older; t > completed; t--, budget->looks--) {
+		struct acp_cmd *older = acp_queue_cmd(queue, t);
+		/* Pairs with whoever ends it. */
+		u8 state = smp_load_acquire(&older->state);
+
+		if (older->retry && older->item.out.m.dst == cmd->item.out.m.dst &&
+		    state != ACP_CMD_ENDED && state != ACP_CMD_FREE)
+			break;
 	}
-	if (how == ACP_START_FENCED) {
-		acp_step_fence(&cmd->item.out, &cmd->step, completed, cmd->seen, cmd->order);
-		acp_stat_inc(queue->job->node, fenced);
-	}
-	acp_run_started(&queue->run, completed, ticket, &cmd->step);
-	/* Fill the command before it can be completed by others: pairs with is_started(). */
-	smp_store_release(&cmd->state, ACP_CMD_STARTED);
-	acp_station_start(queue, cmd, batch);
-	return true;
+	cmd->older = t;
+	return t > completed ? acp_queue_cmd(queue, t) : NULL;
 }
 
-/* ---- commands that start again: ACP_SQE_RETRY ---- */
+/* Is it a message whose data leaves from here?  These stay in their order in flight, too. */
+static bool in_turn(const struct acp_cmd *cmd)
+{
+	return cmd->item.out.m.op == ACP_OP_SEND && cmd->step.plan == ACP_PLAN_SEND;
+}
+
+/* A message finds no room if the older one, which is in flight, finds none. */
+static void set_turn(struct acp_cmd *cmd, const struct acp_cmd *older, u8 refused)
+{
+	struct acp_msg *m = &cmd->item.out.m;
+
+	if (!in_turn(cmd))
+		return;
+	/* It may have been set before, when the budget did not allow the start. */
+	m->flags = ACP_MSG_ORDERED;
+	m->depends = 0;
+	if (older) {
+		m->flags |= ACP_MSG_BEHIND;
+		m->depends = m->ticket - older->item.out.m.ticket;
+		cmd->older_refused = refused;
+		cmd->older_sent = older->sent;
+	}
+	m->upto = m->depends;
+}
+
+enum turn {
+	TURN_NOW,
+	TURN_LATER,	/* an older one at the same place has to start before */
+	TURN_PARKED,	/* an older one at the same place waits for room */
+};
+
+/* May a command with RETRY start?  Those to the same buffer or mailbox start in their order. */
+static noinline enum turn ask_turn(struct acp_queue *queue, struct acp_cmd *cmd,
+				   struct acp_budget *budget, enum acp_start how, u8 *status)
+{
+	struct acp_cmd *older = older_at(queue, cmd, budget);
+	u8 refused = 0;
+
+	if (older) {
+		/* Before the state: if it finds no room later, "refused" will differ. */
+		refused = smp_load_acquire(&older->refused);
+		switch (READ_ONCE(older->state)) {
+		case ACP_CMD_PARKED:
+			*status = acp_queue_park_behind(queue, cmd);
+			return *status ? TURN_NOW : TURN_PARKED;
+		case ACP_CMD_WAITING:
+			return TURN_LATER;
+		default:
+			/*
+			 * A message depends on one thing only, which the receiver of both knows; it
+			 * would not know what the older one of another kind is behind.
+			 */
+			if (how == ACP_START_FENCED || (in_turn(cmd) && !in_turn(older)))
+				return TURN_LATER;
+		}
+	}
+	set_turn(cmd, older, refused);
+	return TURN_NOW;
+}
 
 /* The command as it was read from the ring. */
 static void begin_again(struct acp_cmd *cmd)
@@ -154,91 +207,143 @@ static void begin_again(struct acp_cmd *cmd)
 	cmd->item.status = 0;
 }
 
-#define PLACES	8
-
-/* Buffers and mailboxes at which commands wait for room. */
-struct places {
-	u64 ga[PLACES];
+/* Commands at one place may start since others have found room there. */
+struct grants {
+	u64 place;
 	u32 count;
+	bool kept;	/* one of them cannot start yet */
 };
 
-/*
- * Is a command the first one found there?  Behind more places than are remembered, none is: those
- * commands have to wait.
- */
-static bool first_at(struct places *p, u64 ga)
-{
-	u32 i;
+/* Of these, long ones keep their pace: they may find no room where short ones do. */
+#define GRANT_BYTES	4096
 
-	for (i = 0; i < p->count; i++)
-		if (p->ga[i] == ga)
-			return false;
-	if (p->count == PLACES)
-		return false;
-	p->ga[p->count++] = ga;
-	return true;
+/*
+ * When may a parked command start?  The oldest at its place in its time; after each one that found
+ * room there, two more; the others when they have become the oldest, or after their time, to end.
+ */
+static u64 start_at(const struct acp_cmd *cmd, const struct acp_cmd *older,
+		    const struct grants *grants)
+{
+	bool granted = grants->count && grants->place == cmd->place;
+
+	/* The end of one that was PARKED is noticed, see end_of_parked(); that of others is not. */
+	if (older && (READ_ONCE(older->state) == ACP_CMD_PARKED ||
+		      (READ_ONCE(older->until) && !granted)))
+		return cmd->until;
+	return granted && cmd->item.out.m.size <= GRANT_BYTES ? 0 : cmd->again;
 }
 
-/*
- * When may a parked command start again?  Of all that wait for room at one place, the oldest one is
- * tried, and when it has found room, all of them; at the end of its time, each one.
- */
-static u64 starts_at(const struct acp_cmd *cmd, bool first, u64 room)
+/* A parked command is due: let it wait for its start, or end it if its time is over. */
+static void start_parked(struct acp_queue *queue, struct acp_cmd *cmd,
+			 const struct acp_cmd *older, u64 now, struct grants *grants)
 {
-	if (cmd->place == room)
-		return 0;
-	return first ? cmd->again : cmd->until;
+	begin_again(cmd);
+	if (now >= cmd->until && older && READ_ONCE(older->state) == ACP_CMD_PARKED) {
+		acp_queue_end(queue, cmd, ACP_ST_AGAIN);
+		return;
+	}
+	if (grants->count && grants->place == cmd->place)
+		grants->count--;
+	if (cmd->refused)
+		acp_stat_inc(queue->job->node, commands_retried);
+	/* Fill the command before it can be completed by others, as in take(). */
+	smp_store_release(&cmd->state, ACP_CMD_WAITING);
+	WRITE_ONCE(queue->waiting, queue->waiting + 1);
+}
+
+static void take_grants(struct acp_queue *queue, struct grants *grants)
+{
+	spin_lock(&queue->lock);
+	*grants = (struct grants){ .place = queue->room, .count = queue->grants };
+	queue->grants = 0;
+	spin_unlock(&queue->lock);
+}
+
+/* Keep what could not be used yet, and start the timer. */
+static void keep_grants(struct acp_queue *queue, const struct grants *grants, u64 next)
+{
+	spin_lock(&queue->lock);
+	if (grants->kept && queue->room == grants->place)
+		queue->grants += grants->count;
+	if (next != ~0ULL)
+		acp_queue_retry_at(queue, next);
+	spin_unlock(&queue->lock);
 }
 
 /*
  * Let parked commands wait for their start whose time has come, and start the timer again for the
- * others.  Returns how many it has looked at, for the budget.
+ * others.
  */
-static noinline u32 resume(struct acp_queue *queue)
+static noinline void resume(struct acp_queue *queue, struct acp_budget *budget)
 {
-	u64 t, now, room, when, next = ~0ULL;
-	struct places places = { .count = 0 };
-	u32 looks = 0;
+	u64 t, now, when, next = ~0ULL;
+	struct grants grants;
 
 	/* Before the states are read: a timer that expires meanwhile sets it again. */
 	xchg(&queue->retry_due, false);
-	room = xchg(&queue->room, 0);
+	take_grants(queue, &grants);
 	now = acp_now();
-	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++, looks++) {
-		struct acp_cmd *cmd = acp_queue_cmd(queue, t);
-		u8 state;
-		bool first;
+	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++, budget->looks--) {
+		struct acp_cmd *cmd = acp_queue_cmd(queue, t), *older;
 
-		/* The place after it, and so below: pairs with park(). */
-		if (!smp_load_acquire(&cmd->until))
+		/* Pairs with park(). */
+		if (smp_load_acquire(&cmd->state) != ACP_CMD_PARKED)
 			continue;
-		/* Pairs with park(), too. */
-		state = smp_load_acquire(&cmd->state);
-		if (state == ACP_CMD_FREE || state == ACP_CMD_ENDED)
-			continue;
-		first = first_at(&places, cmd->place);
-		if (state != ACP_CMD_PARKED)
-			continue;
-		when = starts_at(cmd, first, room);
+		older = older_at(queue, cmd, budget);
+		when = start_at(cmd, older, &grants);
 		/* The item comes back when its frame is acknowledged: as in slot_free(). */
-		if (when <= now && smp_load_acquire(&cmd->busy))
-			when = now + acp_queue_retry_wait(cmd);
-		if (when > now) {
-			next = min(next, when);
-			continue;
+		if (when <= now && smp_load_acquire(&cmd->busy)) {
+			when = now + ACP_RETRY_NS;
+			grants.kept |= grants.place == cmd->place;
 		}
-		begin_again(cmd);
-		acp_stat_inc(queue->job->node, commands_retried);
-		/* Fill the command before it can be completed by others, as in take(). */
-		smp_store_release(&cmd->state, ACP_CMD_WAITING);
-		WRITE_ONCE(queue->waiting, queue->waiting + 1);
+		if (when <= now)
+			start_parked(queue, cmd, older, now, &grants);
+		else
+			next = min(next, when);
 	}
-	if (next != ~0ULL) {
-		spin_lock(&queue->lock);
-		acp_queue_retry_at(queue, next);
-		spin_unlock(&queue->lock);
+	keep_grants(queue, &grants, next);
+	/* As in can_go_on(), for those that now wait. */
+	smp_mb();
+}
+
+/* ---- starting ---- */
+
+/* Start the command if its order and the budget allow it; otherwise it waits. */
+static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_batch *batch,
+		      struct acp_budget *budget)
+{
+	/* Before what order_failed() reads: pairs with publish(). */
+	u64 completed = smp_load_acquire(&queue->completed), ticket = cmd->item.out.m.ticket;
+	enum acp_start how = acp_run_ask(&queue->run, completed, cmd->order, &cmd->step);
+	enum turn turn = TURN_NOW;
+	u8 status = ACP_ST_OK;
+
+	if (how == ACP_START_WAIT)
+		return false;
+	if (order_failed(queue, cmd))
+		status = ACP_ST_ORDER;
+	else if (unlikely(cmd->retry))
+		turn = ask_turn(queue, cmd, budget, how, &status);
+	if (unlikely(turn != TURN_NOW))
+		return turn == TURN_PARKED;
+	if (!status && !acp_budget_pay(budget, price(cmd)))
+		return false;
+	if (!status && cmd->step.plan == ACP_PLAN_DELEGATE &&
+	    !acp_station_ready(queue->job, cmd, &status))
+		return false;
+	if (status) {
+		acp_queue_end(queue, cmd, status);
+		return true;
 	}
-	return looks;
+	if (how == ACP_START_FENCED) {
+		acp_step_fence(&cmd->item.out, &cmd->step, completed, cmd->seen, cmd->order);
+		acp_stat_inc(queue->job->node, fenced);
+	}
+	acp_run_started(&queue->run, completed, ticket, &cmd->step);
+	/* Fill the command before it can be completed by others: pairs with is_started(). */
+	smp_store_release(&cmd->state, ACP_CMD_STARTED);
+	acp_station_start(queue, cmd, batch);
+	return true;
 }
 
 /* ---- draining ---- */
@@ -344,7 +449,7 @@ bool acp_drain(struct acp_queue *queue, struct acp_budget *budget)
 			if (READ_ONCE(queue->closed))
 				break;
 			if (unlikely(READ_ONCE(queue->retry_due)))
-				budget->looks -= resume(queue);
+				resume(queue, budget);
 			if (queue->waiting)
 				start_waiting(queue, &batch, budget);
 			waited = queue->waiting;

@@ -33,7 +33,25 @@ static u32 batch_add(struct acp_batch *batch, struct acp_item *item)
 	return batch->epoch;
 }
 
-/* A fenced item goes out in the incarnation of the run before it, or not at all. */
+/* The only incarnation in which an item may go out: that of what it depends on; 0: any. */
+static u32 incarnation(const struct acp_cmd *cmd, const struct acp_run *run)
+{
+	if (cmd->item.out.fence)
+		return run->epoch;
+	return acp_msg_is_behind(&cmd->item.out.m) ? cmd->older_sent : 0;
+}
+
+/* Will the burst of the batch go out in the incarnation in which the item has to? */
+static bool fits_batch(const struct acp_batch *batch, struct acp_peer *peer,
+		       const struct acp_cmd *cmd)
+{
+	if (cmd->step.plan != ACP_PLAN_SEND || cmd->item.out.fence)
+		return false;
+	if (likely(!acp_msg_is_behind(&cmd->item.out.m)))
+		return true;
+	return cmd->older_sent == (batch->count ? batch->epoch : acp_peer_epoch(peer));
+}
+
 static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
 		      struct acp_run *run)
 {
@@ -42,13 +60,13 @@ static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp
 	if (batch->peer && batch->peer != peer)
 		batch_flush(batch);
 	batch->peer = peer;
-	if (cmd->step.plan == ACP_PLAN_SEND && !cmd->item.out.fence) {
+	if (fits_batch(batch, peer, cmd)) {
 		epoch = batch_add(batch, &cmd->item);
 	} else {
 		if (batch->count)
 			acp_peer_send_burst(peer, &batch->items, batch->epoch);
 		batch->count = 0;
-		epoch = acp_peer_send(peer, &cmd->item, cmd->item.out.fence ? run->epoch : 0);
+		epoch = acp_peer_send(peer, &cmd->item, incarnation(cmd, run));
 	}
 	acp_run_sent(run, cmd->item.out.m.ticket, epoch);
 	return epoch;
@@ -286,12 +304,16 @@ static u8 prepare_remote(struct acp_queue *queue, struct acp_cmd *cmd, struct ac
 	return expect_result(queue, cmd);
 }
 
-bool acp_station_due(const struct acp_item *item)
+u8 acp_station_due(const struct acp_item *item)
 {
+	const struct acp_msg *m = &item->out.m;
 	u64 first, last;
 
-	return !acp_msg_waits(&item->out.m, &first, &last) || !item->queue ||
-	       !acp_queue_failed(item->queue, first, last);
+	if (!acp_msg_waits(m, &first, &last) || !item->queue)
+		return ACP_ST_OK;
+	if (acp_msg_is_behind(m))
+		return acp_queue_older_refused(item->queue, item) ? ACP_ST_AGAIN : ACP_ST_OK;
+	return acp_queue_failed(item->queue, first, last) ? ACP_ST_ORDER : ACP_ST_OK;
 }
 
 void acp_station_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_batch *batch)
@@ -316,8 +338,10 @@ void acp_station_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_
 	acp_queue_get(queue);
 	cmd->busy = true;
 	epoch = batch_send(batch, peer, cmd, &queue->run);
-	if (cmd->step.plan == ACP_PLAN_SEND)
+	if (cmd->step.plan == ACP_PLAN_SEND) {
+		cmd->sent = epoch;
 		return;
+	}
 	status = expect_in(queue, cmd, peer, epoch, ACP_EXPECT_SOURCE);
 	/* The command may have ended already. */
 	if (status)

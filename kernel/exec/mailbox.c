@@ -52,8 +52,8 @@ struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg
 	u64 mailbox = acp_ga_offset(&job->ga, m->dst);
 	struct acp_region *r;
 
-	if (!acp_ga_valid(&job->ga, m->dst) || (m->dst & 7)) {
-		*status = acp_ga_valid(&job->ga, m->dst) ? ACP_ST_ALIGN : ACP_ST_GA;
+	if (m->dst & 7) {
+		*status = ACP_ST_ALIGN;
 		return NULL;
 	}
 	r = acp_region_cached(job, m->dst, sizeof(struct acp_mailbox), m->origin,
@@ -64,11 +64,12 @@ struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg
 		return NULL;
 	*status = take_room(r, mailbox, units_of(size),
 			    acp_ga_rank(&job->ga, m->dst) == m->origin, offset);
+	if (*status) {
+		acp_region_put(r);
+		return NULL;
+	}
 	*offset += sizeof(struct acp_record);
-	if (!*status)
-		return r;
-	acp_region_put(r);
-	return NULL;
+	return r;
 }
 
 static void set_state(struct acp_region *r, u64 record, u64 state)

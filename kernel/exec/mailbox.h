@@ -12,9 +12,9 @@
 #include "../mem/region.h"
 
 /*
- * Reserve the record of a message of @size bytes in the mailbox at m->dst.  Returns the region,
- * with a reference, and in *offset where the bytes of the message go.  Returns NULL with *status
- * set if there is no room or no mailbox.  BH off.
+ * Reserve the record of a message of @size bytes in the mailbox at m->dst, for which the caller has
+ * called acp_ga_valid().  Returns the region, with a reference, and in *offset where the bytes of
+ * the message go.  Returns NULL with *status set if there is no room or no mailbox.  BH off.
  */
 struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg *m, u64 size,
 				       u64 *offset, u8 *status);

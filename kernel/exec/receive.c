@@ -137,24 +137,27 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 		return;
 	}
 	item = take_spare(f);
-	/* Nothing is fenced behind it, and one that is tried again may fail often. */
-	if (!acp_op_takes_room(m->op))
+	/* Behind what takes room, only messages in their turn are fenced, and only until it has. */
+	if (acp_msg_in_turn(m) ? status == ACP_ST_AGAIN : !acp_op_takes_room(m->op))
 		acp_peer_fail(f->peer, f->epoch, m, status, acp_fails_until(f->cb->seq));
 	hold_arrival(f, item);
 	answer(f, f->peer, item, m, status);
 }
 
-/* Did a command fail that this message depends on? */
+/*
+ * Did a command fail that this message depends on?  Of a message into a mailbox, only the first
+ * piece asks: the others follow it.
+ */
 static bool depends_failed(struct frame *f, const struct acp_msg *m)
 {
 	struct acp_queue *queue;
 	u64 first, last;
 	bool failed;
 
-	if (!acp_msg_waits(m, &first, &last))
+	if (!acp_msg_waits(m, &first, &last) || (acp_msg_is_behind(m) && m->b))
 		return false;
 	if (acp_job_node_of(f->job, m->origin) != f->job->me)
-		return acp_peer_depends(f->peer, m);
+		return acp_peer_depends(f->peer, f->epoch, m);
 	rcu_read_lock();
 	queue = acp_job_queue(f->job, m->origin, m->ticket);
 	/* Bound the loop: no more commands can be in flight. */
@@ -254,9 +257,12 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *s
 	u64 word;
 	u8 status;
 
+	/* First: what is behind a message must not pass those that this one is behind. */
+	if (acp_msg_is_behind(m) && depends_failed(f, m))
+		return ACP_ST_AGAIN;
 	if (m->flags & ACP_MSG_FAIL)
 		return m->status;
-	if (depends_failed(f, m))
+	if (!acp_msg_is_behind(m) && depends_failed(f, m))
 		return ACP_ST_ORDER;
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
@@ -287,6 +293,8 @@ static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8
 
 	if (unlikely(m->op) && !status)
 		status = acp_execute_flag(job, m);
+	if (unlikely(acp_msg_in_turn(m)) && !status)
+		acp_peer_found_room(f->peer, f->epoch, m);
 	switch (acp_end_tell(job->me, f->peer->node, origin, status)) {
 	case ACP_TELL_US:
 		complete_own(job, m->origin, m->ticket, status);

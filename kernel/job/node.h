@@ -180,6 +180,7 @@ struct acp_peer {
 	struct list_head answers;	/* DONEs that hold an arrival: see ACP_FLOW_ANSWERS */
 	struct sk_buff_head held;	/* fenced frames that arrived too early */
 	struct acp_failures failures;	/* no table: no failure is remembered */
+	struct acp_failures refusals;	/* of messages that found no room and are tried again */
 	struct acp_landings *landings;	/* of indirect copies that arrive in pieces; or NULL */
 	struct list_head dropped;	/* items of a flow that failed */
 	u8 dropped_status;
@@ -215,7 +216,7 @@ struct acp_peer {
 /*
  * A peer charges the job's user for what the allocators take, not for what was requested:
  * the peer itself and a node of the job's table, since peers with distant numbers share none;
- * its slots, which are whole pages, while it is in use; and its table of failures.  A held frame
+ * its slots, which are whole pages, while it is in use; and its tables of failures.  A held frame
  * is charged by its buffer.
  */
 #define ACP_PEER_KIB	(ACP_KMALLOC_KIB(sizeof(struct acp_peer)) + \
@@ -441,6 +442,23 @@ void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch);
 bool acp_peer_pay_delegated(struct acp_peer *peer, u32 count);
 
 /**
+ * acp_peer_failures_of() - where it is recorded that a message failed
+ * @peer: the sender of the message
+ * @m: the message
+ *
+ * Messages that find no room fail often, and are tried again: they have a record of their own, so
+ * that they push out no other failure.
+ *
+ * Context: any.
+ * Return: the record.
+ */
+static inline struct acp_failures *acp_peer_failures_of(struct acp_peer *peer,
+							const struct acp_msg *m)
+{
+	return acp_msg_in_turn(m) ? &peer->refusals : &peer->failures;
+}
+
+/**
  * acp_peer_fail() - remember that a message of the peer failed; see core/cmd.h
  * @peer: the sender of the message
  * @epoch: incarnation of the flow in which it was accepted; what is over is not remembered
@@ -475,7 +493,7 @@ u8 acp_peer_find_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
  */
 static inline u8 acp_peer_take_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
 {
-	if (!READ_ONCE(peer->failures.known))
+	if (!READ_ONCE(acp_peer_failures_of(peer, m)->known))
 		return ACP_ST_OK;
 	return acp_peer_find_fail(peer, epoch, m);
 }
@@ -483,12 +501,24 @@ static inline u8 acp_peer_take_fail(struct acp_peer *peer, u32 epoch, const stru
 /**
  * acp_peer_depends() - does a message depend on a command of the peer that failed?
  * @peer: the sender of the message
+ * @epoch: incarnation of the flow in which it was accepted
  * @m: a message that depends on an earlier command
  *
  * Context: BH off.  Takes peer->lock if a failure is remembered.
- * Return: true if that command failed, or may have failed.
+ * Return: true if that command failed, or may have failed; if the message is acp_msg_is_behind(),
+ * true if that command has found no room, or may have found none.
  */
-bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m);
+bool acp_peer_depends(struct acp_peer *peer, u32 epoch, const struct acp_msg *m);
+
+/**
+ * acp_peer_found_room() - forget that a message found no room, now that it has found some
+ * @peer: the sender of the message
+ * @epoch: incarnation of the flow in which it was accepted
+ * @m: the message, acp_msg_in_turn()
+ *
+ * Context: BH off.  Takes peer->lock if a refusal is remembered.
+ */
+void acp_peer_found_room(struct acp_peer *peer, u32 epoch, const struct acp_msg *m);
 
 enum acp_peer_landing {
 	ACP_LANDING_KNOWN,	/* an earlier piece has found the address */

@@ -319,8 +319,10 @@ static u32 items_size(const struct acp_sent *s)
 /* Cut the next message of an item.  The item fails if what it waits for has failed. */
 static u32 cut_message(struct acp_item *item, u32 payload)
 {
-	if (!item->out.failed && !acp_station_due(item))
-		acp_out_fail(&item->out, ACP_ST_ORDER);
+	u8 status = item->out.failed ? ACP_ST_OK : acp_station_due(item);
+
+	if (status)
+		acp_out_fail(&item->out, status);
 	item->frames++;
 	return acp_out_cut(&item->out, payload);
 }
@@ -679,7 +681,7 @@ static bool is_plain(const struct acp_peer *peer, const struct acp_item *item)
 
 	return o->m.type == ACP_MSG_DATA && !o->m.op && !o->m.flags && !o->m.status &&
 	       !o->m.depends && !o->inline_data && !o->fence && !o->failed &&
-	       !crc_size(peer) && (o->cut || acp_station_due(item));
+	       !crc_size(peer) && (o->cut || !acp_station_due(item));
 }
 
 static void burst_begin(struct acp_peer *peer, struct burst *w)

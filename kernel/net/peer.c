@@ -604,15 +604,15 @@ void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch)
 
 bool acp_peer_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u8 status, u64 until)
 {
+	struct acp_failures *failures = acp_peer_failures_of(peer, m);
 	bool ok = true;
 
 	spin_lock(&peer->lock);
 	if (epoch != peer->flow.epoch)
 		goto out;
-	if (!peer->failures.known)
-		acp_peer_get_fails(peer);
-	ok = acp_failures_add(&peer->failures, m->origin, m->ticket, status, until,
-			      peer->flow.rcv);
+	if (!failures->known)
+		acp_peer_get_fails(peer, failures);
+	ok = acp_failures_add(failures, m->origin, m->ticket, status, until, peer->flow.rcv);
 out:
 	spin_unlock(&peer->lock);
 	return ok;
@@ -620,27 +620,41 @@ out:
 
 u8 acp_peer_find_fail(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
 {
+	const struct acp_failures *failures = acp_peer_failures_of(peer, m);
 	u8 status = ACP_ST_OK;
 
 	spin_lock(&peer->lock);
 	if (epoch != peer->flow.epoch)
 		status = ACP_ST_PEER;	/* nobody knows any more */
-	else if (peer->failures.known)
-		status = acp_fails_take(peer->failures.known, m->origin, m->ticket);
+	else if (failures->known)
+		status = acp_fails_take(failures->known, m->origin, m->ticket);
 	spin_unlock(&peer->lock);
 	return status;
 }
 
-bool acp_peer_depends(struct acp_peer *peer, const struct acp_msg *m)
+bool acp_peer_depends(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
 {
+	struct acp_failures *failures = acp_msg_is_behind(m) ? &peer->refusals : &peer->failures;
 	bool found;
 
-	if (!READ_ONCE(peer->failures.known) && !READ_ONCE(peer->failures.blind))
+	if (!READ_ONCE(failures->known) && !READ_ONCE(failures->blind))
 		return false;
 	spin_lock(&peer->lock);
-	found = acp_failures_depends(&peer->failures, m, peer->flow.rcv);
+	/* Of an incarnation that has ended nobody knows any more. */
+	found = epoch != peer->flow.epoch ||
+		acp_failures_depends(failures, m, peer->flow.rcv);
 	spin_unlock(&peer->lock);
 	return found;
+}
+
+void acp_peer_found_room(struct acp_peer *peer, u32 epoch, const struct acp_msg *m)
+{
+	if (!READ_ONCE(peer->refusals.known))
+		return;
+	spin_lock(&peer->lock);
+	if (epoch == peer->flow.epoch && peer->refusals.known)
+		acp_fails_forget(peer->refusals.known, m->origin, m->ticket);
+	spin_unlock(&peer->lock);
 }
 
 /* ---- peers ---- */

@@ -24,8 +24,8 @@ static inline bool acp_peer_need_slots(struct acp_peer *peer)
 	return likely(peer->slots) || acp_peer_get_slots(peer);
 }
 
-/* Allocate the record of failures.  Without memory there is none. */
-void acp_peer_get_fails(struct acp_peer *peer);
+/* Allocate the table of @failures, which are the peer's.  Without memory there is none. */
+void acp_peer_get_fails(struct acp_peer *peer, struct acp_failures *failures);
 
 /* The memory of a held frame. */
 static inline u32 acp_peer_held_kib(const struct sk_buff *skb)

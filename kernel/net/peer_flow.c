@@ -116,6 +116,7 @@ void acp_peer_drop_all(struct acp_peer *peer, u8 status)
 		kfree_skb(skb);
 	}
 	acp_failures_begin(&peer->failures);
+	acp_failures_begin(&peer->refusals);
 	acp_peer_free_landings(peer);
 	acp_doubt_begin(&peer->doubt);
 	peer->dropped_status = status;

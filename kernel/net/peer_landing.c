@@ -4,11 +4,13 @@
 #include "peer.h"
 
 /* Has an earlier piece failed?  Then the copy takes no room in a buffer any more. */
-static bool has_failed(const struct acp_peer *peer, const struct acp_msg *m, u8 *status)
+static bool has_failed(struct acp_peer *peer, const struct acp_msg *m, u8 *status)
 {
+	const struct acp_failures *failures = acp_peer_failures_of(peer, m);
+
 	*status = ACP_ST_OK;
-	if (peer->failures.known)
-		*status = acp_fails_see(peer->failures.known, m->origin, m->ticket);
+	if (failures->known)
+		*status = acp_fails_see(failures->known, m->origin, m->ticket);
 	return *status;
 }
 

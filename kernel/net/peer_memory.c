@@ -74,14 +74,20 @@ static void give_back_slots(struct acp_peer *peer)
 		free_slots(peer);
 }
 
-/* Free the record of failures, if any. */
-static void forget_fails(struct acp_peer *peer)
+/* Free the table of failures, if any. */
+static void forget_fails(struct acp_peer *peer, struct acp_failures *failures)
 {
-	if (!peer->failures.known)
+	if (!failures->known)
 		return;
-	kfree(peer->failures.known);
-	peer->failures.known = NULL;
+	kfree(failures->known);
+	failures->known = NULL;
 	acp_peer_give_kib(peer, ACP_FAILS_KIB);
+}
+
+static void forget_old_fails(struct acp_peer *peer, struct acp_failures *failures)
+{
+	if (failures->known && acp_failures_over(failures, peer->flow.rcv))
+		forget_fails(peer, failures);
 }
 
 bool acp_peer_get_landings(struct acp_peer *peer)
@@ -143,7 +149,8 @@ static void give_back_delegated(struct acp_peer *peer)
 void acp_peer_give_back(struct acp_peer *peer)
 {
 	give_back_slots(peer);
-	forget_fails(peer);
+	forget_fails(peer, &peer->failures);
+	forget_fails(peer, &peer->refusals);
 	acp_peer_free_landings(peer);
 	give_back_delegated(peer);
 }
@@ -151,8 +158,8 @@ void acp_peer_give_back(struct acp_peer *peer)
 static void give_back_idle(struct acp_peer *peer)
 {
 	give_back_slots(peer);
-	if (peer->failures.known && acp_failures_over(&peer->failures, peer->flow.rcv))
-		forget_fails(peer);
+	forget_old_fails(peer, &peer->failures);
+	forget_old_fails(peer, &peer->refusals);
 	if (peer->landings && !peer->landings->count)
 		acp_peer_free_landings(peer);
 	if (!atomic_read(&peer->delegated))
@@ -164,7 +171,8 @@ void acp_peer_reclaim(struct acp_peer *peer)
 	bool much;
 
 	spin_lock_bh(&peer->lock);
-	much = peer->slots || peer->delegated_paid || peer->landings || peer->failures.known;
+	much = peer->slots || peer->delegated_paid || peer->landings || peer->failures.known ||
+	       peer->refusals.known;
 	if (much && acp_peer_idle(peer) && acp_now() - peer->used >= IDLE_NS)
 		give_back_idle(peer);
 	spin_unlock_bh(&peer->lock);
@@ -184,7 +192,7 @@ bool acp_peer_pay_delegated(struct acp_peer *peer, u32 count)
 	return ok;
 }
 
-void acp_peer_get_fails(struct acp_peer *peer)
+void acp_peer_get_fails(struct acp_peer *peer, struct acp_failures *failures)
 {
 	struct acp_fails *known;
 
@@ -193,5 +201,5 @@ void acp_peer_get_fails(struct acp_peer *peer)
 	known = kzalloc(sizeof(*known), GFP_ATOMIC | __GFP_NOWARN);
 	if (!known)
 		acp_peer_give_kib(peer, ACP_FAILS_KIB);
-	peer->failures.known = known;
+	failures->known = known;
 }

@@ -179,41 +179,80 @@ static bool is_over(const struct acp_queue *queue)
 	return READ_ONCE(queue->job->aborted) || READ_ONCE(queue->closed);
 }
 
-/*
- * Let a command start again later, if it was issued so and there is time.  Returns whether it does.
- * Under queue->lock.
- */
-static noinline bool park(struct acp_queue *queue, struct acp_cmd *cmd)
+/* Let a command start again later.  Returns whether there is time for it.  Under queue->lock. */
+static bool park(struct acp_queue *queue, struct acp_cmd *cmd, u64 now, u64 again)
 {
-	u64 now = acp_now();
-
-	if (!cmd->retry || is_over(queue))
+	if (is_over(queue))
 		return false;
 	if (!cmd->until) {
 		cmd->place = cmd->item.out.m.dst;
-		/* The place first: pairs with resume(). */
-		smp_store_release(&cmd->until, now + queue->job->limit);
+		WRITE_ONCE(cmd->until, now + queue->job->limit);
 	}
 	if (now >= cmd->until)
 		return false;
 	/* The last try is at the end of the time. */
-	cmd->again = min(now + acp_queue_retry_wait(cmd), cmd->until);
+	cmd->again = min(again, cmd->until);
+	/* Time and place first: pairs with resume(). */
+	smp_store_release(&cmd->state, ACP_CMD_PARKED);
+	return true;
+}
+
+/* A command has found no room.  Does it start again later?  Under queue->lock. */
+static noinline bool park_refused(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	u64 now = acp_now(), again = now + acp_queue_retry_wait(cmd);
+
+	if (!cmd->retry)
+		return false;
 	if (cmd->tries < ACP_RETRY_SHIFT)
 		cmd->tries++;
-	/* The time first: pairs with resume(). */
-	smp_store_release(&cmd->state, ACP_CMD_PARKED);
+	if (!park(queue, cmd, now, again))
+		return false;
+	/* Whoever sees it knows that it is no longer STARTED: pairs with ask_turn(). */
+	smp_store_release(&cmd->refused, cmd->refused + 1);
 	acp_queue_retry_at(queue, cmd->again);
 	return true;
 }
 
+u8 acp_queue_park_behind(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	u64 now = acp_now();
+	bool parked;
+
+	spin_lock(&queue->lock);
+	parked = park(queue, cmd, now, now);
+	if (parked)
+		acp_queue_retry_at(queue, cmd->until);
+	spin_unlock(&queue->lock);
+	if (parked)
+		return ACP_ST_OK;
+	return is_over(queue) ? ACP_ST_ABORT : ACP_ST_AGAIN;
+}
+
+bool acp_queue_older_refused(struct acp_queue *queue, const struct acp_item *item)
+{
+	const struct acp_cmd *cmd = container_of(item, struct acp_cmd, item), *older;
+	u64 ticket = item->out.m.ticket - item->out.m.depends;
+
+	older = acp_queue_cmd(queue, ticket);
+	/* If it has left its slot, it waits for no room any more. */
+	return READ_ONCE(older->item.out.m.ticket) == ticket &&
+	       READ_ONCE(older->refused) != cmd->older_refused;
+}
+
 /*
- * A command ends that was PARKED: another one is the oldest now that waits for room at its place.
- * The caller calls acp_station_idle() later, which sees it.
+ * A command ends that was PARKED: another one is the oldest now that waits for room at its place,
+ * and if this one has found room, two more may find some.  The caller calls acp_station_idle()
+ * later, which sees it.  Under queue->lock.
  */
 static noinline void end_of_parked(struct acp_queue *queue, const struct acp_cmd *cmd, u8 status)
 {
-	if (!status)
-		WRITE_ONCE(queue->room, cmd->place);
+	if (!status) {
+		if (queue->room != cmd->place)
+			queue->grants = 0;
+		queue->room = cmd->place;
+		queue->grants += 2;
+	}
 	WRITE_ONCE(queue->retry_due, true);
 }
 
@@ -249,7 +288,7 @@ bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status)
 		memcpy(epoch, cmd->epoch, sizeof(epoch));
 		cmd->expected = 0;
 	}
-	parked = unlikely(status == ACP_ST_AGAIN) && park(queue, cmd);
+	parked = unlikely(status == ACP_ST_AGAIN) && park_refused(queue, cmd);
 	if (!parked)
 		end(queue, cmd, ticket, status);
 	spin_unlock(&queue->lock);

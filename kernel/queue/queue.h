@@ -47,12 +47,17 @@ struct acp_cmd {
 	};
 	u64 until;		/* ns, until when to start again; 0: it was not PARKED yet */
 	u64 place;		/* address of the full buffer or mailbox, if until is set */
+	u64 older;		/* with retry: none at its place is in (older, ticket); drainer */
 	u8 state;		/* enum acp_cmd_state; under the queue lock once STARTED */
 	u8 status;
 	bool busy;		/* the transport still has the item; cleared with a release */
 	bool more;		/* if it fails, the next one fails: ACP_SQE_MORE */
 	bool retry;		/* if the buffer is full, start again: ACP_SQE_RETRY */
-	u8 tries;		/* times that it was PARKED, at most ACP_RETRY_SHIFT */
+	u8 tries;		/* times that it found no room, at most ACP_RETRY_SHIFT */
+	u8 refused;		/* the same, modulo 256 */
+	u8 older_refused;	/* that of the one that it is behind, when it was started */
+	u32 sent;		/* incarnation of the flow in which its data were sent; drainer */
+	u32 older_sent;		/* that of the one that it is behind; drainer */
 	u8 expected;		/* ACP_EXPECT_: answers that are due; under the queue lock */
 };
 
@@ -106,7 +111,8 @@ struct acp_queue {
 	bool behind;		/* a poll round left entries, and no drain has finished since */
 	bool marked;		/* in the rank's table, see marks.h; under the table's lock */
 	bool retry_due;		/* the timer of parked commands has expired, or one has ended */
-	u64 room;		/* address at which one of them has found room since; or 0 */
+	u64 room;		/* address at which one of them has found room since; under lock */
+	u32 grants;		/* others that may start there now; under lock */
 	u32 rounds;		/* poll rounds since it was busy; a hint */
 
 	spinlock_t lock;	/* bh; guards the states of commands and publishing */
@@ -309,6 +315,27 @@ static inline void acp_queue_retry_at(struct acp_queue *queue, u64 again)
  * Return: false if there is no such command, or it has ended before.
  */
 bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status);
+
+/**
+ * acp_queue_park_behind() - let a command wait behind an older one that waits for room
+ * @queue: the queue
+ * @cmd: a command with ACP_SQE_RETRY, not started
+ *
+ * Context: bottom halves off, drainer only.
+ * Return: ACP_ST_OK: it is PARKED, and becomes due when the older one ends; otherwise ACP_ST_ that
+ * it has to end with.
+ */
+u8 acp_queue_park_behind(struct acp_queue *queue, struct acp_cmd *cmd);
+
+/**
+ * acp_queue_older_refused() - has the message that one is behind found no room meanwhile?
+ * @queue: the queue
+ * @item: item of a command of the queue, acp_msg_is_behind()
+ *
+ * Context: any.
+ * Return: true if it has found none since the command was started.
+ */
+bool acp_queue_older_refused(struct acp_queue *queue, const struct acp_item *item);
 
 /**
  * acp_queue_delivered() - end puts of a queue that were delivered

@@ -29,19 +29,31 @@ acp_handle_t libacp_done_locally(void);
  */
 acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
 
-/*
- * Submit n > 0 entries that belong together and return the handle of the last one, which fails if
- * any of them fails. next() fills in each entry (op, addresses, size, operands). All entries wait
- * for @order; one whose order is LIBACP_BEHIND waits for the previous entry. Returns
- * ACP_HANDLE_NULL on failure.
- */
-#define LIBACP_BEHIND	UINT64_MAX
+#define LIBACP_BEHIND	UINT64_MAX	/* order of an entry: behind the previous one */
+
+/* Fills in an entry: op, addresses, size, operands. */
 typedef void libacp_next_t(struct acp_sqe *entry, void *state);
+
+/**
+ * libacp_submit() - submit entries that belong together
+ * @n: their number, from 1
+ * @next: called for each of them, in their order
+ * @state: argument of @next
+ * @order: condition under which they may start; one whose order is LIBACP_BEHIND waits for the
+ *	   previous one instead
+ *
+ * Context: any thread of a rank; blocks while no slot of the queue is free.
+ * Return: the handle of the last one, which fails if any of them fails; or ACP_HANDLE_NULL.
+ */
 acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order);
 
-/*
- * Return an address of this rank at which 0 bytes can be read and written. It is not in starter
- * memory, whose size may be 0.
+/**
+ * libacp_own_nothing() - get an address of this rank at which 0 bytes can be read and written
+ *
+ * It is not in starter memory, whose size may be 0.
+ *
+ * Context: any thread of a rank.
+ * Return: the address.
  */
 static inline acp_ga_t libacp_own_nothing(void)
 {

@@ -46,7 +46,7 @@ static uint64_t free_lap(const struct libacp_area *a)
 	return a->first ? a->first->lap : a->read_lap;
 }
 
-/* False if the area is broken: "room" is not what the owner and senders have made it. */
+/* False if the area is broken: its head is not what the owner and senders have made it. */
 static bool refresh(struct libacp_area *a, uint64_t *room)
 {
 	uint64_t next, limit;
@@ -54,7 +54,8 @@ static bool refresh(struct libacp_area *a, uint64_t *room)
 	*room = __atomic_load_n(room_word(a), __ATOMIC_ACQUIRE);
 	next = (uint32_t)*room;
 	limit = *room >> 32;
-	if (limit != a->limit || next > limit || next < a->next)
+	if (limit != a->limit || next > limit || next < a->next ||
+	    __atomic_load_n(&a->box->units, __ATOMIC_RELAXED) != a->units)
 		a->broken = true;
 	else
 		a->next = next;

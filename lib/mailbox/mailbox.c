@@ -3,7 +3,7 @@
  * Mailboxes: messages of any number of ranks, received by their owner. Senders' kernels put them
  * there (ACP_OP_SEND); area.h describes what the owner does.
  *
- * The lock of a mailbox is not held while a thread waits or copies long messages. A thread that
+ * The lock of a mailbox is not held while a thread waits, or receives a long message. A thread that
  * sleeps watches the state of the record that it would receive. If another thread receives that
  * record, it wakes the sleepers, which then watch the next one.
  */
@@ -29,7 +29,8 @@
 struct acpx_mailbox {
 	pthread_mutex_t lock;		/* guards all below */
 	struct libacp_area area;
-	unsigned int sleepers;		/* threads that sleep, or are about to */
+	unsigned int waiters;		/* threads that have found no message, and wait */
+	unsigned int sleepers;		/* those of them that sleep, or are about to */
 	/* constant */
 	uint64_t joined;		/* libacp.joins: the memory belongs to this one */
 	acp_ga_t ga, block;		/* of the mailbox, and of the memory from acp_malloc() */
@@ -44,7 +45,7 @@ struct request {
 	struct acpx_message *message;
 	struct libacp_lent *lent;	/* to be used if the message is lent */
 	bool last;			/* it does not wait */
-	bool asleep;			/* it is one of the sleepers */
+	bool waits, asleep;		/* it is one of the waiters, of the sleepers */
 };
 
 /* ---- Access to a mailbox ---- */
@@ -115,6 +116,9 @@ static int64_t find(void *arg, bool sleeps, const void **word)
 				.size = record.size, .tag = record.tag, .rank = (int)record.rank,
 			};
 		found = r->take(r, &record);
+	} else if (found == -EAGAIN && !r->last && !r->waits) {
+		box->waiters++;
+		r->waits = true;
 	}
 	*word = libacp_area_word(&box->area);
 	unlock(box, former, r->asleep);
@@ -132,11 +136,10 @@ static int64_t wait_for(struct request *r, uint64_t timeout_ns)
 	if (found != -EAGAIN || r->last)
 		return found == -EAGAIN ? -ETIMEDOUT : found;
 	found = libacp_watch_find(find, r, timeout_ns);
-	if (r->asleep) {
-		pthread_mutex_lock(&r->box->lock);
-		r->box->sleepers--;
-		pthread_mutex_unlock(&r->box->lock);
-	}
+	pthread_mutex_lock(&r->box->lock);
+	r->box->waiters--;
+	r->box->sleepers -= r->asleep;
+	pthread_mutex_unlock(&r->box->lock);
 	return found;
 }
 
@@ -351,7 +354,7 @@ static int close_box(struct acpx_mailbox *box)
 	int error = 0;
 
 	pthread_mutex_lock(&box->lock);
-	if (box->area.first || box->sleepers)
+	if (box->area.first || box->waiters)
 		error = -EBUSY;
 	else
 		libacp_area_close(&box->area);
@@ -365,7 +368,9 @@ static void destroy(struct acpx_mailbox *box)
 
 	for (; lent; lent = next) {
 		next = lent->next;
-		free(lent);
+		/* In a child, another thread of the parent may have had it, on its stack. */
+		if (!lent->taken)
+			free(lent);
 	}
 	pthread_mutex_destroy(&box->lock);
 	free(box);

@@ -114,6 +114,15 @@ static bool more_rule(const u8 *p)
 	return (p[2] == 15 || p[2] == 16) && (p[1] & 1) && !position;
 }
 
+/* The turn of a message into a mailbox: ORDERED, and with it BEHIND, for exactly one other. */
+static bool turn_rule(const u8 *p)
+{
+	if (p[1] & 4 && !(p[1] & 2) && p[2] != 19)
+		return false;
+	return !(p[1] & 8) ||
+	       (p[1] & 4 && number(p + 4, 2) && number(p + 4, 2) == number(p + 6, 2));
+}
+
 /* True if the fields of a message may have these values. */
 static bool fields_rule(const u8 *p)
 {
@@ -122,7 +131,7 @@ static bool fields_rule(const u8 *p)
 
 	switch (p[0]) {
 	case 1:
-		return !(p[1] & ~3) && (!p[2] || more_rule(p)) && fail == !!p[3] &&
+		return !(p[1] & ~15) && turn_rule(p) && (!p[2] || more_rule(p)) && fail == !!p[3] &&
 		       (!fail || !length) &&
 		       (depends ? upto >= 1 && upto <= depends : !upto);
 	case 2:

@@ -962,6 +962,25 @@ TEST(fails__dependents)
 	CHECK_EQ(acp_fails_take(&t, 1, 12), ACP_ST_STAG);
 }
 
+/* A message that is tried again may be refused again, and finds room in the end. */
+TEST(fails__last_refusal_counts_until_room_is_found)
+{
+	const struct acp_msg behind = { .origin = 1, .ticket = 11, .depends = 1, .upto = 1 };
+	struct acp_fails t = { 0 };
+
+	CHECK(acp_fails_add(&t, 1, 10, ACP_ST_AGAIN, 500));
+	CHECK(acp_fails_add(&t, 1, 10, ACP_ST_AGAIN, 700));
+	CHECK(acp_fails_add(&t, 1, 10, ACP_ST_AGAIN, 600));
+	CHECK_EQ(t.count, 1);
+	CHECK(acp_fails_depends(&t, &behind, 700));
+	acp_fails_forget(&t, 2, 10);
+	acp_fails_forget(&t, 1, 11);
+	CHECK(acp_fails_depends(&t, &behind, 700));
+	acp_fails_forget(&t, 1, 10);
+	CHECK(!acp_fails_depends(&t, &behind, 700));
+	CHECK_EQ(t.count, 0);
+}
+
 static void fill(struct acp_fails *t, u64 until)
 {
 	u64 i;

@@ -538,7 +538,7 @@ TEST(msg__N6_type)
 
 TEST(msg__N6_flags)
 {
-	static const u8 known[] = { 0, ACP_MSG_LAST | ACP_MSG_FAIL,
+	static const u8 known[] = { 0, ACP_MSG_LAST | ACP_MSG_FAIL | ACP_MSG_ORDERED,
 				    ACP_MSG_ORDERED | ACP_MSG_FAIL, 0,
 				    ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN,
 				    ACP_MSG_ANSWER };
@@ -552,8 +552,48 @@ TEST(msg__N6_flags)
 				in.op = ACP_OP_COPY;
 			if (type <= ACP_MSG_CMD && (flags & ACP_MSG_FAIL))
 				in.status = ACP_ST_STAG;
-			CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, !(flags & ~known[type]));
+			/* Only a message into a mailbox waits for its turn, or one that failed. */
+			bool bad = (flags & ~known[type]) ||
+				   (type == ACP_MSG_DATA && (flags & ACP_MSG_ORDERED) &&
+				    !(flags & ACP_MSG_FAIL));
+
+			CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, !bad);
 		}
+	}
+}
+
+/* A message that is behind another one says so of one only, and is tried again itself. */
+TEST(msg__N6_turns)
+{
+	static const struct {
+		u8 op, flags;
+		u16 depends, upto;
+		bool ok;
+	} t[] = {
+		{ ACP_OP_SEND, ACP_MSG_ORDERED, 0, 0, true },
+		{ ACP_OP_SEND, ACP_MSG_ORDERED, 9, 2, true },
+		{ ACP_OP_SEND, ACP_MSG_ORDERED | ACP_MSG_BEHIND, 9, 9, true },
+		{ ACP_OP_SEND, ACP_MSG_ORDERED | ACP_MSG_BEHIND, 9, 8, false },
+		{ ACP_OP_SEND, ACP_MSG_ORDERED | ACP_MSG_BEHIND, 0, 0, false },
+		{ ACP_OP_SEND, ACP_MSG_BEHIND, 9, 9, false },
+		{ ACP_OP_APPEND, ACP_MSG_ORDERED, 0, 0, false },
+		{ ACP_OP_APPEND, ACP_MSG_ORDERED | ACP_MSG_BEHIND, 9, 9, false },
+		{ 0, ACP_MSG_FAIL | ACP_MSG_ORDERED | ACP_MSG_BEHIND, 9, 9, true },
+		{ 0, ACP_MSG_FAIL | ACP_MSG_BEHIND, 9, 9, false },
+		{ 0, ACP_MSG_BEHIND, 9, 9, false },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct acp_msg in = { .type = ACP_MSG_DATA, .op = t[i].op, .length = 8, .c = 8,
+				      .flags = t[i].flags | ACP_MSG_LAST, .depends = t[i].depends,
+				      .upto = t[i].upto }, out;
+
+		if (in.flags & ACP_MSG_FAIL) {
+			in.status = ACP_ST_AGAIN;
+			in.length = 0;
+		}
+		CHECK_EQ(decode_msg(&in, 200, 200, &out) != 0, t[i].ok);
 	}
 }
 

@@ -536,6 +536,17 @@ static int fake_watch(const struct acp_watch_wait *wait)
 	return fake.aborted ? -ECANCELED : 0;
 }
 
+/* How many times threads have slept in ACP_IOC_WATCH, or are about to. */
+static inline unsigned int fake_watches(void)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&fake.lock);
+	n = fake.watches;
+	pthread_mutex_unlock(&fake.lock);
+	return n;
+}
+
 /* A barrier that others do not enter, with signals in between. Nobody waits for it for ever. */
 static int fake_sync_alone(uint64_t timeout_ns)
 {

@@ -760,6 +760,21 @@ TEST(area__A4_room_that_cannot_be)
 	}
 }
 
+/* Who writes to the number of units makes the kernel refuse messages that fit. */
+TEST(area__A4_units_that_cannot_be)
+{
+	struct libacp_lent lent;
+	struct libacp_record r;
+	struct libacp_area a = area_to_damage(&lent);
+
+	CHECK_EQ(libacp_area_find(&a, false, &r), 0);
+	libacp_area_consume(&a, &r);
+	a.box->units = 1;
+	CHECK_EQ(libacp_area_find(&a, true, &r), -EBADMSG);
+	give_back(&a, &lent, true);
+	check_broken(&a);
+}
+
 /* Records that are lent are known from elsewhere: what is written to them has no effect. */
 TEST(area__A4_lent_records_are_overwritten)
 {

@@ -159,6 +159,67 @@ TEST(send__A4_as_the_kernel_sees_it)
 	CHECK_EQ(acp_finalize(), 0);
 }
 
+/* A copy, and behind it the message, which fails if the copy does. */
+TEST(notify__A4_as_the_kernel_sees_it)
+{
+	static const struct {
+		int wish;
+		uint8_t op, flags;
+	} cases[] = {
+		{ 0, ACP_OP_SEND, ACP_SQE_CONT }, { 4, 0, ACP_SQE_CONT },
+		{ ACPX_RETRY, ACP_OP_SEND, ACP_SQE_RETRY | ACP_SQE_CONT },
+	};
+	const struct acp_sqe *entries, *copy, *message;
+	acp_handle_t handle;
+	size_t i;
+
+	CHECK(join() == 0);
+	entries = (const struct acp_sqe *)(fake.sq + 1);
+	fake_set_hold(true);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		handle = acpx_copy_notify(8, 16, 100, 64, 1ull << 63, cases[i].wish, NONE);
+		message = &entries[(handle >> 1) & (DEPTH - 1)];
+		copy = &entries[((handle >> 1) - 1) & (DEPTH - 1)];
+		CHECK_EQ(copy->op, cases[i].op && ACP_OP_COPY == 1);
+		CHECK_EQ(copy->flags, ACP_SQE_MORE);
+		CHECK(copy->dst == 8 && copy->src == 16 && copy->size == 100);
+		CHECK(!copy->a && !copy->b && !copy->order);
+		CHECK(message->op == cases[i].op);
+		CHECK((message->flags | ACP_SQE_CONT) == cases[i].flags);
+		CHECK(message->dst == 64 && !message->size && message->b == 1ull << 63);
+		CHECK(!message->a && message->order == (uint64_t)(handle >> 1) - 1);
+	}
+	fake_set_hold(false);
+	acp_complete(ACP_HANDLE_ALL);
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+static int notify(acpx_mailbox_t box, acp_ga_t dst, size_t size, uint64_t tag)
+{
+	acp_handle_t handle = acpx_copy_notify(dst, acp_query_starter_ga(0), size,
+					       acpx_mailbox_ga(box), tag, 0, NONE);
+
+	acp_complete(handle);
+	return acpx_status(handle);
+}
+
+TEST(notify__comes_after_the_data_or_not_at_all)
+{
+	acpx_mailbox_t box = start(4096);
+	struct acpx_message m;
+
+	strcpy(starter(), "data");
+	CHECK_EQ(notify(box, acp_query_starter_ga(0) + 64, 5, 7), 0);
+	CHECK_EQ(acpx_recv(box, NULL, 0, &m, 0), 0);
+	CHECK(is(&m, 0, 7) && !strcmp(starter() + 64, "data"));
+	CHECK_EQ(notify(box, acp_query_starter_ga(0), 0, 8), 0);
+	CHECK_EQ(acpx_recv(box, NULL, 0, &m, 0), 0);
+	CHECK(is(&m, 0, 8));
+	CHECK(notify(box, acp_query_starter_ga(0) + (1ull << 30), 5, 9) != 0);
+	CHECK_EQ(acpx_recv(box, NULL, 0, &m, 0), -ETIMEDOUT);
+	end(box);
+}
+
 /* ---- Receiving ---- */
 
 TEST(recv__in_every_way)
@@ -278,24 +339,14 @@ static void *receive(void *arg)
 	}
 }
 
-static unsigned int watches(void)
-{
-	unsigned int n;
-
-	pthread_mutex_lock(&fake.lock);
-	n = fake.watches;
-	pthread_mutex_unlock(&fake.lock);
-	return n;
-}
-
 /* Start a receiver; on return it sleeps, or is about to. */
 static void receiver_start(struct receiver *r, acpx_mailbox_t box, bool lends)
 {
-	const unsigned int before = watches();
+	const unsigned int before = fake_watches();
 
 	*r = (struct receiver){ .box = box, .lends = lends };
 	CHECK(pthread_create(&r->thread, NULL, receive, r) == 0);
-	while (watches() == before)
+	while (fake_watches() == before)
 		libacp_sleep(MS);
 }
 
@@ -518,7 +569,7 @@ static void *complete_late(void *arg)
 {
 	const struct late *l = arg;
 
-	while (watches() == l->watches)
+	while (fake_watches() == l->watches)
 		libacp_sleep(MS);
 	set_state(l->box, l->record, 64, l->state);
 	return NULL;
@@ -540,7 +591,7 @@ TEST(free__A4_waits_for_messages_that_arrive)
 		set_state(l.box, l.record, 64, ACP_RECORD_ARRIVING);
 		CHECK_EQ(send(l.box, 0, 8, 2), 0);
 		l.state = states[i];
-		l.watches = watches();
+		l.watches = fake_watches();
 		CHECK(pthread_create(&thread, NULL, complete_late, &l) == 0);
 		CHECK_EQ(acpx_mailbox_free(l.box), 0);
 		CHECK(pthread_join(thread, NULL) == 0);

@@ -218,23 +218,13 @@ static void *sleep_thread(void *arg)
 	return NULL;
 }
 
-static unsigned int watches(void)
-{
-	unsigned int n;
-
-	pthread_mutex_lock(&fake.lock);
-	n = fake.watches;
-	pthread_mutex_unlock(&fake.lock);
-	return n;
-}
-
 static void sleeper_start(struct sleeper *s, size_t offset, uint64_t value)
 {
-	unsigned int before = watches();
+	unsigned int before = fake_watches();
 
 	*s = (struct sleeper){ .offset = offset, .value = value, .result = 1 };
 	CHECK(pthread_create(&s->thread, NULL, sleep_thread, s) == 0);
-	while (watches() == before)
+	while (fake_watches() == before)
 		libacp_sleep(MS);
 }
 

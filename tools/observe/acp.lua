@@ -43,13 +43,19 @@ local message_types = {
 }
 
 local LAST, FAIL, ORDERED, RELEASE, ABORT, BROKEN, ANSWER = 1, 2, 4, 8, 16, 32, 64
+local BEHIND = RELEASE -- of DATA
 local message_flags = {
 	{ LAST, "last" }, { FAIL, "fail" }, { ORDERED, "ordered" }, { RELEASE, "release" }, { ABORT, "abort" },
 	{ BROKEN, "broken" }, { ANSWER, "answer" },
 }
+local data_flags = { { LAST, "last" }, { FAIL, "fail" }, { ORDERED, "ordered" }, { BEHIND, "behind" } }
+
+local function flags_of(message_type)
+	return message_type == M_DATA and data_flags or message_flags
+end
 
 local message_rules = {
-	[M_DATA] = { flags = LAST + FAIL, status = true, depends = true, most = 2 ^ 32, more = true },
+	[M_DATA] = { flags = LAST + FAIL + ORDERED + BEHIND, status = true, depends = true, most = 2 ^ 32, more = true },
 	[M_CMD] = { flags = ORDERED + FAIL, status = true, depends = true, op = true },
 	[M_DONE] = { flags = 0, status = true },
 	[M_BARRIER] = { flags = RELEASE + ABORT + BROKEN },
@@ -150,6 +156,7 @@ field.flag, field.m.flag = {}, {}
 add_flag_fields(frame_flags, "acp.flags.", field.flag)
 field.flag.ask = ProtoField.bool("acp.flags.ask", "ask", 8, nil, ASK)
 add_flag_fields(message_flags, "acp.msg.flags.", field.m.flag)
+field.m.flag.behind = ProtoField.bool("acp.msg.flags.behind", "behind", 8, nil, BEHIND)
 
 local all_fields = {}
 local function collect(from)
@@ -266,6 +273,13 @@ end
 local function message_fault(m)
 	local rule = message_rules[m.type]
 	if beyond(m.flags, rule.flags) ~= 0 then return "flags that its type has not" end
+	if m.type == M_DATA and has(m.flags, ORDERED) and m.op ~= SEND and not has(m.flags, FAIL) then
+		return "a turn, which only messages into a mailbox have"
+	end
+	if m.type == M_DATA and has(m.flags, BEHIND) and
+	   (not has(m.flags, ORDERED) or m.depends == 0 or m.upto ~= m.depends) then
+		return "behind more or less than one message"
+	end
 	if m.op ~= 0 and not rule.op and not rule.more then return "an operation in what is no command" end
 	if m.op ~= 0 and rule.more then
 		if m.op < STRIDED or m.op > SEND then return "an operation that DATA has not" end
@@ -299,7 +313,7 @@ local function message_size(m)
 end
 
 local function message_text(m)
-	local flags = names(m.flags, message_flags)
+	local flags = names(m.flags, flags_of(m.type))
 	local text = message_types[m.type]
 	if m.type == M_CMD or m.op ~= 0 then text = text .. " " .. (ops[m.op] or m.op) end
 	if flags ~= "" then text = text .. " [" .. flags .. "]" end
@@ -325,7 +339,7 @@ end
 local function message_header(c, tree, at, m)
 	local tvb = c.tvb
 	tree:add(field.m.type, tvb(at, 1))
-	add_flags(c, tree, at + 1, field.m.flags, message_flags, field.m.flag)
+	add_flags(c, tree, at + 1, field.m.flags, flags_of(m.type), field.m.flag)
 	tree:add(field.m.op, tvb(at + 2, 1))
 	tree:add(field.m.status, tvb(at + 3, 1))
 	tree:add(field.m.depends, tvb(at + 4, 2))
@@ -363,7 +377,7 @@ local function command(c, tree, at, m, size)
 		tree:add(field.m.dst_stride, c.tvb(at + 48, 8))
 		tree:add(field.m.src_stride, c.tvb(at + 56, 8))
 		return
-	elseif m.op >= INDIRECT then
+	elseif m.op >= INDIRECT and m.op <= SEND then
 		tree:add(field.m.size, c.tvb(at + 40, 8))
 		reserved(c, tree, at + 48, "reserved bytes behind the size are in use")
 		if m.op == SEND then

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Messages into the mailbox of the target: beside puts of the same size while the target waits in
- * acp_sync() and receives nothing, one at a time and WINDOW at once; and answered by the target,
- * whose receiver sleeps until each message comes.
+ * Messages into the mailbox of the target, and puts that a message follows: beside puts of the same
+ * size while the target waits in acp_sync() and receives nothing, one at a time and WINDOW at once;
+ * and messages answered by the target, whose receiver sleeps until each message comes.
  */
 #include <errno.h>
 
@@ -37,7 +37,23 @@ static acp_handle_t put(const struct exchange *x, size_t size, uint64_t tag)
 	return acp_copy(job->area[PERF_TARGET].ga, job->area[PERF_OWN].ga, size, ACP_HANDLE_NULL);
 }
 
+static acp_handle_t notify(const struct exchange *x, size_t size, uint64_t tag)
+{
+	const struct perf_job *job = &x->run->job;
+
+	return acpx_copy_notify(job->area[PERF_TARGET].ga, job->area[PERF_OWN].ga, size, x->there,
+				tag, 0, ACP_HANDLE_NULL);
+}
+
 typedef acp_handle_t issue_t(const struct exchange *x, size_t size, uint64_t tag);
+
+struct what {
+	const char *op;
+	issue_t *issue;
+	bool inside;	/* its bytes are in the mailbox */
+};
+
+static const struct what kinds[] = { { "send", post, true }, { "notify", notify, false } };
 
 static uint64_t time_some(const struct exchange *x, issue_t *issue, size_t size, uint64_t n)
 {
@@ -56,14 +72,16 @@ static uint64_t room_for(const struct exchange *x, size_t size)
 	return x->bytes / (RECORD + (size + 7) / 8 * 8);
 }
 
-/* Measure messages beside puts, "window" at once; as many as the empty mailbox has room for. */
-static void measure(const struct exchange *x, size_t size, uint64_t window)
+/* Measure them beside puts, "window" at once; as many as the empty mailbox has room for. */
+static void measure(const struct exchange *x, const struct what *what, size_t size,
+		    uint64_t window)
 {
-	struct perf_row row = { .mode = "mailbox", .op = "send", .size = size, .window = window,
+	struct perf_row row = { .mode = "mailbox", .op = what->op, .size = size, .window = window,
 				.ratio_to = "put" };
 	struct perf_samples sends = { 0 }, puts = { 0 };
 	struct perf_pace pace = perf_pace_start(x->run->options, SAMPLES);
-	uint64_t room = room_for(x, size), used = window > WARM_UP ? window : WARM_UP;
+	uint64_t room = room_for(x, what->inside ? size : 0);
+	uint64_t used = window > WARM_UP ? window : WARM_UP;
 
 	if (room < used + window) {
 		perf_report_skip(&x->run->report, row.mode, row.op, size,
@@ -72,9 +90,9 @@ static void measure(const struct exchange *x, size_t size, uint64_t window)
 	}
 	perf_report_progress(&x->run->report, row.mode, row.op, size);
 	time_some(x, put, size, used);
-	time_some(x, post, size, used);
+	time_some(x, what->issue, size, used);
 	for (room -= used; room >= window && perf_pace_more(&pace, sends.n); room -= window) {
-		perf_samples_add(&sends, (double)time_some(x, post, size, window));
+		perf_samples_add(&sends, (double)time_some(x, what->issue, size, window));
 		perf_samples_add(&puts, (double)time_some(x, put, size, window));
 	}
 	row.time = perf_samples_close(&sends);
@@ -95,13 +113,14 @@ static void empty(const struct exchange *x)
 }
 
 /* A part of a measurement in which the target executes nothing. */
-static void measure_alone(const struct exchange *x, size_t size, uint64_t window)
+static void measure_alone(const struct exchange *x, const struct what *what, size_t size,
+			  uint64_t window)
 {
 	const struct perf_job *job = &x->run->job;
 
 	perf_sync();
 	if (job->rank == 0)
-		measure(x, size, window);
+		measure(x, what, size, window);
 	perf_sync();
 	if (job->rank == job->target)
 		empty(x);
@@ -186,7 +205,7 @@ void perf_mailbox(struct perf_run *run)
 	const struct perf_list *sizes = perf_list_or(&run->options->sizes, &default_sizes);
 	const struct perf_job *job = &run->job;
 	struct exchange x = { .run = run };
-	size_t i;
+	size_t i, k;
 
 	if (job->procs == 1) {
 		perf_report_skip(&run->report, "mailbox", "send", 8, "one rank");
@@ -194,8 +213,10 @@ void perf_mailbox(struct perf_run *run)
 	}
 	open_mailboxes(&x);
 	for (i = 0; i < sizes->n; i++) {
-		measure_alone(&x, sizes->value[i], 1);
-		measure_alone(&x, sizes->value[i], WINDOW);
+		for (k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+			measure_alone(&x, &kinds[k], sizes->value[i], 1);
+			measure_alone(&x, &kinds[k], sizes->value[i], WINDOW);
+		}
 		if (job->rank == job->target && room_for(&x, sizes->value[i]))
 			answer(&x);
 		if (job->rank == 0 && room_for(&x, sizes->value[i]))

@@ -27,7 +27,7 @@ static const struct {
 	{ "udp", PERF_UDP, "no ACP: a UDP socket ping-pong between the same two ranks" },
 	{ "heap", PERF_HEAP_MODE, "acp_malloc and acp_free: own heap, same node, another node" },
 	{ "channel", PERF_CHANNEL, "round trips and streams of messages, beside puts" },
-	{ "mailbox", PERF_MAILBOX, "messages into a mailbox, beside puts, and answered" },
+	{ "mailbox", PERF_MAILBOX, "messages into a mailbox, answered ones, notified puts" },
 	{ "map", PERF_MAP, "inserting into and finding in a map over all ranks" },
 	{ "wait", PERF_WAIT, "round trip of puts that wake the receiver; what idle waiting costs" },
 	{ "regions", PERF_REGIONS, "cost of registering beside many regions (-s: how many)" },

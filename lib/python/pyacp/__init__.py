@@ -20,13 +20,13 @@ Threads: any thread may call any function, except that finalize and reset requir
 thread uses the module. Each call of the library releases the interpreter's lock, so other threads
 run while one waits. Threads share one queue of accesses; a Context is a queue for one thread.
 Signals do not interrupt functions that wait for other ranks (init, finalize, reset, sync, complete,
-wait_until): KeyboardInterrupt is raised when they return.
+wait_until, Mailbox.recv): KeyboardInterrupt is raised when they return.
 
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
 from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy,
-                     copy_indirect, copy_signal, copy_strided, copyv, inquire, or4, or8, send, status, strerror, swap4,
-                     swap8, xor4, xor8)
+                     copy_indirect, copy_notify, copy_signal, copy_strided, copyv, inquire, or4, or8, send, status,
+                     strerror, swap4, swap8, xor4, xor8)
 from .binding import Error
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
 from .mailbox import Mailbox, Message
@@ -40,9 +40,9 @@ __version__ = "3.0.0"
 __all__ = [
     "ALL", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "LE", "LT", "Mailbox",
     "Message", "NE", "NULL", "READ", "READ_ONLY", "Registration", "SIGNED", "WRITE", "abort", "add4", "add8", "and4",
-    "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_indirect", "copy_signal", "copy_strided", "copyv",
-    "finalize", "heap_ga", "heap_size", "init", "inquire", "job", "node", "or4", "or8", "peer_state", "procs",
-    "query_color", "query_rank", "rank", "register", "reset", "send", "starter", "starter_ga", "starter_size",
-    "status", "strerror", "swap4", "swap8", "sync", "test", "test_all", "test_any", "test_some", "view", "wait_until",
-    "wait_until_all", "wait_until_any", "wait_until_some", "xor4", "xor8",
+    "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_indirect", "copy_notify", "copy_signal",
+    "copy_strided", "copyv", "finalize", "heap_ga", "heap_size", "init", "inquire", "job", "node", "or4", "or8",
+    "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset", "send", "starter", "starter_ga",
+    "starter_size", "status", "strerror", "swap4", "swap8", "sync", "test", "test_all", "test_any", "test_some",
+    "view", "wait_until", "wait_until_all", "wait_until_any", "wait_until_some", "xor4", "xor8",
 ]

@@ -32,6 +32,7 @@ MOST = 48                   # accesses with unread status: less than the smalles
 ARGUMENTS = {
     "copy": ("dst", "src", "size"), "copy_strided": ("dst", "src", "block", "count", "dst_stride", "src_stride"),
     "copy_indirect": ("pointer", "src", "size", "advance"), "send": ("mailbox", "src", "size", "tag"),
+    "copy_notify": ("dst", "src", "size", "mailbox", "tag"),
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
@@ -287,6 +288,15 @@ def send(mailbox: int, src: int, size: int, tag: int = 0, order: int = NULL, ret
     handle, which is complete when the message is in the mailbox. See Mailbox."""
     return _here().issue(lib.acpx_send, number(mailbox, 64, "mailbox"), number(src, 64, "src"),
                              number(size, 63, "size"), number(tag, 64, "tag"), 2 * int(bool(retry)), _order(order))
+
+
+def copy_notify(dst: int, src: int, size: int, mailbox: int, tag: int = 0, order: int = NULL,
+                retry: bool = False) -> int:
+    """Copy size bytes from src to dst, and then send an empty message with the tag into the mailbox:
+    who receives it finds the bytes in their place. See send. Returns a handle."""
+    return _here().issue(lib.acpx_copy_notify, number(dst, 64, "dst"), number(src, 64, "src"),
+                         number(size, 63, "size"), number(mailbox, 64, "mailbox"), number(tag, 64, "tag"),
+                         2 * int(bool(retry)), _order(order))
 
 
 def _atomic(name: str, bits: int, what: str) -> Callable[..., int]:

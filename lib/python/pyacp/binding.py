@@ -52,6 +52,7 @@ PROTOTYPES = {
     "acp_copy": (HANDLE, [GA, GA, c_size_t, HANDLE]),
     "acpx_copy_strided": (HANDLE, [GA, GA, c_size_t, c_size_t, c_int64, c_int64, HANDLE]),
     "acpx_copyv": (HANDLE, [POINTER(Iov), c_size_t, HANDLE]),
+    "acpx_copy_notify": (HANDLE, [GA, GA, c_size_t, GA, c_uint64, c_int, HANDLE]),
     "acpx_copy_indirect": (HANDLE, [GA, GA, c_size_t, c_int, HANDLE]),
     "acpx_copy_signal": (HANDLE, [GA, GA, c_size_t, GA, c_uint64, c_int, HANDLE]),
     "acpx_send": (HANDLE, [GA, GA, c_size_t, c_uint64, c_int, HANDLE]),

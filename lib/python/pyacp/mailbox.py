@@ -41,11 +41,15 @@ class Mailbox:
     def recv(self, timeout: Optional[float] = None) -> Optional[Message]:
         """Wait for a message and remove it from the mailbox. Returns None after the timeout."""
         info = MessageInfo()
-        if result_or_none("recv", lib.acpx_recv_lend(self._mailbox, ctypes.byref(info), nanoseconds(timeout)),
-                          errno.ETIMEDOUT) is None:
-            return None
-        data = ctypes.string_at(info.data, info.size)
-        result_or_none("recv", lib.acpx_recv_return(self._mailbox, ctypes.byref(info)))
+        try:
+            if result_or_none("recv", lib.acpx_recv_lend(self._mailbox, ctypes.byref(info), nanoseconds(timeout)),
+                              errno.ETIMEDOUT) is None:
+                return None
+            # string_at() would take the size for a C int.
+            data = bytes((ctypes.c_char * info.size).from_address(info.data))
+        finally:            # also if a signal handler has raised an exception: the mailbox would never be empty
+            if info.data:
+                result_or_none("recv", lib.acpx_recv_return(self._mailbox, ctypes.byref(info)))
         return Message(data, info.size, info.tag, info.rank)
 
     def probe(self, timeout: Optional[float] = 0) -> Optional[Message]:

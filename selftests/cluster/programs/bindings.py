@@ -266,6 +266,25 @@ def what_issued_nothing_is_gone(silent, here, there):
     new.destroy()
 
 
+def messages_and_notifications_come(me, right):
+    board, left = acp.starter().cast("Q"), (me - 1) % acp.procs()
+    with acp.Mailbox(1000) as box:
+        assert box.probe() is None and box.recv(0.001) is None
+        board[200] = box.ga
+        acp.sync()
+        acp.complete(acp.copy(acp.starter_ga(me) + 1608, acp.starter_ga(right) + 1600, 8))
+        there, own = board[201], acp.starter_ga(me) + 1616
+        acp.starter()[1616:1621] = b"hello"
+        acp.send(there, own, 5, tag=1000 + me)
+        acp.copy_notify(acp.starter_ga(right) + 1624, own, 5, there, tag=2 ** 64 - 1, retry=True)
+        assert box.recv() == (b"hello", 5, 1000 + left, left)
+        assert box.recv() == (b"", 0, 2 ** 64 - 1, left)
+        assert bytes(acp.starter()[1624:1629]) == b"hello"
+        acp.complete()
+        assert raised(acp.AccessError, acp.complete, acp.send(there, own, 2000)).failures[0][1] == 5
+        acp.sync()
+
+
 def main():
     with acp.job():
         me, right = acp.rank(), (acp.rank() + 1) % acp.procs()
@@ -274,7 +293,7 @@ def main():
         for test in (starter_memory_is_seen_by_all, atomics_do_as_in_c, arrays_are_registered_without_copies,
                      columns_vectors_and_flags, threads_have_contexts, who_waits_is_woken,
                      memory_stays_while_registered, failures_are_exceptions, others_run_while_one_waits,
-                     ranks_change_places):
+                     messages_and_notifications_come, ranks_change_places):
             test(me, right)
             acp.sync()
             print(test.__name__, flush=True)
