@@ -107,7 +107,8 @@ static uint64_t variance(const uint64_t done[], uint64_t *low)
 
 /*
  * Fair within "apart" percent (standard deviation of shares), and none starves. In a short time one
- * sender may be luckier, for example when the machine stops: luck does not last.
+ * sender may be luckier, for example when the machine stops: luck does not last, so only what is
+ * done after it counts.
  */
 static void judge(uint64_t done[], uint32_t apart)
 {
@@ -116,6 +117,7 @@ static void judge(uint64_t done[], uint32_t apart)
 
 	while (variance(done, &low) > apart * apart || low < 50) {
 		CHECK(more--);
+		memset(done, 0, NODES_MAX * sizeof(*done));
 		race(test_short() ? 100 : 150, done);
 	}
 }
