@@ -48,6 +48,16 @@ static u8 read_entry(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	return check_entry(queue, &e, ticket);
 }
 
+/*
+ * A message that is not tried again takes effect when it arrives, like a put.  Only its failure is
+ * not recorded by the receiver: a mailbox may be full often.
+ */
+static bool is_single_message(const struct acp_cmd *cmd)
+{
+	return cmd->item.out.m.op == ACP_OP_SEND && !cmd->retry &&
+	       cmd->step.plan == ACP_PLAN_SEND;
+}
+
 /* Build the command from the entry.  Returns its status if the entry is not valid. */
 static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 {
@@ -74,11 +84,13 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	cmd->item.status = 0;
 	if (!status)
 		status = acp_cmd_check(&job->ga, job->colors, m);
-	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+	if (unlikely(acp_op_signals(m->op)) && !status)
 		status = acp_job_check_flag(job, m);
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));
+	if (unlikely(is_single_message(cmd)))
+		cmd->step.later = false;
 	return status;
 }
 
@@ -293,7 +305,8 @@ static noinline void resume(struct acp_queue *queue, struct acp_budget *budget)
 		when = start_at(cmd, older, &grants);
 		/* The item comes back when its frame is acknowledged: as in slot_free(). */
 		if (when <= now && smp_load_acquire(&cmd->busy)) {
-			when = now + ACP_RETRY_NS;
+			when = now + (grants.count && grants.place == cmd->place ?
+				      ACP_RETRY_NS : acp_queue_retry_wait(cmd));
 			grants.kept |= grants.place == cmd->place;
 		}
 		if (when <= now)
@@ -318,7 +331,9 @@ static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_b
 	enum turn turn = TURN_NOW;
 	u8 status = ACP_ST_OK;
 
-	if (how == ACP_START_WAIT)
+	/* It must not start behind a message whose failure would be its own, either. */
+	if (how == ACP_START_WAIT || (how == ACP_START_FENCED &&
+				      queue->message > max(completed, cmd->seen)))
 		return false;
 	if (order_failed(queue, cmd))
 		status = ACP_ST_ORDER;
@@ -340,6 +355,8 @@ static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_b
 		acp_stat_inc(queue->job->node, fenced);
 	}
 	acp_run_started(&queue->run, completed, ticket, &cmd->step);
+	if (unlikely(is_single_message(cmd)))
+		queue->message = ticket;
 	/* Fill the command before it can be completed by others: pairs with is_started(). */
 	smp_store_release(&cmd->state, ACP_CMD_STARTED);
 	acp_station_start(queue, cmd, batch);

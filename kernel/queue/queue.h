@@ -107,6 +107,7 @@ struct acp_queue {
 	u64 first;		/* the ticket before that of the first command */
 	u64 taken;		/* last ticket taken; drainer only */
 	struct acp_run run;	/* drainer only */
+	u64 message;		/* the last one that was sent to be tried once; drainer only */
 	bool starved;		/* entries are left because no command is free */
 	bool behind;		/* a poll round left entries, and no drain has finished since */
 	bool marked;		/* in the rank's table, see marks.h; under the table's lock */

@@ -496,6 +496,34 @@ TEST(A4_a_copy_that_fails_notifies_nobody)
 	check(0, 0, 8, 5);
 }
 
+/* Copies and messages without RETRY go out behind messages: if one is refused, these fail. */
+TEST(A4_what_is_behind_a_refused_message_fails)
+{
+	const uint64_t there = THERE, before = 0x1122334455667788;
+	uint64_t first, ticket;
+	uint32_t i;
+
+	begin("delay 5ms");
+	offer(10, (uint32_t)units_of(8));
+	memcpy(r[1].heap + there, &before, sizeof(before));
+	for (i = 0; i < 2; i++) {
+		struct acp_sqe put = {
+			.op = ACP_OP_COPY, .dst = heap_ga(&r[1], there), .size = 8,
+			.src = heap_ga(&r[0], SOURCE), .seen = rank_completed(&r[0]),
+		};
+
+		first = send(0, heap_ga(&r[0], SOURCE), 8, i);
+		put.order = first;
+		put.dst += 8 * i;
+		ticket = rank_submit(&r[0], &put);
+		CHECK_EQ(rank_await(&r[0], first, PATIENCE_SOON), i ? ACP_ST_AGAIN : ACP_ST_OK);
+		CHECK_EQ(rank_await(&r[0], ticket, PATIENCE_SOON), i ? ACP_ST_ORDER : ACP_ST_OK);
+	}
+	CHECK(memcmp(r[1].heap + there, &before, 8));
+	CHECK(is_zero(r[1].heap + there + 8, 8));
+	CHECK(nodes_counter(&n, 0, "fenced") > 0);
+}
+
 /* ---- full, and wrong ---- */
 
 /* With all lengths, from other nodes and from the own one. */
