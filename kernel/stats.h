@@ -16,6 +16,8 @@
 	X(commands_retried, "times that commands started again, since a buffer was full") \
 	X(delegated, "commands executed for other nodes")		\
 	X(local, "commands with both ends on this node")		\
+	X(messages_matched, "messages that went to a posted receive")	\
+	X(messages_kept, "messages that no posted receive matched")	\
 	X(fenced, "commands ordered by a fence, not by waiting")	\
 	X(doorbells, "system calls that processed a ring")		\
 	X(doorbells_cut, "times that their budget ended and they began another") \

@@ -553,9 +553,57 @@ int64_t acpx_peek(acpx_mailbox_t mailbox, void *buffer, size_t room, struct acpx
 		  uint64_t timeout_ns);
 int acpx_probe(acpx_mailbox_t mailbox, struct acpx_message *message, uint64_t timeout_ns);
 
+/* 1: look for a message now; 0: poll() of acpx_event_fd() reports POLLIN when there may be one. */
+int acpx_mailbox_arm(const acpx_mailbox_t *mailboxes, size_t count);
+
 /* Receive a message where it is; its memory belongs to the caller until it is returned. */
 int acpx_recv_lend(acpx_mailbox_t mailbox, struct acpx_message *message, uint64_t timeout_ns);
 int acpx_recv_return(acpx_mailbox_t mailbox, const struct acpx_message *message);
+
+/*
+ * A match list receives messages into the buffers of posted receives, by sender and tag: see
+ * acpx_match_create(3). The functions return 0 or more, or -errno; those that wait do so for at
+ * most timeout_ns nanoseconds.
+ */
+typedef struct acpx_match *acpx_match_t;
+typedef struct acpx_receive *acpx_receive_t;
+
+#define ACPX_ANY_RANK	(-1)
+
+struct acpx_match_limits {
+	size_t bytes;		/* memory for messages that no posted receive has matched */
+	uint32_t receives;	/* posted at a time */
+	uint32_t messages;	/* kept at a time */
+	uint32_t masks;		/* how many of the following are used; 0: receives ignore no bits */
+	uint64_t mask[4];	/* bits of tags that a receive may ignore */
+};
+
+int acpx_match_create(const struct acpx_match_limits *limits, acpx_match_t *match);
+acp_ga_t acpx_match_ga(acpx_match_t match);	/* for acpx_send; or ACP_GA_NULL */
+int acpx_match_free(acpx_match_t match);
+
+/*
+ * Receive a message of this rank, or of ACPX_ANY_RANK, whose tag is this in all bits but "ignore".
+ * buffer: global memory of the caller
+ */
+int acpx_post(acpx_match_t match, int rank, uint64_t tag, uint64_t ignore, acp_ga_t buffer,
+	      size_t room, acpx_receive_t *receive);
+
+/*
+ * Wait for the end of a receive, which is freed, unless this returns -ETIMEDOUT. Returns the size
+ * of the message: if it is more than the room of the buffer, that has the first bytes.
+ */
+int64_t acpx_receive_wait(acpx_receive_t receive, struct acpx_message *message,
+			  uint64_t timeout_ns);
+int acpx_receive_cancel(acpx_receive_t receive);	/* and free it; -EBUSY: too late */
+
+/* Look for a kept message; mprobe takes it: acpx_mrecv copies it and frees its memory. */
+int acpx_match_probe(acpx_match_t match, int rank, uint64_t tag, uint64_t ignore,
+		     struct acpx_message *message, uint64_t timeout_ns);
+int acpx_mprobe(acpx_match_t match, int rank, uint64_t tag, uint64_t ignore,
+		struct acpx_message *message, uint64_t timeout_ns);
+int64_t acpx_mrecv(acpx_match_t match, const struct acpx_message *message, void *buffer,
+		   size_t room);
 
 /* A context is a queue of accesses for one thread: see acpx_context_create(3); 0 or -errno. */
 typedef struct acpx_context *acpx_context_t;
@@ -569,7 +617,9 @@ const char *acpx_strerror(int status);		/* one line of English */
 int acpx_set_error_mode(int mode);		/* previous mode, or -1 */
 int acpx_peer_state(int rank);			/* ACPX_PEER_*, or -1 */
 int acpx_query_node(int rank);			/* number of its node, or -1 */
-int acpx_event_fd(void);			/* for poll: POLLPRI if there is an event; or -1 */
+/* For poll: POLLPRI if there is an event, POLLIN: see acpx_mailbox_arm; or -1. */
+int acpx_event_fd(void);
+
 int acpx_next_event(struct acpx_event *event);	/* 1: stored, 0: none, or -1 */
 acp_ga_t acpx_query_heap_ga(int rank);		/* or ACP_GA_NULL */
 size_t acpx_starter_size(void);			/* bytes of the own rank */

@@ -144,7 +144,7 @@ enum acp_op {
 struct acp_mailbox {
 	__u64 room;		/* ACP_MAILBOX_ROOM(next, limit) */
 	__u32 units;		/* bytes of all records / 8: the largest limit */
-	__u32 reserved;
+	__u32 list;		/* 0, or the match list (ACP_IOC_MATCH) that gets the messages */
 	__u64 owner[6];		/* the kernel does not look at them */
 };
 
@@ -456,6 +456,102 @@ struct acp_event {
 	__u32 node, rank;
 };
 
+#define ACP_RECEIVES_MAX	65536
+#define ACP_MASKS_MAX		4
+#define ACP_LISTS_MAX		64	/* match lists of a rank at a time */
+#define ACP_LIST_LAST		0x7fffffff	/* largest number of a match list */
+
+/*
+ * ACP_IOC_MATCH: create a match list of the caller's rank: posted receives, and messages that no
+ * posted receive has matched.  Senders use ACP_OP_SEND with the address of a struct acp_mailbox
+ * whose "list" is its number; a list that does not exist is as a mailbox without room.  The kernel
+ * adds 1 to "room" when the next look for a kept message (ACP_POST_TAKE, PROBE) may find another
+ * one: when one is complete, or one that was arriving is out of its way.  It uses nothing else of
+ * that structure.
+ *
+ * A message goes to the buffer of the oldest posted receive that matches it; otherwise to the
+ * memory of the list, if there is room, and if "messages" permits.  Otherwise nothing is written,
+ * as with a full mailbox.  The three addresses are in the caller's own memory; it permits others to
+ * write messages, and atomics to the mailbox.  Wrong ones harm only the list.
+ *	-ENOSPC		the rank has ACP_LISTS_MAX match lists
+ *	-ENOMEM		out of memory
+ *	-EDQUOT		an administrator's limit is reached; "limit" says which
+ */
+struct acp_match {
+	__u32 size;		/* sizeof(struct acp_match) */
+	__u32 flags;		/* must be zero */
+	__u64 mailbox;		/* its struct acp_mailbox */
+	__u64 results;		/* struct acp_result [receives] */
+	__u64 memory, bytes;	/* for messages; a multiple of 8 */
+	__u32 receives;		/* posted at a time: 1 .. ACP_RECEIVES_MAX */
+	__u32 messages;		/* kept at a time: 1 .. ACP_RECEIVES_MAX */
+	__u32 masks;		/* number of masks: 1 .. ACP_MASKS_MAX */
+	__u32 reserved;		/* must be zero */
+	__u64 mask[ACP_MASKS_MAX];	/* values that acp_post.ignore may have; all different */
+	/* out */
+	__u32 list;		/* its number, 1 .. ACP_LIST_LAST */
+	__u32 limit;		/* with -EDQUOT: the ACP_LIMIT_ that is reached */
+};
+
+/* What became of a posted receive.  The kernel writes it, "state" last. */
+struct acp_result {
+	__u64 state;		/* ACP_RESULT_; set to 0 before the receive is posted */
+	__u64 size, tag;	/* of the message; its size may exceed the buffer's */
+	__u32 rank;		/* its sender */
+	__u32 message;		/* KEPT: its number, for ACP_IOC_UNPOST */
+	__u64 at;		/* KEPT: offset in the memory of the list, a multiple of 8 */
+	__u64 status;		/* FAILED: why, ACP_ST_; otherwise 0 */
+	__u64 reserved[2];
+};
+
+#define ACP_RESULT_DONE		1	/* the message is in the buffer */
+#define ACP_RESULT_KEPT		2	/* it is in the memory of the list, until it is released */
+#define ACP_RESULT_FAILED	3	/* it could not be written, or failed on its way */
+
+/*
+ * ACP_IOC_POST: post a receive, which gets a message of "rank", or of any rank, whose tag equals
+ * "tag" in all bits but those of "ignore".  If one has been kept, the oldest of them is taken, and
+ * the result is ACP_RESULT_KEPT as soon as all of it is there.  Its "room" first bytes are wanted.
+ *	-ENOENT		no such list
+ *	-EBUSY		"result" belongs to another receive that is posted
+ *	-EAGAIN		flag PROBE or TAKE: there is no such message, or the oldest is arriving
+ */
+struct acp_post {
+	__u32 size;
+	__u32 list;
+	__u32 flags;		/* ACP_POST_ */
+	__u32 rank;		/* 0 with ACP_POST_ANY_RANK */
+	__u64 tag, ignore;
+	__u64 buffer, room;	/* in the caller's own memory; not used if room is 0 */
+	__u32 result;		/* number of its struct acp_result; 0 with PROBE */
+	/* out: the message that was found, if one had been kept; otherwise unchanged */
+	__u32 message_rank;
+	__u64 message_tag, message_size;
+};
+
+#define ACP_POST_ANY_RANK	1u
+#define ACP_POST_TAKE		2u	/* only take a message that has been kept, post nothing */
+#define ACP_POST_PROBE		4u	/* only report it; it stays there */
+#define ACP_POST_FLAGS		(ACP_POST_ANY_RANK | ACP_POST_TAKE | ACP_POST_PROBE)
+
+/*
+ * ACP_IOC_UNPOST: withdraw a receive, release a message (ACP_RESULT_KEPT), or remove a list
+ * and all that it has.
+ *	-ENOENT		no such list; no receive has got such a message; the receive is not
+ *			posted any more: its result is written, or will be
+ *	-EBUSY		LIST: a message is arriving; the list gets no others from now on
+ */
+struct acp_unpost {
+	__u32 size;
+	__u32 list;
+	__u32 what;		/* ACP_UNPOST_ */
+	__u32 number;		/* of the result, or of the message; 0 for LIST */
+};
+
+#define ACP_UNPOST_RECEIVE	1
+#define ACP_UNPOST_MESSAGE	2
+#define ACP_UNPOST_LIST		3
+
 /* ACP_IOC_ABORT: end the job on all nodes; every call and command fails. */
 
 /*
@@ -493,13 +589,18 @@ struct acp_watch {
  *	-EINTR		a signal arrived, with SA_RESTART, too: call again with what
  *			is left of the time
  *	-ETIMEDOUT	it is unchanged after timeout_ns
+ * With ACP_WATCH_ARM it does not sleep: poll() of the rank's own file reports POLLIN while "wakes"
+ * differs from the value of the last such call; after ACP_WATCH_DISARM it does not any more.
  */
 struct acp_watch_wait {
 	__u32 size;
-	__u32 flags;		/* must be zero */
+	__u32 flags;		/* ACP_WATCH_ */
 	__u64 wakes;		/* value before "armed" was set */
 	__u64 timeout_ns;	/* ~0: no limit */
 };
+
+#define ACP_WATCH_ARM		1u
+#define ACP_WATCH_DISARM	2u
 
 /*
  * ACP_IOC_WAKE: wake the waiters of "rank" on this node, whose words may have changed.
@@ -579,6 +680,9 @@ struct acp_attach {
 #define ACP_WAKE_SIZE_0		8
 #define ACP_ATTACH_SIZE_0	56
 #define ACP_WRONG_KEY_SIZE_0	40
+#define ACP_MATCH_SIZE_0	96
+#define ACP_POST_SIZE_0		72
+#define ACP_UNPOST_SIZE_0	16
 
 /* 00-1F of it; free in Documentation/userspace-api/ioctl/ioctl-number.rst, as of Linux 6.12. */
 #define ACP_IOC_MAGIC		0xD5
@@ -596,6 +700,9 @@ struct acp_attach {
 #define ACP_IOC_WAKE		_IOW(ACP_IOC_MAGIC, 11, struct acp_wake)
 #define ACP_IOC_ATTACH		_IOWR(ACP_IOC_MAGIC, 12, struct acp_attach)
 #define ACP_IOC_WRONG_KEY	_IOWR(ACP_IOC_MAGIC, 13, struct acp_wrong_key)
+#define ACP_IOC_MATCH		_IOWR(ACP_IOC_MAGIC, 14, struct acp_match)
+#define ACP_IOC_POST		_IOWR(ACP_IOC_MAGIC, 15, struct acp_post)
+#define ACP_IOC_UNPOST		_IOW(ACP_IOC_MAGIC, 16, struct acp_unpost)
 
 /*
  * mmap: offset = ACP_MAP(kind, rank), length up to the size of the object,
@@ -632,6 +739,10 @@ _Static_assert(sizeof(struct acp_watch_wait) == 24, "ABI");
 _Static_assert(sizeof(struct acp_wake) == 8, "ABI");
 _Static_assert(sizeof(struct acp_attach) == 56, "ABI");
 _Static_assert(sizeof(struct acp_wrong_key) == 40, "ABI");
+_Static_assert(sizeof(struct acp_match) == 96, "ABI");
+_Static_assert(sizeof(struct acp_result) == 64, "ABI");
+_Static_assert(sizeof(struct acp_post) == 72, "ABI");
+_Static_assert(sizeof(struct acp_unpost) == 16, "ABI");
 #endif
 
 #endif /* ACP_ABI_H */

@@ -14,14 +14,22 @@
 
 #define ACP_LANDINGS	(ACP_FRAME_WINDOW - ACP_FLOW_ANSWERS + 1)
 
+/* Where a copy goes. */
+struct acp_place {
+	u64 dst;	/* global address of the first byte */
+	u64 room;	/* bytes that are written; the rest of a message is dropped */
+	u32 list;	/* of a message: the match list that it goes to; 0: a mailbox */
+	u32 entry;	/* its entry there */
+};
+
 struct acp_landing {
 	u64 ticket;
-	u64 dst;	/* global address of the first byte; valid if status is ACP_ST_OK */
-	u64 size;	/* bytes of the whole copy, for which dst was checked */
+	struct acp_place place;	/* valid if status is ACP_ST_OK */
+	u64 size;	/* bytes of the whole copy */
 	u32 origin;
 	u8 status;
-	bool known;	/* dst and status are valid */
-	bool message;	/* a record at dst waits for the end of the copy: ACP_RECORD_ARRIVING */
+	bool known;	/* place and status are valid */
+	bool message;	/* what has the place waits for the end of the copy */
 };
 
 struct acp_landings {

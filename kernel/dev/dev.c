@@ -25,6 +25,7 @@
 #include "../exec/event.h"
 #include "../job/job.h"
 #include "../netlink/notify.h"
+#include "../exec/matching.h"
 #include "../exec/poller.h"
 #include "../queue/queue.h"
 #include "../mem/region.h"
@@ -44,6 +45,7 @@ struct acp_file {
 /* Give back what the file held. */
 static void rank_drop(struct acp_rank *rank)
 {
+	acp_matching_leave(rank);
 	acp_region_remove_all(rank);
 	acp_memlock_uncharge(&rank->locked);
 	acp_user_uncharge(rank->user, ACP_LIMIT_USER_MEMORY, rank->paid);
@@ -317,7 +319,7 @@ static int ioctl_wait(struct acp_queue *queue, const struct acp_call *c)
 static const unsigned int numbers[] = {
 	ACP_IOC_JOIN, ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_DOORBELL, ACP_IOC_WAIT, ACP_IOC_SYNC,
 	ACP_IOC_PEER, ACP_IOC_ABORT, ACP_IOC_STATE, ACP_IOC_EVENT, ACP_IOC_WATCH, ACP_IOC_WAKE,
-	ACP_IOC_ATTACH, ACP_IOC_WRONG_KEY,
+	ACP_IOC_ATTACH, ACP_IOC_WRONG_KEY, ACP_IOC_MATCH, ACP_IOC_POST, ACP_IOC_UNPOST,
 };
 
 /* Calls on any queue. */
@@ -602,7 +604,10 @@ static __poll_t dev_poll(struct file *filp, poll_table *table)
 	if (IS_ERR(queue))
 		return EPOLLERR;
 	poll_wait(filp, &queue->wait, table);
-	if (acp_queue_completed(queue) >= READ_ONCE(queue->armed))
+	if (acp_queue_is_own(queue))
+		poll_wait(filp, &queue->rank->watchers, table);
+	if (acp_queue_completed(queue) >= READ_ONCE(queue->armed) ||
+	    (acp_queue_is_own(queue) && acp_watch_changed(queue->rank)))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (READ_ONCE(queue->sq->tail) - acp_queue_completed(queue) < queue->depth)
 		mask |= EPOLLOUT | EPOLLWRNORM;

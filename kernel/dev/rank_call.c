@@ -3,6 +3,7 @@
 #include "../exec/barrier.h"
 #include "call.h"
 #include "../exec/event.h"
+#include "../exec/matching.h"
 #include "../job/limits.h"
 #include "../job/node.h"
 #include "../mem/region.h"
@@ -137,9 +138,19 @@ static int ioctl_watch(struct acp_rank *rank, const struct acp_call *c)
 	err = acp_call_read(c, &w, WATCH);
 	if (err)
 		return err;
-	if (w.flags)
+	switch (w.flags) {
+	case 0:
+		return acp_watch_wait(rank, w.wakes, w.timeout_ns);
+	case ACP_WATCH_ARM:
+		acp_watch_arm(rank, w.wakes);
+		break;
+	case ACP_WATCH_DISARM:
+		acp_watch_disarm(rank);
+		break;
+	default:
 		return -EINVAL;
-	return acp_watch_wait(rank, w.wakes, w.timeout_ns);
+	}
+	return READ_ONCE(rank->job->aborted) ? -ECANCELED : 0;
 }
 
 static int ioctl_wake(struct acp_rank *rank, const struct acp_call *c)
@@ -175,6 +186,45 @@ static int ioctl_wrong_key(struct acp_rank *rank, const struct acp_call *c)
 	return acp_call_write(c, &w);
 }
 
+static int ioctl_match(struct acp_rank *rank, const struct acp_call *c)
+{
+	struct acp_unpost undo = { .what = ACP_UNPOST_LIST };
+	struct acp_match a;
+	int err;
+
+	err = acp_call_read(c, &a, MATCH);
+	if (err)
+		return err;
+	err = acp_matching_create(rank, &a);
+	if (acp_over_which(err))
+		return acp_call_over_limit(c, rank->job->node, rank->job->owner, err,
+					   offsetof(struct acp_match, limit));
+	if (err || !acp_call_write(c, &a))
+		return err;
+	undo.list = a.list;
+	acp_matching_unpost(rank, &undo);
+	return -EFAULT;
+}
+
+static int ioctl_post(struct acp_rank *rank, const struct acp_call *c)
+{
+	struct acp_post p;
+	int err;
+
+	err = acp_call_read(c, &p, POST);
+	if (err)
+		return err;
+	err = acp_matching_post(rank, &p);
+	return err > 0 ? acp_call_write(c, &p) : err;
+}
+
+static int ioctl_unpost(struct acp_rank *rank, const struct acp_call *c)
+{
+	struct acp_unpost u;
+
+	return acp_call_read(c, &u, UNPOST) ?: acp_matching_unpost(rank, &u);
+}
+
 static int (* const calls[])(struct acp_rank *rank, const struct acp_call *c) = {
 	[_IOC_NR(ACP_IOC_REG)] = ioctl_reg,
 	[_IOC_NR(ACP_IOC_UNREG)] = ioctl_unreg,
@@ -186,6 +236,9 @@ static int (* const calls[])(struct acp_rank *rank, const struct acp_call *c) = 
 	[_IOC_NR(ACP_IOC_WATCH)] = ioctl_watch,
 	[_IOC_NR(ACP_IOC_WAKE)] = ioctl_wake,
 	[_IOC_NR(ACP_IOC_WRONG_KEY)] = ioctl_wrong_key,
+	[_IOC_NR(ACP_IOC_MATCH)] = ioctl_match,
+	[_IOC_NR(ACP_IOC_POST)] = ioctl_post,
+	[_IOC_NR(ACP_IOC_UNPOST)] = ioctl_unpost,
 };
 
 int acp_rank_call(struct acp_rank *rank, u32 number, const struct acp_call *c)

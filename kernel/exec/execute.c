@@ -42,14 +42,12 @@ static u32 incarnation(const struct acp_cmd *cmd, const struct acp_run *run)
 }
 
 /* Will the burst of the batch go out in the incarnation in which the item has to? */
-static bool fits_batch(const struct acp_batch *batch, struct acp_peer *peer,
-		       const struct acp_cmd *cmd)
+static bool fits_batch(const struct acp_batch *batch, const struct acp_cmd *cmd)
 {
 	if (cmd->step.plan != ACP_PLAN_SEND || cmd->item.out.fence)
 		return false;
-	if (likely(!acp_msg_is_behind(&cmd->item.out.m)))
-		return true;
-	return cmd->older_sent == (batch->count ? batch->epoch : acp_peer_epoch(peer));
+	return likely(!acp_msg_is_behind(&cmd->item.out.m)) ||
+	       (batch->count && cmd->older_sent == batch->epoch);
 }
 
 static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp_cmd *cmd,
@@ -60,7 +58,7 @@ static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp
 	if (batch->peer && batch->peer != peer)
 		batch_flush(batch);
 	batch->peer = peer;
-	if (fits_batch(batch, peer, cmd)) {
+	if (fits_batch(batch, cmd)) {
 		epoch = batch_add(batch, &cmd->item);
 	} else {
 		if (batch->count)
@@ -120,9 +118,14 @@ u8 acp_execute_change_flag(struct acp_job *job, const struct acp_msg *m)
 
 u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status)
 {
-	if (unlikely(m->op == ACP_OP_SEND))
-		return acp_mailbox_end(job, m->dst, m->origin, m->size, status);
-	return status ?: acp_execute_flag(job, m);
+	/* As acp_indirect_direct() has set them. */
+	const struct acp_place place = {
+		.dst = m->dst, .room = m->size, .list = m->a >> 32, .entry = m->a,
+	};
+
+	if (likely(m->op != ACP_OP_SEND))
+		return status ?: acp_execute_flag(job, m);
+	return acp_mailbox_end(job, &place, m->origin, m->size, status);
 }
 
 u8 acp_execute_local(struct acp_job *job, const struct acp_msg *m)
@@ -166,7 +169,7 @@ static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 	acp_queue_complete(queue, m->ticket, status);
 }
 
-/* DATA of a command that copies 8 bytes. */
+/* DATA of a command that copies or sends 8 bytes. */
 static __always_inline u8 make_word(struct acp_job *job, struct acp_out *out,
 				    struct acp_batch *batch)
 {
@@ -216,7 +219,8 @@ static noinline u8 make_other(struct acp_job *job, struct acp_out *out)
 static __always_inline u8 make_data(struct acp_job *job, struct acp_out *out,
 				    struct acp_batch *batch)
 {
-	if (out->m.op == ACP_OP_COPY && out->m.size == sizeof(out->m.a))
+	if (out->m.size == sizeof(out->m.a) &&
+	    (out->m.op == ACP_OP_COPY || out->m.op == ACP_OP_SEND))
 		return make_word(job, out, batch);
 	return make_other(job, out);
 }

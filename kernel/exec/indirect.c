@@ -50,25 +50,27 @@ static u8 reserve(struct acp_job *job, const struct acp_msg *m, struct acp_regio
 	return ACP_ST_AGAIN;
 }
 
-u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst)
+u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag,
+			struct acp_place *place)
 {
 	bool append = m->op == ACP_OP_APPEND;
 	struct acp_region *r;
 	u8 status;
 
-	*dst = 0;
+	*place = (struct acp_place){ .room = size };
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
 	if (m->dst & 7)
 		return ACP_ST_ALIGN;
 	if (m->op == ACP_OP_SEND)
-		return acp_mailbox_begin(job, m, size, tag, dst);
+		return acp_mailbox_begin(job, m, size, tag, place);
 	r = acp_region_get_bh(job, m->dst, append ? 2 * sizeof(u64) : sizeof(u64), m->origin,
 			      append ? ACP_ACCESS_ATOMIC : ACP_ACCESS_READ, &status);
 	if (!r)
 		return status;
-	*dst = acp_region_read_word(r, acp_ga_offset(&job->ga, m->dst));
-	status = append ? reserve(job, m, r, size, dst) : check_target(job, m, size, *dst);
+	place->dst = acp_region_read_word(r, acp_ga_offset(&job->ga, m->dst));
+	status = append ? reserve(job, m, r, size, &place->dst) :
+			  check_target(job, m, size, place->dst);
 	acp_region_put(r);
 	return status;
 }
@@ -87,38 +89,41 @@ static u8 check_source(struct acp_job *job, const struct acp_msg *m)
 
 u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m)
 {
-	u64 dst;
+	struct acp_place place;
 	u8 status = check_source(job, m);
 
 	if (!status)
-		status = acp_indirect_resolve(job, m, m->size, m->b, &dst);
-	if (!status) {
-		m->dst = dst;
-		if (m->op != ACP_OP_SEND)
-			m->op = ACP_OP_COPY;
-	}
+		status = acp_indirect_resolve(job, m, m->size, m->b, &place);
+	if (status)
+		return status;
+	m->dst = place.dst;
+	m->size = place.room;
+	if (m->op == ACP_OP_SEND)
+		m->a = (u64)place.list << 32 | place.entry;
+	else
+		m->op = ACP_OP_COPY;
 	return status;
 }
 
-u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 *dst,
-			bool *busy)
+u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+			struct acp_place *place, bool *busy)
 {
 	u8 status = ACP_ST_OK;
 
 	/* All of it is here. */
 	if (m->length == m->c)
-		return acp_indirect_resolve(peer->job, m, m->c, 0, dst);
-	switch (acp_peer_landing(peer, epoch, m, dst, &status)) {
+		return acp_indirect_resolve(peer->job, m, m->c, 0, place);
+	switch (acp_peer_landing(peer, epoch, m, place, &status)) {
 	case ACP_LANDING_KNOWN:
 		break;
 	case ACP_LANDING_FIRST:
-		status = acp_indirect_resolve(peer->job, m, m->c, m->a, dst);
-		if (acp_peer_land(peer, epoch, m, *dst, status) || status)
+		status = acp_indirect_resolve(peer->job, m, m->c, m->a, place);
+		if (acp_peer_land(peer, epoch, m, place, status) || status)
 			break;
 		/* The flow has ended meanwhile. */
 		status = ACP_ST_PEER;
 		if (m->op == ACP_OP_SEND)
-			acp_mailbox_end(peer->job, *dst, m->origin, m->c, status);
+			acp_mailbox_end(peer->job, place, m->origin, m->c, status);
 		break;
 	case ACP_LANDING_BUSY:
 		*busy = true;
@@ -136,11 +141,11 @@ u8 acp_indirect_end(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u
 		return status || m->op != ACP_OP_SEND ? status : ACP_ST_PEER;
 	if (!l.message)
 		return status;
-	return acp_mailbox_end(peer->job, l.dst, m->origin, l.size, status);
+	return acp_mailbox_end(peer->job, &l.place, m->origin, l.size, status);
 }
 
 void acp_station_abandon(struct acp_job *job, const struct acp_landing *l)
 {
 	if (l->message)
-		acp_mailbox_end(job, l->dst, l->origin, l->size, ACP_ST_PEER);
+		acp_mailbox_end(job, &l->place, l->origin, l->size, ACP_ST_PEER);
 }

@@ -11,11 +11,12 @@
 /*
  * Find where a copy of @size bytes goes.  With ACP_OP_INDIRECT, read the pointer at m->dst; with
  * ACP_OP_APPEND, advance it by @size bytes, too; with ACP_OP_SEND, reserve a record with @tag.
- * *dst is set if the status is ACP_ST_OK: @size bytes of one region of the same rank that may be
- * written, at least now.  The owner of the pointer can change it at any time, so each word is read
- * once.  BH off.
+ * *place is set if the status is ACP_ST_OK: memory of one region of the same rank that may be
+ * written, at least now; that of a posted receive has not been checked.  The owner of the pointer
+ * can change it at any time, so each word is read once.  BH off.
  */
-u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst);
+u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag,
+			struct acp_place *place);
 
 /*
  * Make an ordinary copy of an indirect one with both ends here.  A message keeps ACP_OP_SEND;
@@ -24,11 +25,11 @@ u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, 
 u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m);
 
 /*
- * Find the address of a piece's copy, *dst; the first piece of it reads the pointer.  *busy: the
+ * Find the place of a piece's copy; the first piece of it reads the pointer.  *busy: the
  * frame must be refused, since there is no memory, or another CPU is reading the pointer.  BH off.
  */
-u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 *dst,
-			bool *busy);
+u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+			struct acp_place *place, bool *busy);
 
 /*
  * The last piece of a copy is here, which ends with @status: forget where it went.  Returns the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Mailboxes: see mailbox.h. */
 #include "mailbox.h"
+#include "matching.h"
 
 #define TRIES	64	/* to reserve a record while others do the same */
 
@@ -46,10 +47,19 @@ static u8 take_room(struct acp_region *r, u64 mailbox, u64 units, bool own, u64 
 	return ACP_ST_AGAIN;
 }
 
+/* The match list that the messages of a mailbox go to, or 0. */
+static u32 list_of(struct acp_region *r, u64 mailbox)
+{
+	u32 list;
+
+	acp_region_read(r, mailbox + offsetof(struct acp_mailbox, list), &list, sizeof(list));
+	return list;
+}
+
 struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg *m, u64 size,
 				       u64 *offset, u8 *status)
 {
-	u64 mailbox = acp_ga_offset(&job->ga, m->dst);
+	u64 mailbox = acp_ga_offset(&job->ga, m->dst), list;
 	struct acp_region *r;
 
 	if (m->dst & 7) {
@@ -62,6 +72,13 @@ struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg
 			      ACP_ACCESS_ATOMIC, status);
 	if (!r)
 		return NULL;
+	list = list_of(r, mailbox);
+	if (unlikely(list)) {
+		acp_region_put(r);
+		*offset = list;
+		*status = ACP_ST_OK;
+		return NULL;
+	}
 	*status = take_room(r, mailbox, units_of(size),
 			    acp_ga_rank(&job->ga, m->dst) == m->origin, offset);
 	if (*status) {
@@ -89,13 +106,16 @@ void acp_mailbox_describe(struct acp_region *r, u64 offset, u32 rank, u64 tag, u
 	set_state(r, record, state);
 }
 
-u8 acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status)
+u8 acp_mailbox_end(struct acp_job *job, const struct acp_place *place, u32 rank, u64 size,
+		   u8 status)
 {
 	u64 state = size << 2 | (status ? ACP_RECORD_VOID : ACP_RECORD_READY);
-	u64 record = dst - sizeof(struct acp_record);
+	u64 record = place->dst - sizeof(struct acp_record);
 	struct acp_region *r;
 	u8 gone;
 
+	if (place->list)
+		return acp_matching_end(job, place, status);
 	r = acp_region_get_bh(job, record, sizeof(struct acp_record), rank, ACP_ACCESS_WRITE,
 			      &gone);
 	if (!r)
@@ -105,7 +125,8 @@ u8 acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status)
 	return status;
 }
 
-u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst)
+u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag,
+		     struct acp_place *place)
 {
 	struct acp_region *r;
 	u64 offset;
@@ -113,9 +134,11 @@ u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64
 
 	r = acp_mailbox_reserve(job, m, size, &offset, &status);
 	if (!r)
-		return status;
+		return status ?: acp_matching_begin(job, m, offset, size, tag, place);
 	acp_mailbox_describe(r, offset, m->origin, tag, size << 2 | ACP_RECORD_ARRIVING);
-	*dst = m->dst - acp_ga_offset(&job->ga, m->dst) + offset;
+	*place = (struct acp_place){
+		.dst = m->dst - acp_ga_offset(&job->ga, m->dst) + offset, .room = size,
+	};
 	acp_region_put(r);
 	return ACP_ST_OK;
 }

@@ -8,13 +8,15 @@
 #ifndef ACP_MAILBOX_H
 #define ACP_MAILBOX_H
 
+#include "../core/landing.h"
 #include "../job/job.h"
 #include "../mem/region.h"
 
 /*
  * Reserve the record of a message of @size bytes in the mailbox at m->dst, for which the caller has
  * called acp_ga_valid().  Returns the region, with a reference, and in *offset where the bytes of
- * the message go.  Returns NULL with *status set if there is no room or no mailbox.  BH off.
+ * the message go.  Returns NULL with *status set if there is no room or no mailbox; or ACP_ST_OK if
+ * the message goes to the match list with the number *offset.  BH off.
  */
 struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg *m, u64 size,
 				       u64 *offset, u8 *status);
@@ -26,13 +28,17 @@ struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg
 void acp_mailbox_describe(struct acp_region *r, u64 offset, u32 rank, u64 tag, u64 state);
 
 /*
- * A message whose record says ACP_RECORD_ARRIVING has ended: @dst is the global address of its
- * bytes.  Returns @status, or why the record of a message that succeeded cannot be written any
- * more.  BH off.
+ * A message of acp_mailbox_begin() has ended.  Returns @status, or why the record of a message that
+ * succeeded cannot be written any more.  BH off.
  */
-u8 acp_mailbox_end(struct acp_job *job, u64 dst, u32 rank, u64 size, u8 status);
+u8 acp_mailbox_end(struct acp_job *job, const struct acp_place *place, u32 rank, u64 size,
+		   u8 status);
 
-/* Reserve a record for a message whose bytes come later; *dst is where they go.  BH off. */
-u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag, u64 *dst);
+/*
+ * Reserve a record for a message whose bytes come later, or find where it goes by a match list.
+ * Return a status.  BH off.
+ */
+u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag,
+		     struct acp_place *place);
 
 #endif /* ACP_MAILBOX_H */

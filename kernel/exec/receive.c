@@ -7,6 +7,7 @@
 #include "indirect.h"
 #include "item.h"
 #include "mailbox.h"
+#include "matching.h"
 #include "ping.h"
 #include "poller.h"
 #include "../queue/queue.h"
@@ -104,6 +105,12 @@ static bool reserve(struct frame *f, int needs)
 	return true;
 }
 
+/* Is there what answer_failure() needs? */
+static bool can_answer(struct frame *f)
+{
+	return need_arrival(f) && (f->spare || reserve(f, 1));
+}
+
 static struct acp_item *take_spare(struct frame *f)
 {
 	f->spare--;
@@ -126,7 +133,7 @@ static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
 {
 	struct acp_item *item;
 
-	if (!need_arrival(f) || (!f->spare && !reserve(f, 1))) {
+	if (!can_answer(f)) {
 		/*
 		 * The frame will be sent again; failures of earlier pieces must not be lost.  A
 		 * whole indirect copy has none, and the pointer decides anew.
@@ -201,6 +208,52 @@ static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
 	return ACP_ST_OK;
 }
 
+/* Write what there is room for of the bytes of a message, or of a piece of an indirect copy. */
+static u8 apply_to_place(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at,
+			 const struct acp_place *place, u64 from)
+{
+	u64 room = place->room > from ? place->room - from : 0;
+	u32 length = min_t(u64, m->length, room);
+	struct acp_job *job = f->job;
+	struct acp_region *r;
+	u8 status;
+	u64 dst;
+
+	if (!length)
+		return ACP_ST_OK;
+	dst = place->dst + from;
+	r = acp_region_cached(job, dst, length, m->origin, ACP_ACCESS_WRITE) ?:
+	    acp_region_get_bh(job, dst, length, m->origin, ACP_ACCESS_WRITE, &status);
+	if (!r)
+		return status;
+	status = ACP_ST_OK;
+	if (at + length <= f->cb->tagged)
+		acp_region_write(r, acp_ga_offset(&job->ga, dst), f->cb->body + at, length);
+	else
+		status = apply_bytes(r, acp_ga_offset(&job->ga, dst), skb, f->cb, at, length);
+	acp_region_put(r);
+	return status;
+}
+
+/* A message that is in one piece, and goes to a match list. */
+static noinline u8 apply_matched(struct frame *f, const struct acp_msg *m, struct sk_buff *skb,
+				 u32 at, u32 list)
+{
+	struct acp_place place;
+	u8 status = acp_matching_begin(f->job, m, list, m->c, m->a, &place);
+
+	if (status)
+		return status;
+	status = apply_to_place(f, m, skb, at, &place, 0);
+	/* Without memory for the answer, it has no effect: it comes again. */
+	if (unlikely(status) && f->lone_put && !can_answer(f)) {
+		acp_matching_undo(f->job, &place);
+		f->refused = true;
+		return status;
+	}
+	return acp_matching_end(f->job, &place, status);
+}
+
 /* A message that is in one piece. */
 static u8 apply_message(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
@@ -210,7 +263,7 @@ static u8 apply_message(struct frame *f, const struct acp_msg *m, struct sk_buff
 
 	r = acp_mailbox_reserve(f->job, m, m->c, &offset, &status);
 	if (!r)
-		return status;
+		return status ?: apply_matched(f, m, skb, at, offset);
 	if (at + m->length <= f->cb->tagged)
 		acp_region_write(r, offset, f->cb->body + at, m->length);
 	else
@@ -225,15 +278,13 @@ static u8 apply_message(struct frame *f, const struct acp_msg *m, struct sk_buff
 static noinline u8 apply_indirect(struct frame *f, const struct acp_msg *m, struct sk_buff *skb,
 				  u32 at)
 {
-	struct acp_job *job = f->job;
-	struct acp_region *r;
+	struct acp_place place;
 	bool busy = false;
-	u64 dst;
 	u8 status;
 
 	if (m->op == ACP_OP_SEND && m->length == m->c)
 		return apply_message(f, m, skb, at);
-	status = acp_indirect_landing(f->peer, f->epoch, m, &dst, &busy);
+	status = acp_indirect_landing(f->peer, f->epoch, m, &place, &busy);
 	/* Only a piece that is the single message of its frame can be refused. */
 	if (busy && f->count > 1)
 		return ACP_ST_NOMEM;
@@ -241,12 +292,7 @@ static noinline u8 apply_indirect(struct frame *f, const struct acp_msg *m, stru
 		f->refused = true;
 	if (busy || status)
 		return status;
-	r = acp_region_get_bh(job, dst + m->b, m->length, m->origin, ACP_ACCESS_WRITE, &status);
-	if (!r)
-		return status;
-	status = apply_bytes(r, acp_ga_offset(&job->ga, dst + m->b), skb, f->cb, at, m->length);
-	acp_region_put(r);
-	return status;
+	return apply_to_place(f, m, skb, at, &place, m->b);
 }
 
 static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
@@ -420,6 +466,11 @@ static void take_cmd(struct frame *f, struct acp_msg *m)
 	acp_stat_inc(job->node, delegated);
 	if (status) {
 		answer_failure(f, m, status);
+		return;
+	}
+	/* Once a message has taken a posted receive, its frame cannot be refused. */
+	if (unlikely(m->op == ACP_OP_SEND) && !can_answer(f)) {
+		f->refused = true;
 		return;
 	}
 	dst = acp_job_ga_node(job, m->dst);

@@ -531,28 +531,29 @@ enum acp_peer_landing {
  * @peer: the sender of the piece
  * @epoch: incarnation of the flow in which the piece was accepted
  * @m: the piece
- * @dst: receives the address of the copy's first byte; valid if the result is ACP_LANDING_KNOWN
- *	and @status is ACP_ST_OK
+ * @place: receives where the copy goes; valid if the result is ACP_LANDING_KNOWN and @status is
+ *	ACP_ST_OK
  * @status: receives what the first piece found; valid if the result is ACP_LANDING_KNOWN
  *
  * Context: BH off.  Takes peer->lock.
  * Return: a value of enum acp_peer_landing.
  */
 enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
-				       u64 *dst, u8 *status);
+				       struct acp_place *place, u8 *status);
 
 /**
  * acp_peer_land() - record where an indirect copy goes
  * @peer: the sender
  * @epoch: as in acp_peer_landing(); nothing happens if that incarnation is over
  * @m: the piece for which acp_peer_landing() returned ACP_LANDING_FIRST
- * @dst: global address of the copy's first byte
- * @status: ACP_ST_OK, or why there is none
+ * @place: where the copy goes
+ * @status: ACP_ST_OK, or why it goes nowhere
  *
  * Context: BH off.  Takes peer->lock.
- * Return: false if nothing happened; then nothing may be written to @dst.
+ * Return: false if nothing happened; then nothing may be written to @place.
  */
-bool acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 dst, u8 status);
+bool acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+		   const struct acp_place *place, u8 status);
 
 /**
  * acp_peer_forget_landing() - forget where a copy went, whose last piece was applied

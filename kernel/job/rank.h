@@ -45,14 +45,18 @@ struct acp_rank {
 	unsigned long paid;	/* KiB charged for rings and regions that do not exist yet */
 	struct acp_memlock locked;	/* likewise, the pages of these regions */
 
-	struct mutex queues_lock;	/* guards adding and removing further queues */
+	struct mutex queues_lock;	/* guards adding and removing further queues, and lists */
 	u32 last_queue;		/* number of the latest; under queues_lock */
 	u32 freed_kib;		/* of queues closed since a grace period; likewise */
+	u32 n_lists, last_list;	/* match lists, and the number of the latest; likewise */
+	struct xarray lists;	/* match lists by number; readers: RCU */
 	struct {		/* commands of closed queues; under node's poll_lock */
 		u64 completed, failed;
 	} gone;
 	struct acp_worker worker;
 	wait_queue_head_t watchers;	/* sleep until memory is written; see watch.h */
+	u64 armed_at;		/* what "wakes" was; poll() looks whether it has changed */
+	bool armed;
 
 	struct mutex reg_lock;	/* registrations; not held over pinning */
 	struct rb_root covers;	/* registered regions by address, see cover.h */

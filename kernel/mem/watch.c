@@ -71,6 +71,26 @@ static bool over(const struct acp_rank *rank, u64 wakes)
 	return READ_ONCE(rank->watch->wakes) != wakes || READ_ONCE(rank->job->aborted);
 }
 
+void acp_watch_arm(struct acp_rank *rank, u64 wakes)
+{
+	WRITE_ONCE(rank->armed_at, wakes);
+	/* Before "wakes" is read: pairs with wq_has_sleeper() in wake(). */
+	smp_store_mb(rank->armed, true);
+	/* epoll polls only after a wake-up, which may have come while nothing was armed. */
+	if (over(rank, wakes))
+		wake_up_all(&rank->watchers);
+}
+
+void acp_watch_disarm(struct acp_rank *rank)
+{
+	WRITE_ONCE(rank->armed, false);
+}
+
+bool acp_watch_changed(const struct acp_rank *rank)
+{
+	return READ_ONCE(rank->armed) && READ_ONCE(rank->watch->wakes) != READ_ONCE(rank->armed_at);
+}
+
 int acp_watch_wait(struct acp_rank *rank, u64 wakes, u64 timeout_ns)
 {
 	ktime_t timeout = min_t(u64, timeout_ns, KTIME_MAX);

@@ -62,4 +62,30 @@ void acp_watch_wake_all(struct acp_job *job);
  */
 int acp_watch_wait(struct acp_rank *rank, u64 wakes, u64 timeout_ns);
 
+/**
+ * acp_watch_arm() - let poll() report when the rank's count of wake-ups differs from @wakes
+ * @rank: the rank; its file is open
+ * @wakes: the count before the caller set "armed"
+ *
+ * Context: process.
+ */
+void acp_watch_arm(struct acp_rank *rank, u64 wakes);
+
+/**
+ * acp_watch_disarm() - let poll() report no wake-ups any more
+ * @rank: the rank; its file is open
+ *
+ * Context: process.
+ */
+void acp_watch_disarm(struct acp_rank *rank);
+
+/**
+ * acp_watch_changed() - does the count of wake-ups differ from that of acp_watch_arm()?
+ * @rank: the rank; its file is open
+ *
+ * Context: any.
+ * Return: true if it does; false also if nothing was armed.
+ */
+bool acp_watch_changed(const struct acp_rank *rank);
+
 #endif /* ACP_WATCH_H */

@@ -28,7 +28,7 @@ static bool add(struct acp_peer *peer, const struct acp_msg *m)
 }
 
 enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
-				       u64 *dst, u8 *status)
+				       struct acp_place *place, u8 *status)
 {
 	enum acp_peer_landing what = ACP_LANDING_BUSY;
 	struct acp_landing *l;
@@ -39,7 +39,7 @@ enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const s
 		goto out;
 	l = acp_landing_find(peer->landings, m->origin, m->ticket);
 	if (l && l->known) {
-		*dst = l->dst;
+		*place = l->place;
 		*status = l->status;
 		/* No correct sender says that. */
 		if (l->size != m->c)
@@ -61,15 +61,19 @@ static bool over(const struct acp_peer *peer, u32 epoch)
 	return epoch != peer->flow.epoch || !peer->landings;
 }
 
-bool acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 dst, u8 status)
+bool acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+		   const struct acp_place *place, u8 status)
 {
 	struct acp_landing *l = NULL;
 
 	spin_lock(&peer->lock);
 	if (!over(peer, epoch))
 		l = acp_landing_find(peer->landings, m->origin, m->ticket);
+	/* No correct sender lets the last piece pass the first one, and then sends another. */
+	if (l && l->known)
+		l = NULL;
 	if (l) {
-		l->dst = dst;
+		l->place = *place;
 		l->message = m->op == ACP_OP_SEND && !status;
 		l->status = status;
 		l->known = true;

@@ -40,6 +40,7 @@ void acp_attach_init(struct acp_rank *rank, struct acp_job *job, u32 number)
 	mutex_init(&rank->queues_lock);
 	xa_init_flags(&rank->queues, XA_FLAGS_LOCK_BH);
 	lockdep_set_class(&rank->queues.xa_lock, &queues_key);
+	xa_init(&rank->lists);
 	acp_worker_prepare(rank);
 	mutex_init(&rank->reg_lock);
 	xa_init_flags(&rank->regions, XA_FLAGS_ALLOC);

@@ -56,9 +56,14 @@ static inline struct libacp_region *libacp_mem_region(acp_ga_t ga)
 	return __atomic_load_n(&region->tag, __ATOMIC_ACQUIRE) == tag + 1 ? region : NULL;
 }
 
-/*
- * Return the address of the bytes [ga, ga + size), or NULL if they are not in one region of this
- * rank that permits the access. Lock-free.
+/**
+ * libacp_mem_find() - find memory of this rank
+ * @ga: global address of its first byte
+ * @size: in bytes
+ * @write: the owner is to write to it
+ *
+ * Context: any thread of a rank; takes no lock.
+ * Return: its address, or NULL if it is not in one region of this rank that permits the access.
  */
 static inline void *libacp_mem_find(acp_ga_t ga, uint64_t size, bool write)
 {

@@ -10,7 +10,8 @@
  *	lock	(local.c)	mapping memory of other ranks
  *	lock	(queue.c)	the list of queues and their users
  *	queue	(submit.c)	the submission ring and its failures
- *	lock	(mailbox.c)	a mailbox; innermost, like sleepers_lock (wait_until.c)
+ *	lock	(mailbox.c, match.c)	a mailbox or match list; innermost, like sleepers_lock
+ *				(wait_until.c)
  * Address lookup and completion queries take no lock.
  */
 #ifndef LIBACP_PROCESS_H
@@ -72,9 +73,12 @@ static inline bool libacp_in(void)
  */
 void libacp_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/*
- * Handle the abort of the job as reported by the kernel: end the process, or return if the error
- * mode is ACPX_ERRORS_RETURN.
+/**
+ * libacp_job_aborted() - handle the abort of the job as reported by the kernel
+ *
+ * Ends the process, or returns if the error mode is ACPX_ERRORS_RETURN.
+ *
+ * Context: any thread of a rank that holds no lock.
  */
 void libacp_job_aborted(void);
 

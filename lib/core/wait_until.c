@@ -11,6 +11,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "acp.h"
@@ -331,6 +333,110 @@ static int64_t wait_for(struct waiter *w, uint64_t timeout_ns)
 	return found;
 }
 
+/* ---- poll() ---- */
+
+#define TRIES	8		/* until callers have to look themselves: the words keep changing */
+
+/* What the process waits for by poll(): at most one set of words. */
+static struct {
+	pthread_mutex_t lock;
+	const void **words;		/* whose lines are counted, and those found last */
+	size_t count;
+	bool armed;			/* the lines are counted, and the process as a sleeper */
+	uint64_t wakes;
+} polled = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* polled.lock held. */
+static void count_polled(bool armed)
+{
+	size_t i;
+
+	pthread_mutex_lock(&sleepers_lock);
+	for (i = 0; i < polled.count; i++)
+		mark_line(polled.words[i], armed ? 1 : UINT32_MAX);
+	sleepers += armed ? 1 : UINT32_MAX;
+	if (!sleepers)
+		__atomic_store_n(&libacp.watch->armed, 0, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&sleepers_lock);
+	__atomic_store_n(&polled.armed, armed, __ATOMIC_SEQ_CST);
+}
+
+static void forget_polled(void)
+{
+	if (polled.armed)
+		count_polled(false);
+	free(polled.words);
+	polled.words = NULL;
+	polled.count = 0;
+}
+
+/* Returns the first result; -EAGAIN: none, and the words that were found are behind the others. */
+static int64_t look_polled(libacp_find_t *find, void *const *args)
+{
+	int64_t found = -EAGAIN;
+	size_t i;
+
+	for (i = 0; i < polled.count && found == -EAGAIN; i++)
+		found = find(args[i], true, &polled.words[polled.count + i]);
+	return found;
+}
+
+/* Returns -EAGAIN, or -errno if it fails. */
+static int64_t set_poll(uint32_t flags, uint64_t wakes)
+{
+	struct acp_watch_wait wait = { .size = sizeof(wait), .flags = flags, .wakes = wakes };
+
+	return ioctl(libacp.fd, ACP_IOC_WATCH, &wait) < 0 ? -errno : -EAGAIN;
+}
+
+/* Returns a result, or -EAGAIN: poll() reports when there may be one. */
+static int64_t try_to_arm(libacp_find_t *find, void *const *args)
+{
+	const size_t bytes = polled.count * sizeof(*polled.words);
+	int64_t found = look_polled(find, args);
+	uint64_t wakes;
+	int i;
+
+	for (i = 0; i < TRIES && found == -EAGAIN; i++) {
+		memcpy(polled.words, polled.words + polled.count, bytes);
+		count_polled(true);
+		wakes = arm();
+		__atomic_store_n(&polled.wakes, wakes, __ATOMIC_SEQ_CST);
+		found = look_polled(find, args);
+		if (found == -EAGAIN && !memcmp(polled.words, polled.words + polled.count, bytes))
+			return set_poll(ACP_WATCH_ARM, wakes);
+		count_polled(false);
+	}
+	return found == -EAGAIN ? 0 : found;
+}
+
+int64_t libacp_watch_arm(libacp_find_t *find, void *const *args, size_t count)
+{
+	int64_t found = -ENOMEM;
+
+	pthread_mutex_lock(&polled.lock);
+	forget_polled();
+	if (count)
+		polled.words = calloc(2 * count, sizeof(*polled.words));
+	else
+		found = set_poll(ACP_WATCH_DISARM, 0);
+	if (polled.words) {
+		polled.count = count;
+		found = try_to_arm(find, args);
+		if (found != -EAGAIN)
+			forget_polled();
+	}
+	pthread_mutex_unlock(&polled.lock);
+	return found;
+}
+
+bool libacp_watch_is_polled(void)
+{
+	return __atomic_load_n(&polled.armed, __ATOMIC_SEQ_CST) &&
+	       __atomic_load_n(&polled.wakes, __ATOMIC_SEQ_CST) ==
+		       __atomic_load_n(&libacp.watch->wakes, __ATOMIC_ACQUIRE);
+}
+
 void libacp_watch_close(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -338,6 +444,9 @@ void libacp_watch_close(void)
 		libacp_watch_wake_rank(libacp.rank);
 		libacp_sleep(CLOSE_NS);
 	}
+	pthread_mutex_lock(&polled.lock);
+	forget_polled();
+	pthread_mutex_unlock(&polled.lock);
 	libacp.watch = NULL;
 }
 

@@ -4,6 +4,7 @@
 #define LIBACP_WAIT_UNTIL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
@@ -55,6 +56,29 @@ typedef int64_t libacp_find_t(void *arg, bool sleeps, const void **word);
  * Return: what @find returns; -ETIMEDOUT, -ENOTCONN or -ECANCELED if it finds nothing.
  */
 int64_t libacp_watch_find(libacp_find_t *find, void *arg, uint64_t timeout_ns);
+
+/**
+ * libacp_watch_arm() - let poll() of libacp.fd report POLLIN when functions may find something
+ * @find: called for each of @args, with "sleeps" true; again if their words change meanwhile
+ * @args: the arguments
+ * @count: their number; 0: poll() reports nothing
+ *
+ * What was armed before is not any more. Another thread that leads to another result, or to another
+ * word, without an access must call libacp_watch_wake_rank() if libacp_watch_is_polled().
+ *
+ * Context: any thread that has called libacp_watch_enter().
+ * Return: -EAGAIN if poll() will report it; otherwise what @find returns, 0 if the words keep
+ *	changing, or -errno: -ECANCELED if the job was aborted.
+ */
+int64_t libacp_watch_arm(libacp_find_t *find, void *const *args, size_t count);
+
+/**
+ * libacp_watch_is_polled() - is something armed that poll() does not report yet?
+ *
+ * Context: any thread that has called libacp_watch_enter().
+ * Return: true if it is.
+ */
+bool libacp_watch_is_polled(void);
 
 #pragma GCC visibility pop
 

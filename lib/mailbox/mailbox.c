@@ -20,8 +20,8 @@
 #include "core/wait_until.h"
 #include "core/watch.h"
 #include "mailbox/area.h"
+#include "mailbox/memory.h"
 
-#define LINE		64u
 #define COPY_LOCKED	4096u		/* bytes; longer messages are copied without the lock */
 #define NS_PER_MS	1000000u
 #define FREE_TIMEOUTS	2u		/* of the job, until a mailbox cannot be freed */
@@ -31,9 +31,7 @@ struct acpx_mailbox {
 	struct libacp_area area;
 	unsigned int waiters;		/* threads that have found no message, and wait */
 	unsigned int sleepers;		/* those of them that sleep, or are about to */
-	/* constant */
-	uint64_t joined;		/* libacp.joins: the memory belongs to this one */
-	acp_ga_t ga, block;		/* of the mailbox, and of the memory from acp_malloc() */
+	struct libacp_memory memory;	/* constant; of the mailbox */
 };
 
 /* What a thread wants of the next message. */
@@ -53,14 +51,7 @@ struct request {
 /* Return 0 or -errno; leave() must follow if it is 0. */
 static int enter(const struct acpx_mailbox *box)
 {
-	if (!box)
-		return -EINVAL;
-	if (!libacp_watch_enter())
-		return -ENOTCONN;
-	if (box->joined == libacp.joins)
-		return 0;
-	libacp_watch_leave();
-	return -ENOTCONN;
+	return box ? libacp_memory_enter(&box->memory) : -EINVAL;
 }
 
 static void leave(void)
@@ -68,10 +59,14 @@ static void leave(void)
 	libacp_watch_leave();
 }
 
-/* Unlock. Other threads that sleep look again if the word that they watch is no longer the one. */
+/*
+ * Unlock. Other threads that sleep, or poll(), look again if the word that they watch is no longer
+ * the one.
+ */
 static void unlock(struct acpx_mailbox *box, const void *word, unsigned int own)
 {
-	const bool wakes = libacp_area_word(&box->area) != word && box->sleepers > own;
+	const bool wakes = libacp_area_word(&box->area) != word &&
+			   (box->sleepers > own || libacp_watch_is_polled());
 
 	pthread_mutex_unlock(&box->lock);
 	if (wakes)
@@ -230,6 +225,45 @@ int acpx_probe(acpx_mailbox_t mailbox, struct acpx_message *message, uint64_t ti
 	return (int)receive(&r, timeout_ns);
 }
 
+/* ---- poll() ---- */
+
+/* Is there a message? Of type libacp_find_t. */
+static int64_t find_polled(void *arg, bool sleeps, const void **word)
+{
+	struct acpx_mailbox *box = arg;
+	struct libacp_record record;
+	const void *former;
+	int64_t found;
+
+	pthread_mutex_lock(&box->lock);
+	former = libacp_area_word(&box->area);
+	found = libacp_area_find(&box->area, sleeps, &record);
+	*word = libacp_area_word(&box->area);
+	unlock(box, former, 0);
+	return found;
+}
+
+int acpx_mailbox_arm(const acpx_mailbox_t *mailboxes, size_t count)
+{
+	int64_t found = mailboxes || !count ? 0 : -EINVAL;
+	size_t i;
+
+	for (i = 0; i < count && !found; i++) {
+		found = enter(mailboxes[i]);
+		if (!found)
+			leave();
+	}
+	if (found)
+		return (int)found;
+	if (!libacp_watch_enter())
+		return -ENOTCONN;
+	found = libacp_watch_arm(find_polled, (void *const *)(const void *)mailboxes, count);
+	leave();
+	if (found == -ECANCELED)
+		libacp_job_aborted();
+	return found == -EAGAIN ? 0 : found ? (int)found : 1;
+}
+
 /* ---- Lending ---- */
 
 static int64_t lend(struct request *r, const struct libacp_record *record)
@@ -275,33 +309,20 @@ int acpx_recv_return(acpx_mailbox_t mailbox, const struct acpx_message *message)
 
 /* ---- Begin and end ---- */
 
-/* Allocate the memory of a mailbox. Returns its address, or NULL. */
-static void *allocate(struct acpx_mailbox *box, uint64_t units)
-{
-	const int former = errno;
-	void *memory = NULL;
-
-	/* Records are contiguous, but the word that senders change shares no cache line. */
-	box->block = acp_malloc(sizeof(struct acp_mailbox) + 8 * units + LINE - 8, acp_rank());
-	box->ga = (box->block + LINE - 1) & ~(acp_ga_t)(LINE - 1);
-	if (box->block != ACP_GA_NULL)
-		memory = acp_query_address(box->ga);
-	errno = former;
-	return memory;
-}
-
 static int create(size_t bytes, struct acpx_mailbox **mailbox)
 {
 	const uint64_t units = bytes / 8 + (bytes % 8 != 0);
 	struct acpx_mailbox *box = calloc(1, sizeof(*box));
-	void *memory = box ? allocate(box, units) : NULL;
+	void *memory = NULL;
 
+	/* Records are contiguous, but the word that senders change shares no cache line. */
+	if (box)
+		memory = libacp_memory_alloc(&box->memory, sizeof(struct acp_mailbox) + 8 * units);
 	if (!memory) {
 		free(box);
 		return -ENOMEM;
 	}
 	pthread_mutex_init(&box->lock, NULL);
-	box->joined = libacp.joins;
 	libacp_area_open(&box->area, memory, units, libacp.nprocs);
 	*mailbox = box;
 	return 0;
@@ -324,7 +345,7 @@ int acpx_mailbox_create(size_t bytes, int flags, acpx_mailbox_t *mailbox)
 
 acp_ga_t acpx_mailbox_ga(acpx_mailbox_t mailbox)
 {
-	return mailbox ? mailbox->ga : ACP_GA_NULL;
+	return mailbox ? mailbox->memory.ga : ACP_GA_NULL;
 }
 
 /* Drop all messages of a closed mailbox; of type libacp_find_t. Returns 1 when none will come. */
@@ -390,7 +411,7 @@ static int empty(struct acpx_mailbox *box)
 		return error;
 	found = libacp_watch_find(find_drained, box, limit_ns);
 	if (found > 0)
-		acp_free(box->block);
+		acp_free(box->memory.block);
 	return found > 0 ? 0 : found == -ETIMEDOUT ? -EBUSY : (int)found;
 }
 

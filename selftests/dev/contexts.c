@@ -188,7 +188,7 @@ TEST(further_queue_submits_and_waits_and_nothing_else)
 	static const unsigned long refused[] = {
 		ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_SYNC, ACP_IOC_PEER, ACP_IOC_ABORT,
 		ACP_IOC_STATE, ACP_IOC_EVENT, ACP_IOC_WATCH, ACP_IOC_WAKE,
-		ACP_IOC_WRONG_KEY,
+		ACP_IOC_WRONG_KEY, ACP_IOC_MATCH, ACP_IOC_POST, ACP_IOC_UNPOST,
 	};
 	struct acp_wait w = { .size = sizeof(w) };
 	struct rank further;

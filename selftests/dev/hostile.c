@@ -236,7 +236,7 @@ TEST(K1_unknown_ioctls)
 	unsigned int i;
 
 	rank_open_local(&r, 1);
-	for (i = _IOC_NR(ACP_IOC_WRONG_KEY) + 1; i < 256; i++)	/* the last call */
+	for (i = _IOC_NR(ACP_IOC_UNPOST) + 1; i < 256; i++)	/* the last call */
 		CHECK_ERRNO(ioctl(r.fd, _IOWR(ACP_IOC_MAGIC, i, struct acp_reg), arg), ENOTTY);
 	for (i = 0; i < 8; i++)
 		CHECK_ERRNO(ioctl(r.fd, _IOWR('V', i, struct acp_reg), arg), ENOTTY);
@@ -258,6 +258,8 @@ static const struct {
 	{ ACP_IOC_STATE, ACP_STATE_SIZE_0 }, { ACP_IOC_EVENT, ACP_EVENT_SIZE_0 },
 	{ ACP_IOC_WATCH, ACP_WATCH_SIZE_0 }, { ACP_IOC_WAKE, ACP_WAKE_SIZE_0 },
 	{ ACP_IOC_ATTACH, ACP_ATTACH_SIZE_0 }, { ACP_IOC_WRONG_KEY, ACP_WRONG_KEY_SIZE_0 },
+	{ ACP_IOC_MATCH, ACP_MATCH_SIZE_0 }, { ACP_IOC_POST, ACP_POST_SIZE_0 },
+	{ ACP_IOC_UNPOST, ACP_UNPOST_SIZE_0 },
 };
 
 /* A call whose number encodes a structure of @size bytes, while its size field contains @says. */

@@ -174,6 +174,8 @@ static const int wait_errors[] = { EINTR, ETIMEDOUT, 0 };
 static const int sync_errors[] = { EINTR, ETIMEDOUT, EBUSY, EPIPE, EPROTO, 0 };
 static const int peer_errors[] = { ESRCH, 0 };
 static const int key_errors[] = { ENOENT, 0 };
+static const int match_errors[] = { ENOSPC, ENOMEM, EDQUOT, 0 };
+static const int post_errors[] = { ENOENT, EBUSY, EAGAIN, 0 };
 static const int event_errors[] = { EAGAIN, 0 };
 static const int mmap_errors[] = { EACCES, ESRCH, ENOMEM, EOVERFLOW, 0 };
 static const int no_errors[] = { 0 };
@@ -462,6 +464,7 @@ static void step_watch(struct actor *a)
 	struct acp_wrong_key y = { .size = sizeof(y), .index = (uint32_t)below(a, 10) };
 
 	w.timeout_ns = one_in(a, 50) ? FOREVER : below(a, 20) * MS;
+	w.flags = one_in(a, 4) ? ACP_WATCH_ARM : 0;
 	spoil(a, &w, sizeof(w));
 	spoil(a, &k, sizeof(k));
 	spoil(a, &y, sizeof(y));
@@ -532,6 +535,13 @@ static uint64_t some_ga(struct actor *a, const struct acp_join *j)
 	}
 }
 
+static uint64_t starter(const struct acp_join *j, uint64_t offset)
+{
+	const struct acp_ga_layout layout = acp_ga_layout(j->nprocs);
+
+	return acp_ga_make(&layout, j->rank, 0, ACP_STAG_STARTER, offset);
+}
+
 static void random_entry(struct actor *a, const struct acp_join *j, uint64_t ticket,
 			 struct acp_sqe *e)
 {
@@ -539,6 +549,12 @@ static void random_entry(struct actor *a, const struct acp_join *j, uint64_t tic
 	if (one_in(a, 2)) {
 		e->op = (uint8_t)(2 + below(a, ACP_OP_END - 2));
 		e->a = e->op > ACP_OP_STRIDED ? some_ga(a, j) : below(a, 8);
+		if (e->op == ACP_OP_SEND) {
+			e->dst = starter(j, 0);
+			e->a = 0;
+			e->b = below(a, 2);
+			e->size = below(a, one_in(a, 4) ? 9000 : 300);
+		}
 		if (e->op == ACP_OP_STRIDED) {
 			e->size = ACP_BLOCKS(below(a, 40), below(a, 40));
 			e->a = 40 + below(a, 400);
@@ -560,6 +576,69 @@ static uint64_t completed(struct actor *a, unsigned int file)
 	const struct acp_cq *cq = (const struct acp_cq *)place(a->life, file, ACP_MAP_CQ);
 
 	return __atomic_load_n(&cq->completed, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Some files have match lists, whose mailbox is at the beginning of their starter memory; it names
+ * any list.
+ */
+static void step_match(struct actor *a)
+{
+	unsigned int file = open_file(a, true);
+	const struct acp_join join = a->life->files[file].join;
+	struct acp_match m = {
+		.size = sizeof(m), .receives = 1 + (uint32_t)below(a, 16), .masks = 2,
+		.messages = 1 + (uint32_t)below(a, 16), .mask = { 0, ~0ULL },
+		.bytes = 8 * below(a, 200),
+	};
+	struct acp_mailbox *box = (struct acp_mailbox *)place(a->life, file, ACP_MAP_STARTER);
+
+	if (!join.nprocs || join.nprocs > 16)
+		return;
+	m.mailbox = starter(&join, 0);
+	m.results = starter(&join, 64);
+	m.memory = starter(&join, 64 + m.receives * sizeof(struct acp_result));
+	spoil(a, &m, sizeof(m));
+	CALL(a, file, MATCH, &m, match_errors);
+	if (sigsetjmp(back, 1)) {
+		touching = false;
+		return;
+	}
+	touching = true;
+	box->list = 1 + (uint32_t)below(a, 4);
+	touching = false;
+}
+
+static void step_post(struct actor *a)
+{
+	unsigned int file = open_file(a, true);
+	const struct acp_join join = a->life->files[file].join;
+	struct acp_post p = {
+		.size = sizeof(p), .list = 1 + (uint32_t)below(a, 4), .flags = one_in(a, 2),
+		.tag = below(a, 2), .ignore = one_in(a, 2) ? ~0ULL : 0, .room = below(a, 300),
+		.result = (uint32_t)below(a, 16),
+	};
+	struct acp_unpost u = {
+		.size = sizeof(u), .list = 1 + (uint32_t)below(a, 4),
+		.what = 1 + (uint32_t)below(a, one_in(a, 8) ? 3 : 2),
+		.number = (uint32_t)below(a, 16),
+	};
+
+	if (!join.nprocs || join.nprocs > 16)
+		return;
+	p.buffer = starter(&join, below(a, 6000));
+	if (one_in(a, 4)) {
+		p.flags |= one_in(a, 2) ? ACP_POST_TAKE : ACP_POST_PROBE;
+		p.room = 0;
+		p.buffer = 0;
+		p.result = 0;
+	}
+	if (u.what == ACP_UNPOST_LIST)
+		u.number = 0;
+	spoil(a, &p, sizeof(p));
+	spoil(a, &u, sizeof(u));
+	CALL(a, file, POST, &p, post_errors);
+	CALL(a, file, UNPOST, &u, post_errors);
 }
 
 /* Write entries after the completed ones; tail follows, or gets any value. */
@@ -612,7 +691,8 @@ static const struct {
 	{ 30, step_ring }, { 8, step_open }, { 10, step_join }, { 12, step_map }, { 3, step_close },
 	{ 2, step_dup }, { 8, step_register }, { 4, step_unregister }, { 6, step_memory },
 	{ 3, step_wait }, { 3, step_watch }, { 1, step_sync }, { 3, step_ask }, { 1, step_abort },
-	{ 3, step_other }, { 1, step_fork }, { 5, step_attach },
+	{ 3, step_other }, { 1, step_fork }, { 5, step_attach }, { 2, step_match },
+	{ 6, step_post },
 };
 
 static void take_step(struct actor *a)

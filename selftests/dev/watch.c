@@ -5,8 +5,10 @@
  */
 #include "isolated.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -151,6 +153,59 @@ TEST(wakes_who_looks_there)
 	CHECK(wakes(0, 200, get_word));
 	CHECK(wakes(0, 64, add_word));		/* the former value */
 	CHECK(wakes(1, 1000, wake_by_call));
+}
+
+static int poll_from(uint64_t wakes)
+{
+	struct acp_watch_wait w = { .size = sizeof(w), .flags = ACP_WATCH_ARM, .wakes = wakes };
+
+	return ioctl(r[1].fd, ACP_IOC_WATCH, &w);
+}
+
+static bool is_readable(void)
+{
+	struct pollfd p = { r[1].fd, POLLIN, 0 };
+
+	return poll(&p, 1, 0) == 1 && p.revents == POLLIN;
+}
+
+static void *put_soon(void *arg)
+{
+	(void)arg;
+	sleep_ms(20);
+	CHECK_EQ(put_word(), 0);
+	return NULL;
+}
+
+TEST(poll_reports_wake_ups)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int set = epoll_create1(0), i;
+	pthread_t thread;
+
+	begin();
+	look_at(1, 200, 1);
+	CHECK_EQ(epoll_ctl(set, EPOLL_CTL_ADD, r[1].fd, &e), 0);
+	CHECK(!is_readable());
+	CHECK_EQ(put_word(), 0);
+	CHECK(!is_readable());
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(poll_from(arm(1)), 0);
+		CHECK(!is_readable());
+		CHECK_EQ(put_word(), 0);
+		CHECK(is_readable());
+		CHECK(is_readable());
+	}
+	/* It is reported, too, if it was armed too late. */
+	CHECK_EQ(poll_from(arm(1) - 1), 0);
+	CHECK_EQ(epoll_wait(set, &e, 1, 0), 1);
+	CHECK_EQ(poll_from(arm(1)), 0);
+	CHECK_EQ(epoll_wait(set, &e, 1, 0), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, put_soon, NULL), 0);
+	CHECK(patience_poll(set, POLLIN, PATIENCE_SOON));
+	CHECK_EQ(epoll_wait(set, &e, 1, 0), 1);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	look_at(1, 200, UINT32_MAX);
 }
 
 TEST(does_not_wake_others)

@@ -5,7 +5,8 @@ LIB := $(TOP)/lib
 LIB_TESTS := test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma \
 	test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan test_lib_watch \
 	test_lib_watch_tsan test_lib_steps test_lib_header test_lib_messages test_lib_ends \
-	test_lib_mailbox test_lib_mailbox_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan
+	test_lib_mailbox test_lib_mailbox_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan \
+	test_lib_match test_lib_match_tsan
 
 TESTS += $(LIB_TESTS)
 
@@ -13,7 +14,7 @@ TESTS += $(LIB_TESTS)
 LIB_NO_TSAN := $(if $(findstring clang,$(CC)),,-Wno-tsan)
 LIB_CFLAGS := -std=gnu11 -O1 -g -Wall -Wextra -Werror -I$(TOP)/uapi -I$(LIB) -I$(HERE)/.. -pthread
 LIB_TSAN := -fsanitize=thread $(LIB_NO_TSAN)
-LIB_HEADERS := $(wildcard $(LIB)/*.h $(LIB)/*/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/../patience.h $(HERE)/test_lib_device.h $(HERE)/mailbox_play.h $(HERE)/last_error.h
+LIB_HEADERS := $(wildcard $(LIB)/*.h $(LIB)/*/*.h $(TOP)/uapi/*.h) $(HERE)/../test.h $(HERE)/../patience.h $(HERE)/test_lib_device.h $(HERE)/mailbox_play.h $(HERE)/match_play.h $(HERE)/last_error.h
 LIB_NAMES := $(patsubst $(LIB)/%.c,%,$(wildcard $(LIB)/*/*.c))
 LIB_DEVICE := -Wl,--wrap=open,--wrap=close,--wrap=ioctl,--wrap=syscall,--wrap=mmap,--wrap=munmap
 
@@ -53,20 +54,21 @@ test_lib_watch test_lib_watch_tsan: test_lib_watch.c
 test_lib_mailbox: test_lib_mailbox.c $(ASAN)/mailbox/area.o
 test_lib_mailbox_tsan: test_lib_mailbox.c $(TSAN)/mailbox/area.o
 test_lib_mailbox_calls test_lib_mailbox_calls_tsan: test_lib_mailbox_calls.c
+test_lib_match test_lib_match_tsan: test_lib_match.c
 test_lib_messages: test_lib_messages.c
 test_lib_messages: LIB_CFLAGS += -Wl,--wrap=getrlimit,--wrap=stat,--wrap=getgrgid,--wrap=access,--wrap=faccessat,--wrap=statvfs,--wrap=fopen
-test_lib_ga test_lib_gma test_lib_contexts test_lib_watch test_lib_messages test_lib_mailbox_calls: $(call objects,$(ASAN),$(LIB_NAMES))
-test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan test_lib_mailbox_calls_tsan: $(call objects,$(TSAN),$(LIB_NAMES))
+test_lib_ga test_lib_gma test_lib_contexts test_lib_watch test_lib_messages test_lib_mailbox_calls test_lib_match: $(call objects,$(ASAN),$(LIB_NAMES))
+test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan test_lib_mailbox_calls_tsan test_lib_match_tsan: $(call objects,$(TSAN),$(LIB_NAMES))
 test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan \
 	test_lib_watch test_lib_watch_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan \
-	test_lib_messages test_lib_ends: LIB_CFLAGS += $(LIB_DEVICE)
+	test_lib_match test_lib_match_tsan test_lib_messages test_lib_ends: LIB_CFLAGS += $(LIB_DEVICE)
 
 test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma test_lib_contexts \
-test_lib_watch test_lib_messages test_lib_ends test_lib_mailbox test_lib_mailbox_calls: $(LIB_HEADERS)
+test_lib_watch test_lib_messages test_lib_ends test_lib_mailbox test_lib_mailbox_calls test_lib_match: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan \
-test_lib_mailbox_tsan test_lib_mailbox_calls_tsan: $(LIB_HEADERS)
+test_lib_mailbox_tsan test_lib_mailbox_calls_tsan test_lib_match_tsan: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 # No sanitizer here: its instructions would be counted.

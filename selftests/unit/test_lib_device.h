@@ -73,6 +73,10 @@ static struct fake_device {
 	unsigned int signals;		/* ... number of sleeps that end with EINTR */
 	uint64_t alarm_ns;		/* ... a barrier never completes; signals come so often */
 	bool far;			/* only ranks 2n and 2n + 1 share a node */
+	/* ... calls and messages to match lists; called with the lock held */
+	int (*match)(unsigned long request, void *arg);
+	uint8_t (*arrive)(uint32_t list, uint32_t rank, uint64_t tag, const char *data,
+			  uint64_t size);
 	uint32_t states[FAKE_RANKS], statuses[FAKE_RANKS];	/* known states of ranks */
 
 	int fd;				/* -1: not open */
@@ -208,6 +212,9 @@ static uint8_t fake_send(const struct acp_sqe *e)
 	char *box = src ? fake_find(e->dst, sizeof(struct acp_mailbox), &status) : NULL;
 	struct acp_record *r;
 
+	if (box && ((struct acp_mailbox *)(void *)box)->list)
+		return fake.arrive(((struct acp_mailbox *)(void *)box)->list, fake.join.rank, e->b,
+				   src, e->size);
 	if (box)
 		status = play_reserve((struct acp_mailbox *)(void *)box, e->size, &r);
 	if (!box || status)
@@ -622,7 +629,7 @@ static int fake_call(unsigned long request, void *arg)
 		fake_wake(fake.woken);
 		return 0;
 	default:
-		return -ENOTTY;
+		return fake.match ? fake.match(request, arg) : -ENOTTY;
 	}
 }
 

@@ -46,7 +46,7 @@ struct perf_board {
 	struct sockaddr_storage udp;	/* target: address of the UDP echo; family 0: none */
 	uint64_t word;		/* mode wait: word sent by the other rank, */
 	uint64_t sent;		/* and by this one */
-	uint64_t mailbox;	/* mode mailbox: of this rank */
+	uint64_t mailbox;	/* modes mailbox, tag: of this rank */
 };
 
 struct perf_job {

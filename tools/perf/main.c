@@ -27,6 +27,7 @@ static const struct {
 	{ PERF_HEAP_MODE, false, perf_heap },
 	{ PERF_CHANNEL, true, perf_channel },
 	{ PERF_MAILBOX, true, perf_mailbox },
+	{ PERF_TAG, true, perf_tag },
 	{ PERF_MAP, true, perf_map },
 	{ PERF_WAIT, true, perf_wait },
 	{ PERF_SWEEP, false, perf_sweep },

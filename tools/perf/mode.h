@@ -35,6 +35,7 @@ void perf_channel(struct perf_run *run);
 void perf_idle(struct perf_run *run);
 void perf_mailbox(struct perf_run *run);
 void perf_map(struct perf_run *run);
+void perf_tag(struct perf_run *run);
 void perf_udp(struct perf_run *run);
 void perf_wait(struct perf_run *run);
 

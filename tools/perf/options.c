@@ -28,6 +28,7 @@ static const struct {
 	{ "heap", PERF_HEAP_MODE, "acp_malloc and acp_free: own heap, same node, another node" },
 	{ "channel", PERF_CHANNEL, "round trips and streams of messages, beside puts" },
 	{ "mailbox", PERF_MAILBOX, "messages into a mailbox, answered ones, notified puts" },
+	{ "tag", PERF_TAG, "round trips of messages that posted receives match" },
 	{ "map", PERF_MAP, "inserting into and finding in a map over all ranks" },
 	{ "wait", PERF_WAIT, "round trip of puts that wake the receiver; what idle waiting costs" },
 	{ "regions", PERF_REGIONS, "cost of registering beside many regions (-s: how many)" },

@@ -20,7 +20,8 @@ Threads: any thread may call any function, except that finalize and reset requir
 thread uses the module. Each call of the library releases the interpreter's lock, so other threads
 run while one waits. Threads share one queue of accesses; a Context is a queue for one thread.
 Signals do not interrupt functions that wait for other ranks (init, finalize, reset, sync, complete,
-wait_until, Mailbox.recv): KeyboardInterrupt is raised when they return.
+wait_until, Mailbox.recv, MatchList.mrecv, Receive.wait): KeyboardInterrupt is raised when they
+return.
 
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
@@ -30,6 +31,7 @@ from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, an
 from .binding import Error
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
 from .mailbox import Mailbox, Message
+from .matching import ANY_RANK, MatchList, Receive
 from .memory import (ATOMIC, DONT_FORK, READ, READ_ONLY, WRITE, Registration, colors, heap_ga, heap_size, query_color,
                      query_rank, register, starter, starter_ga, starter_size, view)
 from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, test_some, wait_until, wait_until_all,
@@ -38,11 +40,12 @@ from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, tes
 __version__ = "3.0.0"
 
 __all__ = [
-    "ALL", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "LE", "LT", "Mailbox",
-    "Message", "NE", "NULL", "READ", "READ_ONLY", "Registration", "SIGNED", "WRITE", "abort", "add4", "add8", "and4",
-    "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_indirect", "copy_notify", "copy_signal",
-    "copy_strided", "copyv", "finalize", "heap_ga", "heap_size", "init", "inquire", "job", "node", "or4", "or8",
-    "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset", "send", "starter", "starter_ga",
-    "starter_size", "status", "strerror", "swap4", "swap8", "sync", "test", "test_all", "test_any", "test_some",
-    "view", "wait_until", "wait_until_all", "wait_until_any", "wait_until_some", "xor4", "xor8",
+    "ALL", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "LE", "LT",
+    "Mailbox", "MatchList", "Message", "NE", "NULL", "READ", "READ_ONLY", "Receive", "Registration", "SIGNED",
+    "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_indirect",
+    "copy_notify", "copy_signal", "copy_strided", "copyv", "finalize", "heap_ga", "heap_size", "init", "inquire",
+    "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset",
+    "send", "starter", "starter_ga", "starter_size", "status", "strerror", "swap4", "swap8", "sync", "test",
+    "test_all", "test_any", "test_some", "view", "wait_until", "wait_until_all", "wait_until_any", "wait_until_some",
+    "xor4", "xor8",
 ]

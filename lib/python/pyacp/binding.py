@@ -34,6 +34,12 @@ class MessageInfo(ctypes.Structure):
     _fields_ = [("data", c_void_p), ("size", c_size_t), ("tag", c_uint64), ("rank", c_int)]
 
 
+class MatchLimits(ctypes.Structure):
+    """struct acpx_match_limits"""
+    _fields_ = [("bytes", c_size_t), ("receives", c_uint32), ("messages", c_uint32), ("masks", c_uint32),
+                ("mask", c_uint64 * 4)]
+
+
 PROTOTYPES = {
     "acp_init": (c_int, [POINTER(c_int), POINTER(POINTER(c_char_p))]),
     "acp_finalize": (c_int, []),
@@ -62,6 +68,15 @@ PROTOTYPES = {
     "acpx_probe": (c_int, [c_void_p, POINTER(MessageInfo), c_uint64]),
     "acpx_recv_lend": (c_int, [c_void_p, POINTER(MessageInfo), c_uint64]),
     "acpx_recv_return": (c_int, [c_void_p, POINTER(MessageInfo)]),
+    "acpx_match_create": (c_int, [POINTER(MatchLimits), POINTER(c_void_p)]),
+    "acpx_match_ga": (GA, [c_void_p]),
+    "acpx_match_free": (c_int, [c_void_p]),
+    "acpx_post": (c_int, [c_void_p, c_int, c_uint64, c_uint64, GA, c_size_t, POINTER(c_void_p)]),
+    "acpx_receive_wait": (c_int64, [c_void_p, POINTER(MessageInfo), c_uint64]),
+    "acpx_receive_cancel": (c_int, [c_void_p]),
+    "acpx_match_probe": (c_int, [c_void_p, c_int, c_uint64, c_uint64, POINTER(MessageInfo), c_uint64]),
+    "acpx_mprobe": (c_int, [c_void_p, c_int, c_uint64, c_uint64, POINTER(MessageInfo), c_uint64]),
+    "acpx_mrecv": (c_int64, [c_void_p, POINTER(MessageInfo), c_void_p, c_size_t]),
     "acpx_context_create": (c_int, [c_uint, POINTER(c_void_p)]),
     "acpx_context_bind": (c_int, [c_void_p]),
     "acpx_context_destroy": (c_int, [c_void_p]),
