@@ -6,7 +6,7 @@
  * launcher that provides PMIx, if there is one and ACP_RANK is not set; and files, if several
  * programs form one job. All parameters are checked here and in the neighbouring files, so that a
  * mistake results in one message that names the variable. No data structure that is kept grows with
- * the number of ranks.
+ * the number of ranks, as long as they are placed regularly.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -305,6 +305,38 @@ static int set_part(struct libacp_plan *plan, const struct libacp_boot *boot,
 	return -1;
 }
 
+/*
+ * The plan of the latest job. If it came from a launcher or from other programs, and the first
+ * barrier has shown that all ranks have it, it is the plan of their further jobs. It is not told
+ * again, because launchers do not always count processes that have disconnected and come back: Open
+ * MPI's daemon can take one that disconnects for one that has died, and then completes each fence
+ * without one of its processes.
+ */
+static struct {
+	struct libacp_plan plan;
+	bool told, agreed;
+} common;		/* guarded by membership (join.c) */
+
+void libacp_boot_agreed(void)
+{
+	common.agreed = common.told;
+}
+
+/* Put the plan of this job into common. */
+static int get_plan(const struct libacp_boot *boot, const struct libacp_values *values)
+{
+	const bool told = boot->engine || values->text[SET_MULTIRUN];
+
+	if (told && common.agreed && common.plan.count == boot->nprocs)
+		return 0;
+	common.told = told;
+	common.agreed = false;
+	libacp_plan_free(&common.plan);
+	if (set_part(&common.plan, boot, values) < 0)
+		return -1;
+	return find_plan(&common.plan, boot, values);
+}
+
 /* Apply the plan to this rank. */
 static int follow_plan(struct libacp_boot *boot, const struct libacp_values *values,
 		       const struct libacp_plan *plan)
@@ -323,7 +355,6 @@ static int follow_plan(struct libacp_boot *boot, const struct libacp_values *val
 int libacp_boot_load(struct libacp_boot *boot, int *argc, char ***argv)
 {
 	struct libacp_values values;
-	struct libacp_plan plan = { 0 };
 	int result = -1, found;
 
 	memset(boot, 0, sizeof(*boot));
@@ -335,10 +366,8 @@ int libacp_boot_load(struct libacp_boot *boot, int *argc, char ***argv)
 		libacp_settings_unknown();
 	if (found == 0 && check_numbers(boot) == 0 &&
 	    parse_integrity(boot, values.text[SET_INTEGRITY]) == 0 &&
-	    parse_privacy(boot, &values) == 0 && set_part(&plan, boot, &values) == 0 &&
-	    find_plan(&plan, boot, &values) == 0)
-		result = follow_plan(boot, &values, &plan);
-	libacp_plan_free(&plan);
+	    parse_privacy(boot, &values) == 0 && get_plan(boot, &values) == 0)
+		result = follow_plan(boot, &values, &common.plan);
 	return result;
 }
 

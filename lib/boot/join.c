@@ -428,6 +428,7 @@ static int join_and_sync(void)
 		goto free;
 	if (first_barrier() < 0)
 		goto leave;
+	libacp_boot_agreed();
 	libacp_mpmd_done();
 	generation++;
 	return 0;

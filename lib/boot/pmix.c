@@ -77,11 +77,11 @@ static pmix_proc_t self;
 static uint32_t openings;	/* number of calls so far; makes the key of shared texts unique */
 
 /*
- * acp_finalize() disconnects before its barrier. However the process ends afterwards, by exit(),
- * _exit() or exec, the launcher has heard a proper end; and all ranks have disconnected before one
- * of them connects again: otherwise the launcher would complete the next fence without a process
- * that is about to disconnect. After a failure of acp_init() the process stays connected until it
- * ends, because others may not have disconnected when it tries again.
+ * acp_finalize() disconnects before its barrier: however the process ends afterwards, by exit(),
+ * _exit() or exec, the launcher has heard a proper end. If the process connects again, for another
+ * job, the launcher is asked for the rank and told of failures, but there is no fence of processes
+ * that were disconnected (see boot.c). After a failure of acp_init() the process stays connected
+ * until it ends, because it may try again, with a fence.
  */
 static struct {
 	pid_t process;		/* which the launcher has started; 0: it has not been asked */

@@ -117,7 +117,7 @@ TEST(engine__first_rank_finds_all_and_tells_the_others)
 }
 
 /* A process that disconnected and connected again would disturb a fence in which others wait. */
-TEST(engine__is_met_once_by_a_process_of_two_jobs)
+TEST(engine__is_met_once_by_a_process_that_tries_again)
 {
 	struct libacp_boot boot;
 	int i;
@@ -129,6 +129,46 @@ TEST(engine__is_met_once_by_a_process_of_two_jobs)
 		libacp_boot_free(&boot);
 		CHECK(engine.inits == 1);
 	}
+}
+
+/* A job without a launcher: what was agreed on with one is forgotten. */
+static void forget_plan(void)
+{
+	struct libacp_boot boot;
+
+	setenv("ACP_RANK", "0", 1);
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && !boot.engine && boot.nprocs == 1);
+	libacp_boot_free(&boot);
+	unsetenv("ACP_RANK");
+}
+
+/* The second job of a process has the plan of the first, whatever the launcher says now. */
+static void check_plan_stays(uint32_t rank)
+{
+	struct libacp_boot one, two;
+	char *plan = engine.plan ? strdup(engine.plan) : NULL;
+
+	start_engine(rank);
+	engine.plan = plan;
+	CHECK(libacp_boot_load(&one, NULL, NULL) == 0 && engine.fences == 1);
+	libacp_boot_agreed();
+	libacp_pmix_leave();
+	engine.nodes = "nobody.invalid";
+	engine.silent = true;
+	CHECK(libacp_boot_load(&two, NULL, NULL) == 0 && errors == 0);
+	CHECK(engine.inits == 1 && engine.fences == 1 && two.engine && two.rank == rank);
+	CHECK(two.job == one.job && memcmp(two.key, one.key, 16) == 0 && two.nprocs == RANKS);
+	CHECK(has_address(&two, 1, "10.7.0.2") && libacp_boot_node_of(&two, 3) == 1);
+	libacp_boot_free(&one);
+	libacp_boot_free(&two);
+	forget_plan();
+}
+
+/* Processes that disconnect and connect again cannot rely on a fence of the launcher. */
+TEST(engine__is_not_asked_for_the_plan_of_a_second_job)
+{
+	check_plan_stays(0);
+	check_plan_stays(5);
 }
 
 /* Return how often a process that calls the function and ends by exit() has disconnected. */
@@ -502,8 +542,14 @@ TEST(parts__programs_put_their_nodes_together)
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	CHECK_EQ(WEXITSTATUS(status), boot.key[0]);
 	CHECK(boot.job > 1);			/* other jobs here have another number */
+	libacp_boot_agreed();
 	libacp_boot_free(&boot);
 	CHECK(rmdir(directory) == 0);		/* it is empty */
+
+	/* The second job of these processes needs no files. */
+	CHECK(libacp_boot_load(&boot, NULL, NULL) == 0 && errors == 0 && boot.nprocs == 5);
+	CHECK(boot.nodes == 3 && WEXITSTATUS(status) == boot.key[0]);
+	libacp_boot_free(&boot);
 }
 
 TEST(parts__who_does_not_fit_is_refused)

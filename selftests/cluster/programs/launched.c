@@ -2,7 +2,7 @@
 /*
  * launched - what ranks see that an engine has started
  *
- *	launched		who am I; the same after a reset, and in a second job of the process
+ *	launched		who am I; the same after a reset, and in further jobs of the process
  *	launched die RANK	that rank ends with status 3 before it is one
  *	launched late RANK	likewise, when it is one
  *	launched abort RANK	that rank calls acp_abort, the others are in a barrier
@@ -41,6 +41,8 @@ static void begin(int *argc, char ***argv)
 
 static void live(int *argc, char ***argv)
 {
+	int job;
+
 	begin(argc, argv);
 	talk("first");
 	if (acp_reset(procs - 1 - me) != 0)
@@ -48,10 +50,12 @@ static void live(int *argc, char ***argv)
 	talk("turned");
 	if (acp_finalize() != 0)
 		fail("acp_finalize");
-	begin(argc, argv);
-	talk("again");
-	if (acp_finalize() != 0)
-		fail("the second acp_finalize");
+	for (job = 0; job < 2; job++) {
+		begin(argc, argv);
+		talk(job ? "once more" : "again");
+		if (acp_finalize() != 0)
+			fail("a later acp_finalize");
+	}
 }
 
 static void finalize(void)
