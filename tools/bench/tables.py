@@ -3,14 +3,21 @@
 returns rows of texts, heading first. Times are thousand instructions, unless stated otherwise.
 """
 import bars
+import nodes
 import ours
 
 SHAPES = {"put": "put, in one piece", "signal": "put and flag: `acpx_copy_signal`",
           "put+flag": "put, and a put of the flag behind it", "strided": "words of 8 bytes: `acpx_copy_strided`",
           "copyv": "the same by `acpx_copyv`", "words": "the same by an `acp_copy` for each"}
-SIZES = {8: "8 bytes", 512: "512 bytes", 1024: "1 KiB", 8192: "8 KiB", 65536: "64 KiB", 1 << 20: "1 MiB"}
+SIZES = {8: "8 bytes", 512: "512 bytes", 1024: "1 KiB", 4096: "4 KiB", 8192: "8 KiB", 65536: "64 KiB", 1 << 20: "1 MiB"}
 HEAPS = {"own": "own heap", "node": "heap of a rank on the same node", "far": "heap of a rank on the other node",
          "libc": "for comparison: `malloc`, `free` of the C library"}
+MESSAGES = {"message into a mailbox": ("mailbox", "send", 1), "256 of them at once, each": ("mailbox", "send", 256),
+            "copy that notifies": ("mailbox", "notify", 1), "256 of them at once, each ": ("mailbox", "notify", 256),
+            "message to a posted receive": ("tag", "send", 1),
+            "the same, with 1,000 other receives that are older": ("tag", "among", 1)}
+ANSWERED = {"message into a mailbox, answered": ("mailbox", "round_trip"),
+            "message to a posted receive, answered": ("tag", "round_trip"), "the same, posted later": ("tag", "kept")}
 CROWDS = {1: "by one rank", 2: "by two at once", 4: "by all four at once"}
 
 
@@ -60,6 +67,23 @@ def channels(lines):
             ["stream of messages, speed beside that of as many puts", *(f"{ratio(rows, 'channel', 'stream', n):.2f}" for n in sizes)]]
 
 
+def messages(lines):
+    """Thousand instructions, and in parentheses beside as many puts."""
+    rows, sizes = ours.read(lines), (8, 4096, 65536)
+
+    def cell(mode, op, window, size):
+        try:
+            row = ours.pick(rows, mode, op, size, window)
+        except nodes.Unable:        # the mailbox is too small for them
+            return "-"
+        return f"{bars.number(float(row['median_us']))} ({float(row['ratio']):.2f})"
+
+    return [["thousand instructions, medians (beside puts)", *(SIZES[size] for size in sizes)],
+            *([what.strip(), *(cell(*of, size) for size in sizes)] for what, of in MESSAGES.items()),
+            ["posting a receive", bars.number(median(rows, "tag", "post")), "", ""],
+            *([what, *(bars.number(median(rows, *of, size)) for size in sizes)] for what, of in ANSWERED.items())]
+
+
 def maps(lines):
     rows = ours.read(lines)
     return [["map over four ranks, thousand instructions each", "insert", "find"],
@@ -81,4 +105,4 @@ def delay(lines):
 
 # Name of a table -> its function, and the file with its data.
 TABLES = {"integrity": (integrity, "integrity"), "shapes": (shapes, "shapes"), "heaps": (heaps, "middle"),
-          "channels": (channels, "middle"), "maps": (maps, "middle"), "delay": (delay, "delay")}
+          "channels": (channels, "middle"), "maps": (maps, "middle"), "messages": (messages, "messages"), "delay": (delay, "delay")}
