@@ -167,6 +167,21 @@ u8 acp_matching_end(struct acp_job *job, const struct acp_place *place, u8 statu
 	return status;
 }
 
+/* A message that it accepts may have been kept meanwhile. */
+static void post_again(struct acp_match_list *l, u32 number)
+{
+	struct acp_matcher *m = &l->m;
+	u32 i;
+
+	acp_matcher_return(m, number);
+	i = acp_matcher_find(m, &m->by_receive.e[number].key);
+	if (i == ACP_MATCH_NONE)
+		return;
+	acp_matcher_withdraw(m, number);
+	if (acp_matcher_take(m, i, number))
+		give(l, &m->kept[i], number, ACP_ST_OK);
+}
+
 void acp_matching_undo(struct acp_job *job, const struct acp_place *place)
 {
 	struct acp_match_list *l = list_of(job, acp_ga_rank(&job->ga, place->dst), place->list);
@@ -177,7 +192,7 @@ void acp_matching_undo(struct acp_job *job, const struct acp_place *place)
 	if (place->entry & KEPT)
 		end_kept(l, place->entry & ~KEPT, ACP_ST_NOMEM);
 	else
-		acp_matcher_return(&l->m, place->entry);
+		post_again(l, place->entry);
 	spin_unlock(&l->lock);
 }
 

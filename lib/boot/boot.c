@@ -306,11 +306,11 @@ static int set_part(struct libacp_plan *plan, const struct libacp_boot *boot,
 }
 
 /*
- * The plan of the latest job. If it came from a launcher or from other programs, and the first
- * barrier has shown that all ranks have it, it is the plan of their further jobs. It is not told
- * again, because launchers do not always count processes that have disconnected and come back: Open
- * MPI's daemon can take one that disconnects for one that has died, and then completes each fence
- * without one of its processes.
+ * The plan of the latest job. If it came from a launcher, and the first barrier has shown that all
+ * ranks have it, it is the plan of their further jobs. It is not told again, because launchers do
+ * not always count processes that have disconnected and come back: Open MPI's daemon can take one
+ * that disconnects for one that has died, and then completes each fence without one of its
+ * processes. Several programs (ACP_MULTIRUN) tell it again, since the others may be new.
  */
 static struct {
 	struct libacp_plan plan;
@@ -325,7 +325,7 @@ void libacp_boot_agreed(void)
 /* Put the plan of this job into common. */
 static int get_plan(const struct libacp_boot *boot, const struct libacp_values *values)
 {
-	const bool told = boot->engine || values->text[SET_MULTIRUN];
+	const bool told = boot->engine && !values->text[SET_MULTIRUN];
 
 	if (told && common.agreed && common.plan.count == boot->nprocs)
 		return 0;

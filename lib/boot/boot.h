@@ -41,8 +41,8 @@ struct libacp_boot;
 int libacp_boot_load(struct libacp_boot *boot, int *argc, char ***argv);
 
 /*
- * The first barrier has completed, so all ranks have the plan. If it came from a launcher or from
- * other programs, it is the plan of the next jobs of these processes, too.
+ * The first barrier has completed, so all ranks have the plan. If it came from a launcher, it
+ * is the plan of the next jobs of these processes, too.
  */
 void libacp_boot_agreed(void);
 

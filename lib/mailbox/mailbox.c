@@ -81,8 +81,8 @@ static void give_back(struct acpx_mailbox *box, struct libacp_lent *lent)
 	libacp_area_clear(&box->area, lent);
 	pthread_mutex_lock(&box->lock);
 	word = libacp_area_word(&box->area);
-	/* Those who sleep have offered all room that there was. */
-	libacp_area_return(&box->area, lent, box->sleepers);
+	/* Those who sleep, or poll(), have offered all room that there was. */
+	libacp_area_return(&box->area, lent, box->sleepers || libacp_watch_is_polled());
 	unlock(box, word, 0);
 }
 
@@ -243,21 +243,30 @@ static int64_t find_polled(void *arg, bool sleeps, const void **word)
 	return found;
 }
 
-int acpx_mailbox_arm(const acpx_mailbox_t *mailboxes, size_t count)
+/* May these mailboxes be used? The caller has entered. Returns 0 or -errno. */
+static int check_all(const acpx_mailbox_t *mailboxes, size_t count)
 {
-	int64_t found = mailboxes || !count ? 0 : -EINVAL;
 	size_t i;
 
-	for (i = 0; i < count && !found; i++) {
-		found = enter(mailboxes[i]);
-		if (!found)
-			leave();
+	for (i = 0; i < count; i++) {
+		if (!mailboxes || !mailboxes[i])
+			return -EINVAL;
+		if (mailboxes[i]->memory.joined != libacp.joins)
+			return -ENOTCONN;
 	}
-	if (found)
-		return (int)found;
+	return 0;
+}
+
+int acpx_mailbox_arm(const acpx_mailbox_t *mailboxes, size_t count)
+{
+	int64_t found;
+	int error;
+
 	if (!libacp_watch_enter())
 		return -ENOTCONN;
-	found = libacp_watch_arm(find_polled, (void *const *)(const void *)mailboxes, count);
+	error = check_all(mailboxes, count);
+	found = error ? error : libacp_watch_arm(find_polled,
+						 (void *const *)(const void *)mailboxes, count);
 	leave();
 	if (found == -ECANCELED)
 		libacp_job_aborted();

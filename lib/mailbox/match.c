@@ -173,7 +173,11 @@ static int post(struct acpx_receive *r, struct acp_post *p)
 	p->result = index_of(r);
 	*state_of(r) = 0;
 	error = call(ACP_IOC_POST, p);
-	/* It is not in use, so only damaged results can lead to this. */
+	if (error != -EBUSY)
+		return error;
+	/* It is not in use, so only damaged results can lead to this: it was not at its end. */
+	unpost(r->match, ACP_UNPOST_RECEIVE, p->result);
+	error = call(ACP_IOC_POST, p);
 	return error == -EBUSY ? -EBADMSG : error;
 }
 
@@ -271,6 +275,8 @@ static int error_of(uint64_t status)
 	case ACP_ST_RANK:
 	case ACP_ST_ABORT:
 		return -ECONNRESET;
+	case ACP_ST_NOMEM:
+		return -ENOMEM;
 	default:
 		return -EFAULT;
 	}

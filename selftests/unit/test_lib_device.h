@@ -69,6 +69,8 @@ static struct fake_device {
 	/* number of sleeps until a write, and of wake-ups by the library */
 	unsigned int watches, wakes;
 	uint32_t woken;			/* rank of the last wake-up */
+	bool polls;			/* poll() reports when "wakes" differs from "polled" */
+	uint64_t polled;
 	bool deaf;			/* set by the test: only wake-ups end a sleep */
 	unsigned int signals;		/* ... number of sleeps that end with EINTR */
 	uint64_t alarm_ns;		/* ... a barrier never completes; signals come so often */
@@ -527,6 +529,11 @@ static int fake_watch(const struct acp_watch_wait *wait)
 	struct timespec end;
 	uint64_t ns;
 
+	if (wait->flags) {
+		fake.polls = wait->flags == ACP_WATCH_ARM;
+		fake.polled = wait->wakes;
+		return fake.aborted ? -ECANCELED : 0;
+	}
 	fake.watches++;
 	if (fake.signals && fake.signals--)
 		return -EINTR;
@@ -541,6 +548,18 @@ static int fake_watch(const struct acp_watch_wait *wait)
 			return -ETIMEDOUT;
 	}
 	return fake.aborted ? -ECANCELED : 0;
+}
+
+/* Does poll() report that memory may have changed? */
+static inline bool fake_readable(void)
+{
+	uint64_t *wakes = (uint64_t *)&fake_watch_of(fake.join.rank)->wakes;
+	bool readable;
+
+	pthread_mutex_lock(&fake.lock);
+	readable = fake.polls && fake.polled != __atomic_load_n(wakes, __ATOMIC_ACQUIRE);
+	pthread_mutex_unlock(&fake.lock);
+	return readable;
 }
 
 /* How many times threads have slept in ACP_IOC_WATCH, or are about to. */

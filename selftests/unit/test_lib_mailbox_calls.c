@@ -455,6 +455,94 @@ TEST(wait__A4_everything_returned_is_offered)
 	end(box);
 }
 
+/* ---- poll() ---- */
+
+static unsigned int lines(void)
+{
+	unsigned int sum = 0;
+	int i;
+
+	for (i = 0; i < ACP_WATCH_LINES; i++)
+		sum += libacp.watch->lines[i];
+	return sum;
+}
+
+TEST(arm__reports_messages)
+{
+	acpx_mailbox_t box[2], none = NULL;
+	int i;
+
+	CHECK_EQ(acpx_mailbox_arm(NULL, 0), -ENOTCONN);
+	box[0] = start(4096);
+	CHECK_EQ(acpx_mailbox_create(4096, 0, &box[1]), 0);
+	CHECK_EQ(acpx_mailbox_arm(NULL, 1), -EINVAL);
+	CHECK_EQ(acpx_mailbox_arm(&none, 1), -EINVAL);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(acpx_mailbox_arm(box, 2), 0);
+		CHECK(!fake_readable() && lines() == 2);
+		CHECK_EQ(send(box[i], 0, 8, 1), 0);
+		CHECK(fake_readable());
+		CHECK_EQ(acpx_mailbox_arm(box, 2), 1);
+		CHECK_EQ(lines(), 0);
+		CHECK_EQ(acpx_recv(box[i], starter(), 8, NULL, 0), 8);
+	}
+	/* One that is armed no longer reports nothing. */
+	CHECK_EQ(acpx_mailbox_arm(box, 2), 0);
+	CHECK_EQ(acpx_mailbox_arm(NULL, 0), 0);
+	CHECK_EQ(lines(), 0);
+	CHECK_EQ(send(box[0], 0, 8, 1), 0);
+	CHECK(!fake_readable());
+	CHECK_EQ(acpx_recv(box[0], starter(), 8, NULL, 0), 8);
+	CHECK_EQ(acpx_mailbox_free(box[1]), 0);
+	end(box[0]);
+}
+
+/* The record that is armed is received by somebody else: there may be another one behind it. */
+TEST(arm__A4_looks_again_when_others_receive)
+{
+	acpx_mailbox_t box = start(4096);
+
+	CHECK_EQ(acpx_mailbox_arm(&box, 1), 0);
+	CHECK_EQ(send(box, 0, 8, 1), 0);
+	CHECK_EQ(acpx_mailbox_arm(&box, 1), 1);
+	CHECK_EQ(acpx_recv(box, starter(), 8, NULL, 0), 8);
+	CHECK_EQ(acpx_mailbox_arm(&box, 1), 0);
+	CHECK_EQ(send(box, 0, 8, 1), 0);
+	CHECK_EQ(acpx_recv(box, starter(), 8, NULL, 0), 8);
+	CHECK(fake_readable());
+	end(box);
+}
+
+/* A process in poll() has no chance to offer what is returned meanwhile. */
+TEST(arm__A4_everything_returned_is_offered)
+{
+	acpx_mailbox_t box = start(1024);
+	struct acpx_message m;
+
+	CHECK_EQ(send(box, 0, 1, 1), 0);
+	CHECK_EQ(acpx_recv_lend(box, &m, 0), 0);
+	CHECK_EQ(send(box, 0, 1000, 2), ACPX_EAGAIN);
+	CHECK_EQ(acpx_mailbox_arm(&box, 1), 0);
+	CHECK_EQ(acpx_recv_return(box, &m), 0);
+	CHECK_EQ(send(box, 0, 1000, 2), 0);
+	CHECK(fake_readable());
+	CHECK_EQ(acpx_recv(box, starter(), 1000, NULL, 0), 1000);
+	end(box);
+}
+
+TEST(arm__fails_when_the_job_is_aborted)
+{
+	acpx_mailbox_t box = start(4096);
+
+	CHECK_EQ(acpx_mailbox_arm(&box, 1), 0);
+	fake_abort();
+	CHECK_EQ(acpx_mailbox_arm(&box, 1), -ECANCELED);
+	CHECK_EQ(acpx_mailbox_free(box), 0);
+	CHECK(acp_finalize() == -1);
+}
+
+/* ---- the end of the job ---- */
+
 TEST(wait__ends_when_the_job_is_aborted)
 {
 	acpx_mailbox_t box = start(4096);

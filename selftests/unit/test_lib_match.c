@@ -425,7 +425,7 @@ TEST(receive__failures)
 		{ ACP_ST_PEER, -ECONNRESET }, { ACP_ST_TIMEOUT, -ECONNRESET },
 		{ ACP_ST_ROUTE, -ECONNRESET }, { ACP_ST_RANK, -ECONNRESET },
 		{ ACP_ST_ABORT, -ECONNRESET }, { ACP_ST_STAG, -EFAULT }, { ACP_ST_RANGE, -EFAULT },
-		{ ACP_ST_ACCESS, -EFAULT }, { ACP_ST_NOMEM, -EFAULT }, { 200, -EFAULT },
+		{ ACP_ST_ACCESS, -EFAULT }, { ACP_ST_NOMEM, -ENOMEM }, { 200, -EFAULT },
 	};
 	struct acpx_message m = { .size = 99 };
 	acpx_match_t match = start();

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-from typing import List, NamedTuple, Optional, TypeVar
+from typing import Callable, List, NamedTuple, Optional, TypeVar
 
 from .binding import MessageInfo, is_child, lib, number, rank_or_raise
 from .wait import nanoseconds, result_or_none
@@ -41,17 +41,34 @@ class Receiver:
         Raises EBUSY if other threads use it, or if messages are being written to it: call again."""
         if not self._handle:
             return
-        try:
-            result_or_none("free", getattr(lib, self._free)(self._handle))
-        except OSError as e:
-            if e.errno == errno.EBUSY:
-                raise
-            self._forget()
-            raise
-        self._forget()
+        # Before the call: a signal handler may raise an exception when it has returned.
+        handle, ga, self._handle, self.ga = self._handle, self.ga, ctypes.c_void_p(), 0
+        result = getattr(lib, self._free)(handle)
+        if result == -errno.EBUSY:
+            self._handle, self.ga = handle, ga
+        result_or_none("free", result)
 
-    def _forget(self) -> None:
-        self._handle, self.ga = ctypes.c_void_p(), 0
+    def _pop(self, wanted: Callable[[Message], bool] = lambda _: True) -> Optional[Message]:
+        """Return a message that a call took, but could not return."""
+        for message in list(self._kept):
+            if wanted(message):
+                try:
+                    self._kept.remove(message)
+                except ValueError:          # another thread has it
+                    continue
+                return message
+        return None
+
+    def _take(self, info: MessageInfo, what: str, give_back: Callable[..., int], *how: object) -> Message:
+        """Return a message whose memory is given back; from _pop() if a signal handler raises an exception."""
+        # string_at() would take the size for a C int.
+        data = bytes((ctypes.c_char * info.size).from_address(info.data))
+        message, lent = Message(data, info.size, info.tag, info.rank), MessageInfo(info.data)
+        self._kept.append(message)
+        info.data = None
+        result_or_none(what, give_back(self._handle, ctypes.byref(lent), *how))
+        self._kept.remove(message)
+        return message
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -78,31 +95,25 @@ class Mailbox(Receiver):
 
     def recv(self, timeout: Optional[float] = None) -> Optional[Message]:
         """Wait for a message and remove it from the mailbox. Returns None after the timeout."""
-        if self._kept:
-            return self._kept.pop(0)
+        kept = self._pop()
+        if kept:
+            return kept
         info = MessageInfo()
         try:
             if result_or_none("recv", lib.acpx_recv_lend(self._handle, ctypes.byref(info), nanoseconds(timeout)),
                               errno.ETIMEDOUT) is None:
                 return None
-            return self._take(info)
+            return self._take(info, "recv", lib.acpx_recv_return)
         except BaseException:       # of a signal handler: the next call returns the message
             if info.data:
-                self._kept.append(self._take(info))
+                self._kept.append(self._take(info, "recv", lib.acpx_recv_return))
             raise
-
-    def _take(self, info: MessageInfo) -> Message:
-        # string_at() would take the size for a C int.
-        data = bytes((ctypes.c_char * info.size).from_address(info.data))
-        result_or_none("recv", lib.acpx_recv_return(self._handle, ctypes.byref(info)))
-        info.data = None
-        return Message(data, info.size, info.tag, info.rank)
 
     def probe(self, timeout: Optional[float] = 0) -> Optional[Message]:
         """Return the message that recv() would return, without its data, and leave it in the
         mailbox; None after the timeout. By default it does not wait."""
-        if self._kept:
-            return self._kept[0]._replace(data=b"")
+        for message in list(self._kept):
+            return message._replace(data=b"")
         info = MessageInfo()
         if result_or_none("probe", lib.acpx_probe(self._handle, ctypes.byref(info), nanoseconds(timeout)),
                           errno.ETIMEDOUT) is None:

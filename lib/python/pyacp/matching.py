@@ -17,6 +17,7 @@ from .wait import nanoseconds, result_or_none
 
 ANY_RANK = -1               # ACPX_ANY_RANK
 MASKS_MAX = 4
+STAYS = (-errno.ETIMEDOUT, -errno.EBUSY, -errno.ECANCELED, -errno.ENOTCONN)     # the receive has not ended
 
 
 class Receive:
@@ -39,22 +40,25 @@ class Receive:
         before)."""
         info = MessageInfo(rank=ANY_RANK)
         try:
-            found = result_or_none("wait", lib.acpx_receive_wait(self._own(), ctypes.byref(info), nanoseconds(timeout)),
-                                   errno.ETIMEDOUT)
-        except OSError:
-            self._forget()
-            raise
-        finally:            # also if a signal handler has raised an exception
+            result = lib.acpx_receive_wait(self._own(), ctypes.byref(info), nanoseconds(timeout))
+            if result not in STAYS:
+                self._forget()
+        except BaseException:       # of a signal handler, before or after the receive has ended
             if info.rank != ANY_RANK:
                 self._forget()
-        return None if found is None else Message(b"", info.size, info.tag, info.rank)
+            raise
+        if result_or_none("wait", result, errno.ETIMEDOUT) is None:
+            return None
+        return Message(b"", info.size, info.tag, info.rank)
 
     def cancel(self) -> bool:
         """Withdraw the receive, which ends. Returns False if it is too late: wait() for it."""
-        if result_or_none("cancel", lib.acpx_receive_cancel(self._own()), errno.EBUSY) is None:
-            return False
-        self._forget()
-        return True
+        # A signal handler may raise an exception when it has ended: then its handle may be another's.
+        handle, self._handle = self._own(), ctypes.c_void_p()
+        result = lib.acpx_receive_cancel(handle)
+        if result in STAYS:
+            self._handle = handle
+        return result_or_none("cancel", result, errno.EBUSY) is not None
 
     def _forget(self) -> None:
         self._handle = ctypes.c_void_p()
@@ -85,10 +89,10 @@ class MatchList(Receiver):
         """Post a receive, which gets a message of rank, or of any, whose tag equals tag in all bits
         but those of ignore. buffer: the global address of room bytes of this rank, which must stay
         registered until the receive has ended. Does not wait."""
-        handle = ctypes.c_void_p()
+        receive = Receive(self, ctypes.c_void_p())
         result_or_none("post", lib.acpx_post(self._handle, *_selection(rank, tag, ignore), number(buffer, 64, "buffer"),
-                                             number(room, 63, "room"), ctypes.byref(handle)))
-        return Receive(self, handle)
+                                             number(room, 63, "room"), ctypes.byref(receive._handle)))
+        return receive
 
     def probe(self, tag: int = 0, rank: int = ANY_RANK, ignore: int = 0,
               timeout: Optional[float] = 0) -> Optional[Message]:
@@ -103,27 +107,20 @@ class MatchList(Receiver):
               timeout: Optional[float] = None) -> Optional[Message]:
         """Wait for a message that no posted receive has accepted, and take it. Returns None after
         the timeout."""
-        for message in self._kept:
-            if rank in (ANY_RANK, message.rank) and not (message.tag ^ tag) & ~ignore:
-                self._kept.remove(message)
-                return message
+        kept = self._pop(lambda m: rank in (ANY_RANK, m.rank) and not (m.tag ^ tag) & ~ignore)
+        if kept:
+            return kept
         info = MessageInfo()
         try:
             found = lib.acpx_mprobe(self._handle, *_selection(rank, tag, ignore), ctypes.byref(info),
                                     nanoseconds(timeout))
             if result_or_none("mrecv", found, errno.ETIMEDOUT) is None:
                 return None
-            return self._take(info)
+            return self._take(info, "mrecv", lib.acpx_mrecv, None, 0)
         except BaseException:       # of a signal handler: a later call returns the message
             if info.data:
-                self._kept.append(self._take(info))
+                self._kept.append(self._take(info, "mrecv", lib.acpx_mrecv, None, 0))
             raise
-
-    def _take(self, info: MessageInfo) -> Message:
-        data = bytes((ctypes.c_char * info.size).from_address(info.data))
-        result_or_none("mrecv", lib.acpx_mrecv(self._handle, ctypes.byref(info), None, 0))
-        info.data = None
-        return Message(data, info.size, info.tag, info.rank)
 
 
 def _selection(rank: int, tag: int, ignore: int) -> tuple:
