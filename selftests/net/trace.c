@@ -428,3 +428,71 @@ TEST(module_goes_while_events_are_on)
 	trace_off();
 	CHECK_EQ(count_of("acp_complete: status=ok"), 1);
 }
+
+/* ---- routes ---- */
+
+#define USER	1000
+#define PROBE	"p:acp_class security_sk_classify_flow "
+
+/* Make the probe.  Only newer kernels know the types of arguments: then it reports the user. */
+static bool make_probe(void)
+{
+	int fd;
+	bool typed;
+
+	trace_mount();
+	if (access(TRACING "/kprobe_events", W_OK))
+		SKIP("this kernel has no kprobes");
+	put("options/record-cmd", "0");
+	fd = open(TRACING "/kprobe_events", O_WRONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	typed = write(fd, PROBE "user=sk->sk_uid.val", sizeof(PROBE "user=sk->sk_uid.val") - 1) > 0;
+	close(fd);
+	if (!typed)
+		put("kprobe_events", PROBE "sk=$arg1");
+	put("events/kprobes/acp_class/trigger", "stacktrace");
+	put("tracing_on", "1");
+	put("trace", "");
+	put("events/kprobes/acp_class/enable", "1");
+	return typed;
+}
+
+/*
+ * A security module gives its class to each route: it is asked, about the socket of the rank's
+ * user. (What a module with a loaded policy answers is not tested.)
+ */
+static void asks_for_class(bool ipv6)
+{
+	bool typed = make_probe();
+	struct setup s;
+	const char *at;
+
+	nodes_open(&n, 2, 1, ipv6);
+	nodes_setup(&n, &s, 0, 2);
+	s.join.timeout_ms = 30000;
+	s.join.open_timeout_ms = 30000;
+	nodes_enter(&n, 0);
+	CHECK_EQ(setresuid(0, USER, 0), 0);
+	rank_open(&r[0], &s);
+	CHECK_EQ(setresuid(0, 0, 0), 0);
+	nodes_leave(&n);
+	s.join.rank = 1;
+	nodes_join(&n, &r[1], &s);
+	CHECK_EQ(put_there(8), ACP_ST_OK);
+	put("events/kprobes/acp_class/enable", "0");
+	put("events/kprobes/acp_class/trigger", "!stacktrace");
+	text = get("trace");
+	put("kprobe_events", "");	/* it is opened for truncation: the probe goes */
+	at = typed ? find_from(text, "acp_class: user=1000") : text;
+	CHECK(at && strstr(at, "acp_route_find"));
+}
+
+TEST(route_has_the_class_of_its_sender)
+{
+	asks_for_class(false);
+}
+
+TEST(route_has_the_class_of_its_sender_ipv6)
+{
+	asks_for_class(true);
+}
