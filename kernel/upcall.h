@@ -34,15 +34,16 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk
 /**
  * acp_station_pieces() - write consecutive pieces of one copy, which a GSO batch brought
  * @peer: sender of the frames
- * @m: message of the first piece
+ * @epoch: incarnation of the flow in which they came
+ * @m: message of the first piece, see acp_msg_in_run()
  * @skb: the batch; the caller keeps it
- * @pieces: where the payloads are; none of them is the last piece of the copy
+ * @pieces: where the payloads are
  *
  * Context: BH off, in softirq; no lock held.
  * Return: false if some of the pieces may not be written there, or could not be.
  */
-bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const struct sk_buff *skb,
-			const struct acp_pieces *pieces);
+bool acp_station_pieces(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+			const struct sk_buff *skb, const struct acp_pieces *pieces);
 
 /**
  * acp_station_due() - ask whether an item may still have its effect

@@ -491,6 +491,27 @@ static inline bool acp_op_takes_room(u8 op)
 }
 
 /**
+ * acp_msg_in_run() - test whether a piece can be processed together with those that follow it
+ * @m: message
+ * @fence: its frame has ACP_FRAME_FENCE
+ *
+ * That are the pieces before the last one of a copy that depends on nothing.  Pieces of a message
+ * are fenced; the first of one that is behind others is processed alone.
+ *
+ * Context: Any context.
+ * Return: True if the others differ from it in dst or, if it has an operation, in the position.
+ */
+static inline bool acp_msg_in_run(const struct acp_msg *m, bool fence)
+{
+	if (m->type != ACP_MSG_DATA || (m->flags & (ACP_MSG_LAST | ACP_MSG_FAIL)) ||
+	    fence != (m->op == ACP_OP_SEND))
+		return false;
+	if (acp_msg_is_behind(m))
+		return m->b;
+	return !m->depends && (!m->op || acp_op_indirect(m->op));
+}
+
+/**
  * acp_msg_head() - get the size of the fixed part of a message
  * @m: message; only type and op are read
  *

@@ -731,21 +731,41 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk
 	return take_lone(peer, cb) ? ACP_APPLIED : take_any(peer, epoch, skb, cb);
 }
 
-bool acp_station_pieces(struct acp_peer *peer, const struct acp_msg *m, const struct sk_buff *skb,
-			const struct acp_pieces *pieces)
+/* Where do pieces of an indirect copy go, @size bytes?  None of them is the last one. */
+static noinline bool find_place(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 size,
+				u64 *dst)
 {
+	struct acp_place place;
+	bool busy = false;
+	u8 status;
+
+	if (m->b + size >= m->c)
+		return false;
+	status = acp_indirect_landing(peer, epoch, m, &place, &busy);
+	/* What exceeds a buffer is dropped piece by piece. */
+	if (status || busy || m->b + size > place.room)
+		return false;
+	*dst = place.dst + m->b;
+	return true;
+}
+
+bool acp_station_pieces(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
+			const struct sk_buff *skb, const struct acp_pieces *pieces)
+{
+	u64 dst = m->dst, size = (u64)pieces->count * pieces->length;
 	struct acp_job *job = peer->job;
 	struct acp_region *r;
 	u8 status;
 	int err;
 
-	if (m->origin >= job->ga.nprocs || !acp_ga_valid(&job->ga, m->dst))
+	if (m->origin >= job->ga.nprocs || !acp_ga_valid(&job->ga, dst))
 		return false;
-	r = acp_region_get(job, m->dst, (u64)pieces->count * pieces->length, m->origin,
-			   ACP_ACCESS_WRITE, &status);
+	if (unlikely(m->op) && !find_place(peer, epoch, m, size, &dst))
+		return false;
+	r = acp_region_get(job, dst, size, m->origin, ACP_ACCESS_WRITE, &status);
 	if (!r)
 		return false;
-	err = acp_region_write_pieces(r, acp_ga_offset(&job->ga, m->dst), skb, *pieces);
+	err = acp_region_write_pieces(r, acp_ga_offset(&job->ga, dst), skb, *pieces);
 	acp_region_put(r);
 	return !err;
 }

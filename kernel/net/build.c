@@ -11,6 +11,7 @@
 
 #define LAZY_MSGS	8	/* in a frame whose acknowledgement may be late */
 #define ATTACHED	512	/* bytes of a block; shorter blocks are copied */
+#define MANY_PIECES	8
 
 void acp_build_hello(struct acp_peer *peer, struct acp_frame *f, struct acp_outbox *out)
 {
@@ -287,10 +288,16 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 		put_part(peer, skb, f, item, offset, length);
 }
 
+/*
+ * Most bytes of a piece.  The hash of a payload (nh.h) is quicker if the parts of it that are on
+ * different pages are multiples of what it takes at a time; that pays off if pieces are many.
+ */
 static u32 payload_max(const struct acp_peer *peer, const struct acp_out *out)
 {
-	return (peer->mtu - sizeof(struct acp_frame_hdr) - acp_out_head(out) -
-		crc_size(peer)) & ~7u;
+	u32 unit = out->m.size > MANY_PIECES * peer->mtu ? ACP_NH_PAIR : 8;
+
+	return (peer->mtu - sizeof(struct acp_frame_hdr) - acp_out_head(out) - crc_size(peer)) &
+	       ~(unit - 1);
 }
 
 /* Return the bytes that an item takes in a shared frame, or 0 if it does not share frames. */
@@ -659,42 +666,50 @@ u32 acp_build_size(const struct acp_peer *peer, const struct acp_sent *s)
 }
 
 /*
- * A burst: consecutive pieces from the middle of a long copy.  They differ in their numbers and
- * addresses only, so everything else is computed and written once.
+ * A burst: consecutive pieces of a long copy, without its last one.  They differ in their numbers
+ * and places only, so everything else is computed and written once.
  */
 struct burst {
 	struct acp_item *item;
 	struct acp_region *source;
 	u32 length;		/* bytes of each piece */
+	u32 size;		/* bytes of head that are used */
 	bool begun;		/* f and head are filled in */
 	struct acp_frame f;
 	union acp_bulk_head head;
 };
 
 /*
- * May its pieces go in bursts?  Only those of a plain copy that waits for nothing and has no
- * checksum.
+ * May its pieces go in bursts?  Only those of a copy that waits for nothing and has no checksum.
+ * The first piece of a message that is behind others goes alone.
  */
-static bool is_plain(const struct acp_peer *peer, const struct acp_item *item)
+static bool is_even(const struct acp_peer *peer, const struct acp_item *item)
 {
 	const struct acp_out *o = &item->out;
 
-	return o->m.type == ACP_MSG_DATA && !o->m.op && !o->m.flags && !o->m.status &&
-	       !o->m.depends && !o->inline_data && !o->fence && !o->failed &&
-	       !crc_size(peer) && (o->cut || !acp_station_due(item));
+	if (o->m.type != ACP_MSG_DATA || o->m.op == ACP_OP_STRIDED || o->inline_data || o->fence ||
+	    o->failed || crc_size(peer))
+		return false;
+	if (unlikely(acp_msg_is_behind(&o->m)))
+		return o->cut;
+	return !o->m.depends && (o->cut || !acp_station_due(item));
 }
 
 static void burst_begin(struct acp_peer *peer, struct burst *w)
 {
-	bool encrypted = acp_job_encrypted(peer->job);
-	struct acp_msg m = w->item->out.m;
+	struct acp_msg m acp_uncleared;
+	bool fence;
 
-	m.length = w->length;
+	acp_out_piece(&w->item->out, 0, w->length, &m, &fence);
 	acp_msg_encode(&w->head.m, &m);
 	w->f = (struct acp_frame){ .type = ACP_FRAME_DATA,
-				   .flags = encrypted ? ACP_FRAME_AEAD : ACP_FRAME_BULK };
+				   .flags = acp_job_encrypted(peer->job) ? ACP_FRAME_AEAD :
+					    m.op ? ACP_FRAME_BULK | ACP_FRAME_MORE :
+						   ACP_FRAME_BULK };
+	if (fence)
+		w->f.flags |= ACP_FRAME_FENCE;
 	acp_flow_fill(&peer->flow, &w->f);
-	w->f.length = sizeof(w->head.m) + w->length;
+	w->f.length = w->size - sizeof(w->head.h) + w->length;
 	acp_framing_head(peer, &w->head.h, &w->f);
 	w->begun = true;
 }
@@ -703,12 +718,11 @@ static void burst_begin(struct acp_peer *peer, struct burst *w)
 static noinline bool burst_copy(struct acp_peer *peer, const struct acp_outbox *out,
 				struct burst *w, struct acp_bulk *b, u64 offset)
 {
-	u32 size = sizeof(w->head) + w->length;
+	u32 size = w->size + w->length, head = w->size - sizeof(w->head.h);
 
 	if (!acp_gso_begin(peer, out, b, size, size + ACP_FRAME_ENCRYPTED, 0))
 		return false;
-	acp_region_read_long(w->source, offset, acp_gso_body(peer, b) + sizeof(w->head.m),
-			     w->length);
+	acp_region_read_long(w->source, offset, acp_gso_body(peer, b) + head, w->length);
 	return true;
 }
 
@@ -716,7 +730,7 @@ static noinline bool burst_copy(struct acp_peer *peer, const struct acp_outbox *
 static __always_inline bool burst_attach(struct acp_peer *peer, const struct acp_outbox *out,
 					 struct burst *w, struct acp_bulk *b, u64 offset)
 {
-	u32 head = sizeof(w->head);
+	u32 head = w->size;
 	u32 pages = PAGE_ALIGN(offset_in_page(offset) + w->length) / PAGE_SIZE;
 
 	if (!acp_gso_begin(peer, out, b, head, head + w->length, pages))
@@ -756,8 +770,11 @@ static bool burst_send(struct acp_peer *peer, struct acp_outbox *out, struct bur
 	w->f.seq = seq;
 	w->head.h.flags = w->f.flags;
 	w->head.h.seq = cpu_to_be64(seq);
-	w->head.m.dst = cpu_to_be64(o->m.dst + cut);
-	acp_gso_end_burst(peer, out, &b, &w->f, &w->head);
+	if (likely(w->size == ACP_BULK_HEAD))
+		w->head.m.dst = cpu_to_be64(o->m.dst + cut);
+	else
+		w->head.more.offset = cpu_to_be64(cut);
+	acp_gso_end_burst(peer, out, &b, &w->f, &w->head, w->size);
 	return true;
 }
 
@@ -770,7 +787,7 @@ int acp_build_burst(struct acp_peer *peer, struct acp_outbox *out, int budget, u
 	int n, sent;
 	u8 status;
 
-	if (!is_plain(peer, item))
+	if (!is_even(peer, item))
 		return 0;
 	acp_route_check(peer);
 	if (!peer->measured) {
@@ -780,6 +797,7 @@ int acp_build_burst(struct acp_peer *peer, struct acp_outbox *out, int budget, u
 	w.item = item;
 	w.begun = false;
 	w.length = payload_max(peer, o);
+	w.size = acp_op_indirect(o->m.op) ? sizeof(w.head) : ACP_BULK_HEAD;
 	n = (u32)min_t(u64, o->m.size - o->cut - 1, (u64)budget * w.length) / w.length;
 	if (n < 2)
 		return 0;

@@ -12,8 +12,7 @@
 #include "skbs.h"
 
 #define FRAMES_MAX	128	/* frames of a received batch; the kernel builds no longer ones */
-#define HEAD		sizeof(union acp_bulk_head)
-#define HEAD_MAX	(HEAD + sizeof(struct acp_msg_more) + sizeof(struct acp_frame_crc))
+#define HEAD_MAX	(sizeof(union acp_bulk_head) + sizeof(struct acp_frame_crc))
 
 /* Memory for copies of received payloads. */
 static DEFINE_PER_CPU(struct page_frag, copies);
@@ -52,12 +51,13 @@ struct gso_in {
 	struct acp_peer *peer;
 	struct acp_bytes at;		/* position of the current frame */
 	u32 size, each;			/* its bytes, and those of all frames but the last */
+	u32 head;			/* bytes before its payload, without a checksum */
 	struct gso_burst burst;
 	const struct acp_secret *opener;	/* owner of burst.room */
 	u32 alone;			/* frames to process one by one, from this one on */
 	struct acp_frame f;
 	u8 memory[HEAD_MAX] __aligned(8);	/* what precedes the payload */
-	u8 next[HEAD] __aligned(8);		/* ... of a frame that may continue the run */
+	union acp_bulk_head next;	/* ... of a frame that may continue the run */
 };
 
 static void drop(struct gso_in *t, const struct acp_frame *f, enum acp_stat reason)
@@ -127,38 +127,36 @@ static void take_bulk(struct gso_in *t, const struct acp_frame_hdr *h)
 
 #define SEQ	(offsetof(union acp_bulk_head, h.seq) / sizeof(__be64))
 #define DST	(offsetof(union acp_bulk_head, m.dst) / sizeof(__be64))
+#define OFFSET	(offsetof(union acp_bulk_head, more.offset) / sizeof(__be64))
 
-/*
- * Can other frames continue this one: is it a piece from the middle of a copy that waits for
- * nothing?  The raw message is compared, since the others must have the same.  *@m: the decoded
- * message.
- */
-static bool is_middle(const struct gso_in *t, struct acp_msg *m)
+/* Can other frames continue this one?  *@m: its message. */
+static bool is_in_run(const struct gso_in *t, struct acp_msg *m)
 {
 	const union acp_bulk_head *first = (const void *)t->memory;
 
-	if ((t->f.flags & ~(ACP_FRAME_MARKS | ACP_FRAME_LAZY)) != ACP_FRAME_BULK ||
-	    first->m.h.word != cpu_to_be64((u64)ACP_MSG_DATA << 56))
+	if (first->m.h.flags & (ACP_MSG_LAST | ACP_MSG_FAIL))
 		return false;
-	return acp_msg_decode(m, &first->m, t->f.length, sizeof(first->m)) == t->f.length;
+	return acp_msg_decode(m, &first->m, t->f.length, t->head - sizeof(first->h)) ==
+		       t->f.length &&
+	       !m->op == !(t->f.flags & ACP_FRAME_MORE) &&
+	       acp_msg_in_run(m, t->f.flags & ACP_FRAME_FENCE);
 }
 
 /*
- * Does the frame in t->next continue the run as number i after the first?  Its number and address
+ * Does the frame in t->next continue the run as number i after the first?  Its number and its place
  * must fit; everything else but the tag must be the same.
  */
 static bool continues(const struct gso_in *t, const struct acp_msg *m, u32 i)
 {
-	const __be64 *a = ((const union acp_bulk_head *)t->memory)->words;
-	const __be64 *b = ((const union acp_bulk_head *)t->next)->words;
+	const __be64 *a = ((const union acp_bulk_head *)t->memory)->words, *b = t->next.words;
+	u32 k, place = m->op ? OFFSET : DST;
 	__be64 other = 0;
-	u32 k;
 
-	for (k = 1; k < HEAD / sizeof(__be64); k++)
-		if (k != SEQ && k != DST)
+	for (k = 1; k < t->head / sizeof(__be64); k++)
+		if (k != SEQ && k != place)
 			other |= a[k] ^ b[k];
 	return !other && b[SEQ] == cpu_to_be64(t->f.seq + i) &&
-	       b[DST] == cpu_to_be64(m->dst + (u64)i * m->length);
+	       b[place] == cpu_to_be64((m->op ? m->b : m->dst) + (u64)i * m->length);
 }
 
 /*
@@ -168,7 +166,7 @@ static bool continues(const struct gso_in *t, const struct acp_msg *m, u32 i)
 static bool read_next(struct gso_in *t, struct acp_bytes *at, u32 i)
 {
 	at->at = t->at.at + i * t->size;
-	return t->skb->len >= at->at + t->size && !acp_bytes_copy(t->skb, at, t->next, HEAD);
+	return t->skb->len >= at->at + t->size && !acp_bytes_copy(t->skb, at, &t->next, t->head);
 }
 
 static void trace_pieces(const struct gso_in *t, u32 count)
@@ -185,11 +183,11 @@ static void trace_pieces(const struct gso_in *t, u32 count)
  */
 static u32 check_burst(struct gso_in *t, const struct acp_msg *m)
 {
-	struct acp_bytes at = { t->at.at + HEAD, t->at.frag, t->at.start };
+	struct acp_bytes at = { t->at.at + t->head, t->at.frag, t->at.start };
 	const void *h = t->memory;
 	u32 n;
 
-	for (n = 0; acp_rx_tag_right(t->job, h, &t->f, t->skb, at); h = t->next) {
+	for (n = 0; acp_rx_tag_right(t->job, h, &t->f, t->skb, at); h = &t->next) {
 		n++;
 		if (!read_next(t, &at, n) || !continues(t, m, n))
 			break;
@@ -216,11 +214,11 @@ static struct page *copies_get(u32 size, u32 *most)
 /* The same for payloads that others may write to: each is copied to @to and checked there. */
 static noinline u32 check_copies(struct gso_in *t, const struct acp_msg *m, u8 *to, u32 most)
 {
-	struct acp_bytes at = { t->at.at + HEAD, t->at.frag, t->at.start };
+	struct acp_bytes at = { t->at.at + t->head, t->at.frag, t->at.start };
 	const struct acp_frame_hdr *h = (const void *)t->memory;
-	u32 n, size = t->size - HEAD;
+	u32 n, size = t->size - t->head;
 
-	for (n = 0; n < most; h = (const void *)t->next, to += size) {
+	for (n = 0; n < most; h = &t->next.h, to += size) {
 		if (acp_bytes_copy(t->skb, &at, to, size) ||
 		    acp_payload_tag_of(t->job, h, &t->f, to) != be64_to_cpu(h->tag))
 			break;
@@ -251,7 +249,7 @@ static u32 take_burst(struct gso_in *t, const struct acp_msg *m, const struct ac
 
 static noinline u32 take_copies(struct gso_in *t, const struct acp_msg *m)
 {
-	struct acp_pieces pieces = { .length = m->length, .distance = t->size - HEAD };
+	struct acp_pieces pieces = { .length = m->length, .distance = t->size - t->head };
 	struct page *page;
 	u32 most, count;
 	u8 *to;
@@ -274,12 +272,12 @@ static noinline u32 take_copies(struct gso_in *t, const struct acp_msg *m)
  */
 static u32 take_pieces(struct gso_in *t)
 {
-	struct acp_bytes at = { t->at.at + HEAD, t->at.frag, t->at.start };
+	struct acp_bytes at = { t->at.at + t->head, t->at.frag, t->at.start };
 	struct acp_pieces pieces = { .at = at, .distance = t->size };
 	struct acp_msg m acp_uncleared;
 
 	/* Check the tag last: for a long payload it is expensive. */
-	if (t->job->integrity == ACP_INTEGRITY_CRC32C || !is_middle(t, &m) ||
+	if (t->job->integrity == ACP_INTEGRITY_CRC32C || !is_in_run(t, &m) ||
 	    !read_next(t, &at, 1) || !continues(t, &m, 1))
 		return 0;
 	if (acp_payload_shared(t->job, &t->f, t->skb))
@@ -314,7 +312,7 @@ static void end_burst(struct gso_in *t)
 {
 	struct gso_burst *r = &t->burst;
 	const struct acp_pieces pieces = {
-		.data = r->room + ACP_AEAD_BODY + sizeof(struct acp_msg_data), .count = r->count,
+		.data = r->room + ACP_AEAD_BODY + acp_msg_head(&r->m), .count = r->count,
 		.length = r->m.length, .distance = t->each,
 	};
 	bool taken = r->count > 1 && acp_peer_pieces(r->peer, t->skb, &r->f, &r->m, &pieces);
@@ -329,15 +327,27 @@ static void end_burst(struct gso_in *t)
 	r->count = 0;
 }
 
-/* As is_middle(), for a decrypted frame. */
-static bool is_open_middle(const struct gso_in *t, const u8 *frame, struct acp_msg *m)
+/* As is_in_run(), for a decrypted frame. */
+static bool is_open_in_run(const struct gso_in *t, const u8 *frame, struct acp_msg *m)
 {
 	const struct acp_msg_hdr *h = (const void *)(frame + ACP_AEAD_BODY);
 
-	return (t->f.flags & ~(ACP_FRAME_MARKS | ACP_FRAME_LAZY)) == ACP_FRAME_AEAD &&
-	       t->f.length > sizeof(struct acp_msg_data) + ACP_FRAME_SHORT &&
-	       h->word == cpu_to_be64((u64)ACP_MSG_DATA << 56) &&
-	       acp_msg_decode(m, h, t->f.length, t->f.length) == t->f.length;
+	return t->f.length > sizeof(struct acp_msg_data) + ACP_FRAME_SHORT &&
+	       acp_msg_decode(m, h, t->f.length, t->f.length) == t->f.length &&
+	       acp_msg_in_run(m, t->f.flags & ACP_FRAME_FENCE);
+}
+
+/* Is the place of a message behind that of the last one of the run?  The rest must be the same. */
+static bool is_next_place(const struct gso_burst *r, const struct acp_msg_data *m,
+			  const struct acp_msg_data *n)
+{
+	const struct acp_msg_more *a = (const void *)(m + 1), *b = (const void *)(n + 1);
+	u64 more = (u64)r->count * r->m.length;
+
+	if (!r->m.op)
+		return n->dst == cpu_to_be64(r->m.dst + more);
+	return n->dst == m->dst && a->total == b->total && a->tag == b->tag &&
+	       b->offset == cpu_to_be64(r->m.b + more);
 }
 
 /* As continues(): does the decrypted frame continue the run? */
@@ -351,8 +361,7 @@ static bool is_next(const struct gso_in *t, const u8 *frame)
 	return b->seq == cpu_to_be64(r->f.seq + r->count) && b->ack == a->ack &&
 	       !memcmp(&a->version, &b->version, offsetof(struct acp_frame_hdr, seq) -
 		       offsetof(struct acp_frame_hdr, version)) &&
-	       n->dst == cpu_to_be64(r->m.dst + (u64)r->count * r->m.length) &&
-	       !memcmp(&m->h, &n->h, sizeof(m->h));
+	       !memcmp(&m->h, &n->h, sizeof(m->h)) && is_next_place(r, m, n);
 }
 
 /* Process a frame that was decrypted behind the run. */
@@ -366,7 +375,7 @@ static void take_open(struct gso_in *t, u8 *frame)
 		frame = r->room;
 	}
 	if (!r->count) {
-		if (!is_open_middle(t, frame, &r->m)) {
+		if (!is_open_in_run(t, frame, &r->m)) {
 			deliver(t, t->peer, frame, &t->f);
 			return;
 		}
@@ -429,18 +438,20 @@ static noinline bool take_encrypted(struct gso_in *t)
 static bool read_head(struct gso_in *t)
 {
 	struct acp_bytes at = t->at;
-	u32 more = 0;
+	u32 more;
 	u8 flags;
 
-	if (acp_bytes_copy(t->skb, &at, t->memory, HEAD))
+	t->head = ACP_BULK_HEAD;
+	if (acp_bytes_copy(t->skb, &at, t->memory, ACP_BULK_HEAD))
 		return false;
 	acp_frame_cb(t->skb)->body = t->memory + sizeof(struct acp_frame_hdr);
 	flags = ((const struct acp_frame_hdr *)t->memory)->flags;
 	if (flags & ACP_FRAME_MORE)
-		more += sizeof(struct acp_msg_more);
+		t->head += sizeof(struct acp_msg_more);
+	more = t->head - ACP_BULK_HEAD;
 	if (flags & ACP_FRAME_CRC)
 		more += sizeof(struct acp_frame_crc);
-	return !acp_bytes_copy(t->skb, &at, t->memory + HEAD, more);
+	return !acp_bytes_copy(t->skb, &at, t->memory + ACP_BULK_HEAD, more);
 }
 
 /* Process the frame at t->at, and perhaps some after it.  Return the number of frames. */

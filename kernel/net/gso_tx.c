@@ -236,19 +236,22 @@ void acp_gso_end(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk 
 }
 
 static noinline void end_encrypted_burst(struct acp_peer *peer, struct acp_bulk *b,
-					 const struct acp_frame *f, const union acp_bulk_head *head)
+					 const struct acp_frame *f, const union acp_bulk_head *head,
+					 u32 size)
 {
 	memcpy(b->h, &head->h, sizeof(head->h));
-	memcpy(acp_gso_body(peer, b), &head->m, sizeof(head->m));
+	memcpy(acp_gso_body(peer, b), &head->m, size - sizeof(head->h));
 	if (b->joined)
 		end_encrypted(peer, b, f);
 }
 
 void acp_gso_end_burst(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk *b,
-		       struct acp_frame *f, const union acp_bulk_head *head)
+		       struct acp_frame *f, const union acp_bulk_head *head, u32 size)
 {
 	if (unlikely(acp_job_encrypted(peer->job)))
-		end_encrypted_burst(peer, b, f, head);
+		end_encrypted_burst(peer, b, f, head, size);
+	else if (likely(size == ACP_BULK_HEAD))
+		memcpy(b->h, head, ACP_BULK_HEAD);
 	else
 		memcpy(b->h, head, sizeof(*head));
 	if (!b->joined)

@@ -58,9 +58,12 @@ static inline void *acp_gso_body(const struct acp_peer *peer, const struct acp_b
 void acp_gso_end(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk *b,
 		 struct acp_frame *f);
 
-/* The same for a frame of a burst: @head has everything before the payload but the tag. */
+/*
+ * The same for a frame of a burst: @head has everything before the payload but the tag, @size
+ * bytes.
+ */
 void acp_gso_end_burst(struct acp_peer *peer, struct acp_outbox *out, struct acp_bulk *b,
-		       struct acp_frame *f, const union acp_bulk_head *head);
+		       struct acp_frame *f, const union acp_bulk_head *head, u32 size);
 
 /*
  * Encrypt the frames of an skb, which are otherwise complete.  BH off, without peer->lock.  Return

@@ -555,7 +555,7 @@ static bool apply_pieces(struct acp_peer *peer, struct sk_buff *skb, const struc
 	bool ok;
 
 	spin_unlock(&peer->lock);
-	ok = acp_station_pieces(peer, m, skb, pieces);
+	ok = acp_station_pieces(peer, taken.epoch, m, skb, pieces);
 	spin_lock(&peer->lock);
 	if (!acp_flow_arrived(&peer->flow, &taken, ok ? ACP_APPLIED : ACP_REFUSED, now))
 		return true;
@@ -569,6 +569,14 @@ static bool apply_pieces(struct acp_peer *peer, struct sk_buff *skb, const struc
 	return true;
 }
 
+/* Pieces of a message follow its first one; they need not wait for what was lost behind that. */
+static bool may_pass(const struct acp_peer *peer, const struct acp_frame *f,
+		     const struct acp_msg *m)
+{
+	return !(f->flags & ACP_FRAME_FENCE) || f->seq == peer->flow.rcv ||
+	       (m->b && acp_peer_has_landed(peer, m));
+}
+
 bool acp_peer_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f,
 		     const struct acp_msg *m, const struct acp_pieces *pieces)
 {
@@ -580,7 +588,7 @@ bool acp_peer_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct ac
 	spin_lock(&peer->lock);
 	now = acp_now();
 	if (!peer->dead && flow->state == ACP_FLOW_OPEN && f->epoch_dst == flow->epoch &&
-	    acp_flow_admit(flow, f, now) == ACP_FLOW_PASS &&
+	    acp_flow_admit(flow, f, now) == ACP_FLOW_PASS && may_pass(peer, f, m) &&
 	    acp_flow_accept_all(flow, f->seq, pieces->count)) {
 		acknowledgement(peer, f, NULL, &done, now);
 		taken = apply_pieces(peer, skb, f, m, pieces, now);

@@ -36,6 +36,9 @@ static inline u32 acp_peer_held_kib(const struct sk_buff *skb)
 /* Allocate the table of landings, unless there is one.  Return false if there is no memory. */
 bool acp_peer_get_landings(struct acp_peer *peer);
 
+/* Is it known where the copy of this piece goes?  The caller holds peer->lock. */
+bool acp_peer_has_landed(const struct acp_peer *peer, const struct acp_msg *m);
+
 /* Free the landings of indirect copies, if there are any. */
 void acp_peer_free_landings(struct acp_peer *peer);
 

@@ -61,6 +61,15 @@ static bool over(const struct acp_peer *peer, u32 epoch)
 	return epoch != peer->flow.epoch || !peer->landings;
 }
 
+bool acp_peer_has_landed(const struct acp_peer *peer, const struct acp_msg *m)
+{
+	const struct acp_landing *l = NULL;
+
+	if (peer->landings)
+		l = acp_landing_find(peer->landings, m->origin, m->ticket);
+	return l && l->known;
+}
+
 bool acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
 		   const struct acp_place *place, u8 status)
 {

@@ -33,15 +33,18 @@ struct acp_socket {
 	struct rcu_head rcu;
 };
 
-/* What precedes the payload of a BULK frame that has neither an operation nor a checksum. */
+/* What precedes the payload of a BULK frame that has no checksum. */
 union acp_bulk_head {
 	struct {
 		struct acp_frame_hdr h;
 		struct acp_msg_data m;
+		struct acp_msg_more more;	/* if the message has an operation */
 	};
-	__be64 words[(sizeof(struct acp_frame_hdr) + sizeof(struct acp_msg_data)) /
-		     sizeof(__be64)];
+	__be64 words[(sizeof(struct acp_frame_hdr) + sizeof(struct acp_msg_data) +
+		      sizeof(struct acp_msg_more)) / sizeof(__be64)];
 };
+
+#define ACP_BULK_HEAD	offsetof(union acp_bulk_head, more)	/* without an operation */
 
 /* Finished datagrams in the order they were built; empty: both are NULL. */
 struct acp_outbox {
@@ -135,10 +138,9 @@ static inline u64 acp_udp_tag_of(const struct acp_job *job, const struct acp_fra
 void acp_peer_frame(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f);
 
 /*
- * Process frames of a GSO batch that are consecutive pieces of one copy. f->seq is the number of
- * the first one and @m its message; the headers of the others are otherwise the same.  None is
- * fenced, and none has the last piece.  Return false if the frames must be processed one by one.
- * Softirq.
+ * Process frames of a GSO batch that are consecutive pieces of one copy, see acp_msg_in_run().
+ * f->seq is the number of the first one and @m its message; the headers of the others are otherwise
+ * the same.  Return false if the frames must be processed one by one.  Softirq.
  */
 bool acp_peer_pieces(struct acp_peer *peer, struct sk_buff *skb, const struct acp_frame *f,
 		     const struct acp_msg *m, const struct acp_pieces *pieces);
