@@ -255,3 +255,99 @@ TEST(A4_posted_receives_and_probes_by_rank)
 {
 	members_run(RANKS, PER_NODE, matched_by_rank);
 }
+
+/* ---- A receiver that computes ---- */
+
+#define SENDERS	3		/* rank 1 is on the node of the receiver */
+#define LONG	2500U		/* bytes: two frames */
+#define TURNS	1000		/* of a loop, between two looks at memory */
+
+/* Offsets in starter memory. */
+enum { OVER = 128, SHORTS = 1024, LONGS = 2048 };
+
+/* No call, not even for the time, until all words differ from 0: the harness ends what hangs. */
+static void compute(const uint64_t *words, unsigned int n)
+{
+	volatile uint64_t x = 1;
+	int i;
+
+	while (n > 0) {
+		for (i = 0; i < TURNS; i++)
+			x = x * 6364136223846793005ULL + 1;
+		if (__atomic_load_n(&words[n - 1], __ATOMIC_ACQUIRE))
+			n--;
+	}
+}
+
+static void expect(acpx_receive_t receive, int rank, size_t at, size_t size)
+{
+	struct acpx_message message;
+
+	CHECK_EQ(acpx_receive_wait(receive, &message, 0), (int64_t)size);
+	CHECK_EQ(message.rank, rank);
+	CHECK(filled(member_word(at), size, (uint64_t)rank));
+}
+
+/* When all senders have completed their messages, their results are there at once. */
+static void compute_and_receive(acpx_match_t match)
+{
+	acpx_receive_t first[SENDERS], second[SENDERS];
+	int i;
+
+	for (i = 0; i < SENDERS; i++) {
+		CHECK_EQ(acpx_post(match, i + 1, 0, 0, member_at(0, SHORTS + 8 * (size_t)i), 8,
+				   &first[i]), 0);
+		CHECK_EQ(acpx_post(match, i + 1, 1, 0, member_at(0, LONGS + LONG * (size_t)i), LONG,
+				   &second[i]), 0);
+	}
+	CHECK_EQ(acp_sync(), 0);
+	compute(member_word(OVER), SENDERS);
+	for (i = 0; i < SENDERS; i++) {
+		expect(first[i], i + 1, SHORTS + 8 * (size_t)i, 8);
+		expect(second[i], i + 1, LONGS + LONG * (size_t)i, LONG);
+	}
+}
+
+/* Only when both are complete does the receiver hear that it is over. */
+static void send_and_say(acp_ga_t to)
+{
+	const acp_ga_t own = member_at(acp_rank(), LONGS);
+	const size_t over = OVER + 8 * ((size_t)acp_rank() - 1);
+
+	fill(member_word(LONGS), LONG, (uint64_t)acp_rank());
+	CHECK_EQ(acp_sync(), 0);
+	CHECK_EQ(member_status(acpx_send(to, own, 8, 0, 0, ACP_HANDLE_NULL)), 0);
+	CHECK_EQ(member_status(acpx_send(to, own, LONG, 1, 0, ACP_HANDLE_NULL)), 0);
+	*member_word(OWN) = 1;
+	CHECK_EQ(member_status(acp_copy(member_at(0, over), member_at(acp_rank(), OWN), 8,
+					ACP_HANDLE_NULL)), 0);
+}
+
+static void computing(void)
+{
+	const struct acpx_match_limits limits = {
+		.bytes = BYTES, .receives = 2 * SENDERS, .messages = 1, .masks = 1,
+	};
+	acpx_match_t match = NULL;
+	acp_ga_t to;
+
+	member_init();
+	if (!acp_rank()) {
+		CHECK_EQ(acpx_match_create(&limits, &match), 0);
+		*member_word(INBOX) = acpx_match_ga(match);
+	}
+	to = inbox_of_0();
+	if (acp_rank())
+		send_and_say(to);
+	else
+		compute_and_receive(match);
+	CHECK_EQ(acp_sync(), 0);
+	if (match)
+		CHECK_EQ(acpx_match_free(match), 0);
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+TEST(A4_a_receiver_that_computes_delays_nobody)
+{
+	members_run(1 + SENDERS, PER_NODE, computing);
+}

@@ -122,6 +122,22 @@ def barrier(place, quick):
     return {"barrier": micro(pick(perf(place, ["barrier"]), "barrier", "acp_sync"))}
 
 
+def messages(place, quick):
+    """Messages to posted receives. 8 bytes: half of a round trip, and until the sender's completion;
+    1 MiB, answered by 8 bytes. Compared with part mpi-messages.
+    """
+    def tag(size, iters):
+        return perf(place, ["tag", "--size", size, "--iters", str(iters)], env={"ACP_HEAP_SIZE": "16M"}, patience=600)
+
+    rows = tag("8", 300)
+    trip, note = micro(pick(rows, "tag", "round_trip", 8))
+    values = {"message": (trip / 2, f"half of the round trip; {note}"), "message.done": micro(pick(rows, "tag", "send", 8))}
+    if not quick:
+        trip = float(pick(tag("1M", 20), "tag", "round_trip", MIB)["median_us"])
+        values["bw.message"] = (MIB / trip, "1 MiB, answered by 8 bytes")
+    return values
+
+
 def idle(place, quick):
     """Cost of four idle ranks. CPU load in percent of the ranks and of the threads of the module
     together.
@@ -159,6 +175,7 @@ PARTS = {
     "local": (local, 120, "icount", "local"),
     "node": (node, 300, "icount guests nodes", "node.put node.add8 node.memcpy node.lent"),
     "barrier": (barrier, 300, "icount guests nodes", "barrier"),
+    "messages": (messages, 900, "icount plain", "message message.done bw.message"),
     "loss": (loss, 900, "icount", "loss.none loss.1%"),
     "idle": (idle, 120, "icount nodes", "idle"),
     "register": (registration, 600, "icount", "register.4k.256M register.4k.1G register.2m.256M register.2m.1G"),

@@ -281,25 +281,30 @@ def ucx_shm(place, quick):
 MPI_COMMON = {"mpi_yield_when_idle": "1", "btl_vader_single_copy_mechanism": "none"}
 
 
-def mpi_program(place):
+def mpi_program(place, name="mpi_access"):
     place.here.need("mpirun", "mpicc")
-    program = f"/tmp/mpi_access.{os.getpid()}"
-    place.here.run(["mpicc", "-O2", "-o", program, os.path.join(TOP, "tools/bench/mpi_access.c")])
+    program = f"/tmp/{name}.{os.getpid()}"
+    place.here.run(["mpicc", "-O2", "-o", program, os.path.join(TOP, f"tools/bench/{name}.c")])
     return program
+
+
+def mpi_results(text, wanted):
+    """Return (operation, size, microseconds) of each line of mpi_access or mpi_message."""
+    lines = re.findall(r"^result (\w+) (\d+) ([\d.]+)$", text, re.M)
+    if len(lines) != len(wanted):
+        raise Unable(f"MPI: {len(lines)} results for {len(wanted)} operations: {excuse(text)}")
+    return [(operation, int(size), float(us)) for operation, size, us in lines]
 
 
 def mpi_values(name, text, accesses):
     """Parse the output of mpi_access."""
-    lines = re.findall(r"^result (\w+) (\d+) ([\d.]+)$", text, re.M)
-    if len(lines) != len(accesses):
-        raise Unable(f"mpi_access: {len(lines)} results for {len(accesses)} accesses: {excuse(text)}")
     words = {"add": "add8", "bar": "barrier", "row": "rate"}
     values = {}
-    for operation, size, us in lines:
-        if int(size) > 8:
-            values[f"{name}.bw.{operation}"] = (int(size) / float(us), "1 MiB and flush")
+    for operation, size, us in mpi_results(text, accesses):
+        if size > 8:
+            values[f"{name}.bw.{operation}"] = (size / us, "1 MiB and flush")
         else:
-            values[f"{name}.{words.get(operation, operation)}"] = (float(us), "and flush" if operation != "bar" else "MPI_Barrier")
+            values[f"{name}.{words.get(operation, operation)}"] = (us, "and flush" if operation != "bar" else "MPI_Barrier")
     return values
 
 
@@ -308,35 +313,56 @@ def mpi_settings(settings, env):
             *(word for name in env for word in ("-x", name))]
 
 
-def mpi_remote(place, name, settings, env, quick):
-    """Run two ranks on two nodes, in namespaces, by our remote shell."""
+def mpi_remote(place, words, settings, env):
+    """Run a program of two ranks on two nodes, in namespaces, by our remote shell. Return its
+    output.
+    """
     if place.kind != "icount":
         raise Unable("measured between namespaces only")
-    program = mpi_program(place)
     one = place.nodes[0]
     settings = {"plm_rsh_agent": os.path.join(TOP, "tools/bench/agent"), "oob_tcp_if_include": one.card, **MPI_COMMON,
                 **settings}
+    hosts = ",".join(node.address for node in place.nodes)
+    return one.run(["unshare", "--uts", "sh", "-c", 'hostname node1; exec "$@"', "sh", "mpirun", "--allow-run-as-root",
+                    "--host", hosts, "-np", "2", "--map-by", "node", *mpi_settings(settings, env), *words], env, 400)
+
+
+def mpi_accesses(place, name, settings, env, quick):
     accesses = ["put:8:300", "get:8:300", "add:8:300", "bar:8:300"]
     accesses += [] if quick else ["row:8:20", "put:1048576:20", "get:1048576:20"]
-    hosts = ",".join(node.address for node in place.nodes)
-    text = one.run(["unshare", "--uts", "sh", "-c", 'hostname node1; exec "$@"', "sh", "mpirun", "--allow-run-as-root",
-                    "--host", hosts, "-np", "2", "--map-by", "node", *mpi_settings(settings, env), program, *accesses],
-                   env, 400)
-    return mpi_values(name, text, accesses)
+    return mpi_values(name, mpi_remote(place, [mpi_program(place), *accesses], settings, env), accesses)
+
+
+MPI_TCP = {"pml": "ob1", "btl": "tcp,self", "osc": "^ucx", "btl_tcp_if_include": "eth0"}
 
 
 def mpi(place, quick):
     """One-sided communication of Open MPI over TCP, with a flush after each access."""
-    return mpi_remote(place, "mpi", {"pml": "ob1", "btl": "tcp,self", "osc": "^ucx", "btl_tcp_if_include": "eth0"}, {}, quick)
+    return mpi_accesses(place, "mpi", MPI_TCP, {}, quick)
+
+
+def message_values(text, wanted):
+    """Parse the output of mpi_message."""
+    found = {(operation, size): us for operation, size, us in mpi_results(text, wanted)}
+    values = {"mpi.message": (found["trip", 8] / 2, "half of the round trip"), "mpi.message.done": (found["done", 8], "MPI_Ssend")}
+    if ("trip", 1 << 20) in found:
+        values["mpi.bw.message"] = ((1 << 20) / found["trip", 1 << 20], "1 MiB, answered by 8 bytes")
+    return values
+
+
+def mpi_messages(place, quick):
+    """Messages of Open MPI over TCP to posted receives. Compared with part messages."""
+    wanted = ["trip:8:300", "done:8:300", *([] if quick else ["trip:1048576:20"])]
+    return message_values(mpi_remote(place, [mpi_program(place, "mpi_message"), *wanted], MPI_TCP, {}), wanted)
 
 
 def mpi_ucx(place, quick):
     """The same over UCX over TCP."""
-    return mpi_remote(place, "mpi-ucx", {"pml": "ucx", "osc": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any",
-                                         # yield to the other rank, which runs on the same CPU, in
-                                         # each poll
-                                         "opal_common_ucx_progress_iterations": "1"},
-                      {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}, quick)
+    return mpi_accesses(place, "mpi-ucx", {"pml": "ucx", "osc": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any",
+                                           # yield to the other rank, which runs on the same CPU,
+                                           # in each poll
+                                           "opal_common_ucx_progress_iterations": "1"},
+                        {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}, quick)
 
 
 def mpi_shm(place, quick):
@@ -362,6 +388,7 @@ PARTS = {
     "ucx": (ucx, 200, "icount plain guests nodes", "ucx.put ucx.get ucx.add8 ucx.bw.put"),
     "ucx-shm": (ucx_shm, 200, "icount", "ucx.shm.put ucx.shm.add8"),
     "mpi": (mpi, 500, "icount plain", "mpi.put mpi.get mpi.add8 mpi.barrier mpi.rate mpi.bw.put mpi.bw.get"),
+    "mpi-messages": (mpi_messages, 300, "icount plain", "mpi.message mpi.message.done mpi.bw.message"),
     "mpi-ucx": (mpi_ucx, 500, "icount plain", "mpi-ucx.put mpi-ucx.get mpi-ucx.add8 mpi-ucx.barrier mpi-ucx.rate "
                                         "mpi-ucx.bw.put mpi-ucx.bw.get"),
     "mpi-shm": (mpi_shm, 300, "icount", "mpi.shm.put mpi.shm.get mpi.shm.add8"),

@@ -14,7 +14,7 @@ HEAPS = {"own": "own heap", "node": "heap of a rank on the same node", "far": "h
          "libc": "for comparison: `malloc`, `free` of the C library"}
 MESSAGES = {"message into a mailbox": ("mailbox", "send", 1), "256 of them at once, each": ("mailbox", "send", 256),
             "copy that notifies": ("mailbox", "notify", 1), "256 of them at once, each ": ("mailbox", "notify", 256),
-            "message to a posted receive": ("tag", "send", 1),
+            "message to a posted receive": ("tag", "send", 1), "the same, while the receiver computes": ("tag", "busy", 1),
             "the same, with 1,000 other receives that are older": ("tag", "among", 1)}
 ANSWERED = {"message into a mailbox, answered": ("mailbox", "round_trip"),
             "message to a posted receive, answered": ("tag", "round_trip"), "the same, posted later": ("tag", "kept")}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * Messages that are matched with posted receives: beside puts of the same size while the target
- * waits in acp_sync(), with and without many other receives that are older; what posting costs; and
- * round trips between rank 0 and the target, each of which sleeps until a message of the other one
- * is in the buffer of its receive, which was posted before, or after the message had been kept.
+ * waits in acp_sync(), with and without many other receives that are older, and while the target
+ * computes; what posting costs; and round trips between rank 0 and the target, each of which sleeps
+ * until a message of the other one is in the buffer of its receive, which was posted before, or
+ * after the message had been kept.
  */
 #include "mode.h"
 
@@ -12,6 +13,7 @@
 #define ROUND		64		/* receives that are posted at a time */
 #define OTHERS		1000		/* receives that match no message */
 #define KEPT		16		/* messages at a time */
+#define TURNS		1000		/* of a loop, between two looks at a word */
 #define BYTES_MAX	(1U << 20)	/* of a message */
 
 /* Tags of messages; receives ignore the low bits. */
@@ -33,17 +35,19 @@ struct exchange {
 struct what {
 	const char *op, *note;
 	size_t others;		/* receives that the target has posted before */
+	bool computes;		/* the target, until the round of rank 0 is over */
 	bool kept;		/* it posts a receive when its message is there */
 };
 
 static const struct what one_way[] = {
-	{ "send", NULL, 0, false },
-	{ "among", "1000 other receives are older", OTHERS, false },
+	{ "send", NULL, 0, false, false },
+	{ "busy", "the target computes", 0, true, false },
+	{ "among", "1000 other receives are older", OTHERS, false, false },
 };
 
 static const struct what answered[] = {
-	{ "round_trip", "answered by 8 bytes", 0, false },
-	{ "kept", "posted when the message is there", 0, true },
+	{ "round_trip", "answered by 8 bytes", 0, false, false },
+	{ "kept", "posted when the message is there", 0, false, true },
 };
 
 static bool takes_part(const struct perf_job *job)
@@ -109,9 +113,45 @@ static void post_round(struct exchange *x)
 		x->posted[i] = post(x, x->bytes);
 }
 
-/* The rounds of rank 0, or of the target. Between two calls of perf_sync() it is rank 0's turn. */
-static void play_rounds(struct exchange *x, size_t size, struct perf_samples *sends,
-			struct perf_samples *puts)
+/* Without any call, until rank 0 has written a word of ours. */
+static void compute(const uint64_t *word)
+{
+	volatile uint64_t x = 1;
+	int i;
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0)
+		for (i = 0; i < TURNS; i++)
+			x = x * 6364136223846793005ULL + 1;
+}
+
+static void say_round_is_over(const struct perf_job *job)
+{
+	acp_ga_t word = acp_query_starter_ga(job->target) + offsetof(struct perf_board, word);
+	acp_ga_t own = acp_query_starter_ga(job->rank) + offsetof(struct perf_board, sent);
+
+	job->board->sent = 1;
+	perf_finish(acp_copy(word, own, 8, ACP_HANDLE_NULL), "word");
+}
+
+/* The part of a round in which only rank 0 has something to say. */
+static void play_round(struct exchange *x, const struct what *what, size_t size,
+		       struct perf_samples *samples)
+{
+	const struct perf_job *job = &x->run->job;
+	size_t i, put;
+
+	for (i = 0; i < ROUND && job->rank == 0; i++)
+		for (put = 0; put < 2; put++)
+			perf_samples_add(&samples[put], time_of(x, size, put));
+	if (what->computes && job->rank == 0)
+		say_round_is_over(job);
+	if (what->computes && job->rank == job->target)
+		compute(&job->board->word);
+}
+
+/* The rounds of rank 0, or of the target. @samples: of messages, and of puts. */
+static void play_rounds(struct exchange *x, const struct what *what, size_t size,
+			struct perf_samples *samples)
 {
 	const uint64_t iters = x->run->options->iters;
 	const struct perf_job *job = &x->run->job;
@@ -120,11 +160,9 @@ static void play_rounds(struct exchange *x, size_t size, struct perf_samples *se
 	while (rounds--) {
 		if (job->rank == job->target)
 			post_round(x);
+		job->board->word = 0;
 		perf_sync();
-		for (i = 0; i < ROUND && job->rank == 0; i++) {
-			perf_samples_add(sends, time_of(x, size, false));
-			perf_samples_add(puts, time_of(x, size, true));
-		}
+		play_round(x, what, size, samples);
 		perf_sync();
 		for (i = 0; i < ROUND && job->rank == job->target; i++)
 			receive(x->posted[i]);
@@ -135,20 +173,20 @@ static void measure_one_way(struct exchange *x, const struct what *what, size_t 
 {
 	struct perf_row row = { .mode = "tag", .op = what->op, .size = size, .window = 1,
 				.note = what->note, .ratio_to = "put" };
-	struct perf_samples sends = { 0 }, puts = { 0 };
+	struct perf_samples samples[2] = { { 0 } };
 	const struct perf_job *job = &x->run->job;
 
 	if (job->rank == 0)
 		perf_report_progress(&x->run->report, row.mode, row.op, size);
 	if (job->rank == job->target)
 		post_others(x, what);
-	play_rounds(x, size, &sends, &puts);
+	play_rounds(x, what, size, samples);
 	if (job->rank == job->target)
 		cancel_others(x, what);
 	if (job->rank)
 		return;
-	row.time = perf_samples_close(&sends);
-	row.ratio = row.time.median / perf_samples_close(&puts).median;
+	row.time = perf_samples_close(&samples[0]);
+	row.ratio = row.time.median / perf_samples_close(&samples[1]).median;
 	perf_report_row(&x->run->report, &row);
 }
 
@@ -256,10 +294,10 @@ static void measure_size(struct exchange *x, size_t size)
 {
 	size_t k;
 
-	for (k = 0; k < 2; k++)
+	for (k = 0; k < sizeof(one_way) / sizeof(one_way[0]); k++)
 		if (size <= x->bytes)
 			measure_one_way(x, &one_way[k], size);
-	for (k = 0; k < 2; k++)
+	for (k = 0; k < sizeof(answered) / sizeof(answered[0]); k++)
 		measure_all(x, &answered[k], size);
 }
 
