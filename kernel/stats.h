@@ -29,6 +29,7 @@
 	X(tx_frames, "frames sent, repetitions and HELLOs included")	\
 	X(tx_acks, "frames sent for their acknowledgement alone")	\
 	X(tx_direct, "datagrams that went past steps of the network stack") \
+	X(tx_burst, "pieces of long copies that were built together")	\
 	X(tx_retransmits, "frames sent again")				\
 	X(tx_errors, "frames the network stack refused")		\
 	X(tx_neighbour, "frames without room for their next hop in the neighbour table") \
@@ -36,6 +37,7 @@
 	X(narrowed, "times that a path swallowed what its MTU allows")	\
 	X(rx_frames, "frames accepted")					\
 	X(rx_direct, "datagrams that came past steps of the network stack") \
+	X(rx_burst, "pieces of long copies that were applied together") \
 	X(rx_held, "fenced frames that had to wait")			\
 	X(rx_marked, "frames that the network has marked (ECN)")	\
 	X(timeouts, "retransmission time-outs")				\

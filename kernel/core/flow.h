@@ -560,7 +560,7 @@ void acp_flow_refuse(struct acp_flow *f, u64 seq);
  * acp_flow_accept_all() - check and reserve the numbers of consecutive frames
  * @f: flow
  * @seq: first number
- * @count: frames, at least 1; none of them is fenced
+ * @count: frames, at least 1; none of them has to wait behind its fence
  *
  * Context: The caller holds the lock of the flow.
  * Return: True if all are new. Otherwise none is reserved; call acp_flow_accept() for each.
@@ -568,6 +568,17 @@ void acp_flow_refuse(struct acp_flow *f, u64 seq);
 bool acp_flow_accept_all(struct acp_flow *f, u64 seq, u32 count);
 void acp_flow_applied_all(struct acp_flow *f, u64 seq, u32 count);
 void acp_flow_refuse_all(struct acp_flow *f, u64 seq, u32 count);
+
+/**
+ * acp_flow_set_fenced() - record that a frame which is being built is fenced
+ * @f: flow
+ * @seq: its number
+ *
+ * For a frame whose header acp_flow_fill() does not see: that of a burst, but for its first one.
+ *
+ * Context: The caller holds the lock of the flow.
+ */
+static inline void acp_flow_set_fenced(struct acp_flow *f, u64 seq);
 
 /**
  * acp_flow_fill() - fill epochs and acknowledgement of a DATA or ACK frame to be sent

@@ -205,6 +205,11 @@ static inline bool acp_flow_settled(struct acp_flow *f, u32 epoch, u64 seq)
 	return true;
 }
 
+static inline void acp_flow_set_fenced(struct acp_flow *f, u64 seq)
+{
+	acp_flow_slot_of(f, seq)->fenced = true;
+}
+
 static inline void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
 {
 	fr->epoch_src = f->epoch;
@@ -216,7 +221,7 @@ static inline void acp_flow_fill(struct acp_flow *f, struct acp_frame *fr)
 	}
 	fr->flags |= f->marks;
 	if (fr->flags & ACP_FRAME_FENCE && fr->type == ACP_FRAME_DATA)
-		acp_flow_slot_of(f, fr->seq)->fenced = true;
+		acp_flow_set_fenced(f, fr->seq);
 	if (fr->type == ACP_FRAME_DATA && acp_flow_map_needed(f))
 		return;
 	f->ack_due = false;

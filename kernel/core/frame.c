@@ -31,7 +31,7 @@ static const u64 msg_rules[] = {
 	[ACP_MSG_DONE] = TYPE | STATUS,
 	[ACP_MSG_BARRIER] = TYPE | FLAGS(ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN),
 	[ACP_MSG_PING] = TYPE | FLAGS(ACP_MSG_ANSWER),
-	[ACP_MSG_WORDS] = TYPE,
+	[ACP_MSG_WORDS] = TYPE | FLAGS(ACP_MSG_ORDERED | ACP_MSG_BEHIND) | OP | DEPENDS,
 };
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))
@@ -250,6 +250,8 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 			encode_more(p + sizeof(struct acp_msg_data), m);
 	} else if (m->type == ACP_MSG_CMD) {
 		encode_cmd(p, m);
+	} else if (m->type == ACP_MSG_WORDS && m->op) {
+		((struct acp_msg_data *)p)->dst = cpu_to_be64(m->dst);
 	}
 }
 
@@ -283,6 +285,14 @@ static bool length_right(const struct acp_msg *m)
 	}
 }
 
+/* Words are puts that depend on nothing, or messages that depend on an older one at most. */
+static bool words_right(const struct acp_msg *m)
+{
+	if (m->op != ACP_OP_SEND)
+		return !m->op && !m->flags && !m->depends;
+	return !m->depends || (m->flags & ACP_MSG_BEHIND);
+}
+
 /* Reserved fields must be zero, so that later versions can define them. */
 static bool well_formed(u64 word, const struct acp_msg *m)
 {
@@ -297,6 +307,8 @@ static bool well_formed(u64 word, const struct acp_msg *m)
 	if (m->type == ACP_MSG_CMD && (m->op < ACP_OP_COPY || m->op >= ACP_OP_END))
 		return false;
 	if (m->type == ACP_MSG_DATA && m->op && !op_of_data(m))
+		return false;
+	if (m->type == ACP_MSG_WORDS && !words_right(m))
 		return false;
 	if (acp_msg_in_turn(m) && !fail && m->op != ACP_OP_SEND)
 		return false;
@@ -338,6 +350,8 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 			return 0;
 	} else if (have < size) {
 		return 0;	/* only DATA may have a payload that the tag does not cover */
+	} else if (m->type == ACP_MSG_WORDS && m->op) {
+		m->dst = be64_to_cpu(((const struct acp_msg_data *)p)->dst);
 	}
 	return size;
 }

@@ -21,7 +21,7 @@
 #include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
-#define ACP_FRAME_EDITION	5	/* of messages and tags; part of the digest of a HELLO */
+#define ACP_FRAME_EDITION	6	/* of messages and tags; part of the digest of a HELLO */
 #define ACP_FRAME_WINDOW	512	/* frames that a sender may have beyond "ack" */
 #define ACP_FRAME_SHORT		128	/* payloads up to this share frames */
 #define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
@@ -156,7 +156,7 @@ struct acp_msg_hdr {
 		struct {
 			__u8   type;	/* enum acp_msg_type */
 			__u8   flags;
-			__u8   op;	/* CMD: enum acp_op; DATA: see acp_msg_more; otherwise 0 */
+			__u8   op;	/* CMD: enum acp_op; DATA: see acp_msg_more, WORDS; or 0 */
 			__u8   status;	/* DONE, and with FAIL: enum acp_status; otherwise 0 */
 			/*
 			 * DATA, CMD behind a fence: it fails if one of the origin's commands from
@@ -212,9 +212,16 @@ struct acp_msg_cmd {
 	__be64 args[];
 };
 
-/* The payload of WORDS is two or more of these. Each counts as a message of the frame. */
+/*
+ * The payload of WORDS is two or more of these. Each counts as a message of the frame. With SEND,
+ * they have tags, dst is in a struct acp_msg_data, as in DATA, and flags and depends are those of
+ * the first one; if it has ORDERED, each other one is BEHIND the one before it.
+ */
 struct acp_msg_word {
-	__be64 dst;
+	union {
+		__be64 dst;
+		__be64 tag;
+	};
 	__u8   data[8];
 };
 
@@ -459,11 +466,12 @@ static inline bool acp_op_indirect(u8 op)
  * @m: message
  *
  * Context: Any context.
- * Return: True for DATA with ACP_MSG_ORDERED.
+ * Return: True for DATA and WORDS with ACP_MSG_ORDERED.
  */
 static inline bool acp_msg_in_turn(const struct acp_msg *m)
 {
-	return m->type == ACP_MSG_DATA && (m->flags & ACP_MSG_ORDERED);
+	return (m->flags & ACP_MSG_ORDERED) &&
+	       (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS);
 }
 
 /**
@@ -471,11 +479,12 @@ static inline bool acp_msg_in_turn(const struct acp_msg *m)
  * @m: message
  *
  * Context: Any context.
- * Return: True for DATA with ACP_MSG_BEHIND.
+ * Return: True for DATA and WORDS with ACP_MSG_BEHIND.
  */
 static inline bool acp_msg_is_behind(const struct acp_msg *m)
 {
-	return m->type == ACP_MSG_DATA && (m->flags & ACP_MSG_BEHIND);
+	return (m->flags & ACP_MSG_BEHIND) &&
+	       (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS);
 }
 
 /**
@@ -495,8 +504,8 @@ static inline bool acp_op_takes_room(u8 op)
  * @m: message
  * @fence: its frame has ACP_FRAME_FENCE
  *
- * That are the pieces before the last one of a copy that depends on nothing.  Pieces of a message
- * are fenced; the first of one that is behind others is processed alone.
+ * That are the pieces before the last one of a copy that depends on nothing, or of a message, whose
+ * pieces are fenced.  The first piece of one that is behind another one is processed alone.
  *
  * Context: Any context.
  * Return: True if the others differ from it in dst or, if it has an operation, in the position.
@@ -525,6 +534,8 @@ static inline u32 acp_msg_head(const struct acp_msg *m)
 		return sizeof(struct acp_msg_data) + (m->op ? sizeof(struct acp_msg_more) : 0);
 	case ACP_MSG_CMD:
 		return sizeof(struct acp_msg_cmd) + acp_op_args(m->op) * sizeof(__be64);
+	case ACP_MSG_WORDS:
+		return m->op ? sizeof(struct acp_msg_data) : sizeof(struct acp_msg_hdr);
 	default:
 		return sizeof(struct acp_msg_hdr);
 	}

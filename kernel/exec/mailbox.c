@@ -89,11 +89,62 @@ struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg
 	return r;
 }
 
+#define BLOCK	8	/* records that are written at a time */
+
+/* A message of 8 bytes, as it is in a mailbox. */
+struct short_record {
+	struct acp_record head;
+	u8 data[8];
+};
+
+static_assert(sizeof(struct short_record) == 32);
+
+static void fill_records(struct short_record *to, const struct acp_msg_word *w, u32 count, u32 rank)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		to[i].head = (struct acp_record){
+			.state = sizeof(w->data) << 2 | ACP_RECORD_READY,
+			.tag = be64_to_cpu(w[i].tag), .rank = rank,
+		};
+		memcpy(to[i].data, w[i].data, sizeof(w->data));
+	}
+}
+
 static void set_state(struct acp_region *r, u64 record, u64 state)
 {
 	/* Whoever sees the state sees what was written before. */
 	smp_wmb();
 	acp_region_write_word(r, record + offsetof(struct acp_record, state), state);
+}
+
+bool acp_mailbox_put_words(struct acp_job *job, const struct acp_msg *m,
+			   const struct acp_msg_word *w, u32 count)
+{
+	const u64 each = sizeof(struct short_record), head = sizeof(struct acp_record);
+	struct short_record block[BLOCK];
+	u64 first, at, state;
+	struct acp_region *r;
+	u8 status;
+	u32 n;
+
+	r = acp_mailbox_reserve(job, m, count * each - head, &first, &status);
+	if (!r)
+		return false;
+	first -= head;
+	for (at = first; count; count -= n, w += n, at += n * each) {
+		n = min_t(u32, count, BLOCK);
+		fill_records(block, w, n, m->origin);
+		/* Readers look at the others after the first one, which comes last. */
+		state = block[0].head.state;
+		if (at == first)
+			block[0].head.state = 0;
+		acp_region_write(r, at, block, n * each);
+	}
+	set_state(r, first, state);
+	acp_region_put(r);
+	return true;
 }
 
 void acp_mailbox_describe(struct acp_region *r, u64 offset, u32 rank, u64 tag, u64 state)

@@ -22,6 +22,14 @@ struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg
 				       u64 *offset, u8 *status);
 
 /*
+ * Put @count messages of 8 bytes into the mailbox at m->dst, for which the caller has called
+ * acp_ga_valid(); @w has their tags and bytes.  Returns false, with nothing done, if there is not
+ * room for all of them, or no mailbox, or if they go to a match list.  BH off.
+ */
+bool acp_mailbox_put_words(struct acp_job *job, const struct acp_msg *m,
+			   const struct acp_msg_word *w, u32 count);
+
+/*
  * Write the record whose bytes are at @offset: tag and rank, then the state, ACP_RECORD_ARRIVING or
  * ACP_RECORD_READY.
  */

@@ -417,6 +417,39 @@ static void take_words(struct frame *f, struct acp_msg *m, const struct acp_msg_
 		acp_region_put(kept);
 }
 
+/*
+ * Short messages of one rank into one mailbox, together or one by one.  None is refused: there are
+ * two or more in the frame.
+ */
+static noinline void take_messages(struct frame *f, const struct acp_msg *m,
+				   const struct acp_msg_word *w, struct sk_buff *skb, u32 at)
+{
+	u32 count = acp_msg_count(m), origin = acp_job_node_of(f->job, m->origin), i;
+	struct acp_msg one = *m;
+	bool done;
+
+	one.type = ACP_MSG_DATA;
+	one.flags |= ACP_MSG_LAST;
+	one.length = sizeof(w->data);
+	one.c = sizeof(w->data);
+	done = acp_ga_valid(&f->job->ga, m->dst) &&
+	       !(acp_msg_is_behind(m) && depends_failed(f, &one)) &&
+	       acp_mailbox_put_words(f->job, m, w, count);
+	for (i = 0; i < count; i++) {
+		one.a = be64_to_cpu(w[i].tag);
+		if (done)
+			end_command(f, &one, origin, ACP_ST_OK);
+		else
+			take_data(f, &one, skb, at + i * sizeof(*w) + sizeof(w->tag));
+		one.ticket++;
+		if (!(one.flags & ACP_MSG_ORDERED))
+			continue;
+		one.flags |= ACP_MSG_BEHIND;
+		one.depends = 1;
+		one.upto = 1;
+	}
+}
+
 static u8 check_cmd(struct frame *f, const struct acp_msg *m)
 {
 	struct acp_job *job = f->job;
@@ -597,6 +630,11 @@ static int validate(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 	return f->lone_put ? 0 : needs;
 }
 
+static const struct acp_msg_word *words_of(const struct frame *f, const struct acp_msg *m, u32 at)
+{
+	return (const void *)f->cb->body + at + acp_msg_head(m);
+}
+
 static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
@@ -627,7 +665,10 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 			take_ping(f, m);
 			break;
 		case ACP_MSG_WORDS:
-			take_words(f, m, (const void *)f->cb->body + at + acp_msg_head(m));
+			if (unlikely(m->op))
+				take_messages(f, m, words_of(f, m, at), skb, at + acp_msg_head(m));
+			else
+				take_words(f, m, words_of(f, m, at));
 			break;
 		}
 	}
@@ -729,43 +770,4 @@ enum acp_arrived acp_station_arrived(struct acp_peer *peer, u32 epoch, struct sk
 				     const struct acp_frame_cb *cb)
 {
 	return take_lone(peer, cb) ? ACP_APPLIED : take_any(peer, epoch, skb, cb);
-}
-
-/* Where do pieces of an indirect copy go, @size bytes?  None of them is the last one. */
-static noinline bool find_place(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u64 size,
-				u64 *dst)
-{
-	struct acp_place place;
-	bool busy = false;
-	u8 status;
-
-	if (m->b + size >= m->c)
-		return false;
-	status = acp_indirect_landing(peer, epoch, m, &place, &busy);
-	/* What exceeds a buffer is dropped piece by piece. */
-	if (status || busy || m->b + size > place.room)
-		return false;
-	*dst = place.dst + m->b;
-	return true;
-}
-
-bool acp_station_pieces(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
-			const struct sk_buff *skb, const struct acp_pieces *pieces)
-{
-	u64 dst = m->dst, size = (u64)pieces->count * pieces->length;
-	struct acp_job *job = peer->job;
-	struct acp_region *r;
-	u8 status;
-	int err;
-
-	if (m->origin >= job->ga.nprocs || !acp_ga_valid(&job->ga, dst))
-		return false;
-	if (unlikely(m->op) && !find_place(peer, epoch, m, size, &dst))
-		return false;
-	r = acp_region_get(job, dst, size, m->origin, ACP_ACCESS_WRITE, &status);
-	if (!r)
-		return false;
-	err = acp_region_write_pieces(r, acp_ga_offset(&job->ga, dst), skb, *pieces);
-	acp_region_put(r);
-	return !err;
 }

@@ -6,12 +6,12 @@
 #include "../exec/strided.h"
 #include "framing.h"
 #include "gso_tx.h"
+#include "parts.h"
 #include "route.h"
 #include "../upcall.h"
 
 #define LAZY_MSGS	8	/* in a frame whose acknowledgement may be late */
 #define ATTACHED	512	/* bytes of a block; shorter blocks are copied */
-#define MANY_PIECES	8
 
 void acp_build_hello(struct acp_peer *peer, struct acp_frame *f, struct acp_outbox *out)
 {
@@ -52,20 +52,7 @@ bool acp_build_ack(struct acp_peer *peer, struct acp_outbox *out)
 	return true;
 }
 
-/* Attach the pages of the payload as fragments. */
-static void attach_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, u32 length)
-{
-	while (length) {
-		size_t n = length;
-		struct page *page = acp_region_piece(r, offset, &n);
-
-		acp_gso_attach(skb, page, offset_in_page(offset), n);
-		offset += n;
-		length -= n;
-	}
-}
-
-/* ... or copies of them, which nothing changes.  Return false if there is no memory. */
+/* Attach copies of its pages, which nothing changes.  Return false if there is no memory. */
 static bool copy_pages(struct sk_buff *skb, struct acp_region *r, u64 offset, u32 length)
 {
 	u32 n;
@@ -118,7 +105,7 @@ static void attach_blocks(struct sk_buff *skb, struct acp_region *r, const struc
 	acp_walk_begin(&w, acp_ga_offset(l, m->src), stride, m->c, m->b);
 	for (left = m->length; left; left -= n) {
 		n = acp_walk_run(&w, left);
-		attach_pages(skb, r, w.at, n);
+		acp_part_attach(skb, r, w.at, n);
 		acp_walk_skip(&w, n);
 	}
 }
@@ -161,11 +148,38 @@ static bool is_word(const struct acp_out *o)
 	       !o->fence && !o->failed;
 }
 
-/* Can the item share one WORDS message with the preceding item of the frame? */
-static bool joins(const struct acp_out *o, const struct acp_out *former)
+/* Is it a message of 8 bytes? */
+static bool is_short_message(const struct acp_out *o)
 {
-	return o->m.ticket == former->m.ticket + 1 && o->m.origin == former->m.origin &&
-	       is_word(o) && is_word(former);
+	return o->m.type == ACP_MSG_DATA && o->m.op == ACP_OP_SEND && o->m.size == sizeof(u64) &&
+	       o->inline_data && !o->fence && !o->failed;
+}
+
+/* Messages that depend on nothing, or the second one on the first one. */
+static bool in_sequence(const struct acp_out *o, const struct acp_out *former)
+{
+	if (acp_msg_is_behind(&o->m))
+		return o->m.depends == 1 && acp_msg_in_turn(&former->m);
+	return !(o->m.flags | o->m.depends | former->m.flags | former->m.depends);
+}
+
+/* The same for messages.  What is behind one that was refused fails, see cut_message(). */
+static noinline bool joins_messages(const struct acp_item *item, const struct acp_out *former)
+{
+	const struct acp_out *o = &item->out;
+
+	return is_short_message(o) && is_short_message(former) && o->m.dst == former->m.dst &&
+	       in_sequence(o, former) && !acp_station_due(item);
+}
+
+/* Can the item share one WORDS message with the preceding item of the frame? */
+static bool joins(const struct acp_item *item, const struct acp_out *former)
+{
+	const struct acp_out *o = &item->out;
+
+	if (o->m.ticket != former->m.ticket + 1 || o->m.origin != former->m.origin)
+		return false;
+	return o->m.op ? joins_messages(item, former) : is_word(o) && is_word(former);
 }
 
 /* Return the next item of a frame, or NULL. */
@@ -175,29 +189,28 @@ static struct acp_item *next_item(const struct acp_sent *s, struct acp_item *ite
 }
 
 /* Append this item and all that are joined to it.  Return the item after them. */
-static struct acp_item *put_words(struct sk_buff *skb, const struct acp_sent *s,
-				  struct acp_item *item)
+static struct acp_item *put_words(struct sk_buff *skb, struct acp_frame *f,
+				  const struct acp_sent *s, struct acp_item *item)
 {
-	struct acp_msg_hdr *h = __skb_put(skb, sizeof(*h));
-	struct acp_msg m = { .type = ACP_MSG_WORDS, .origin = item->out.m.origin,
-			     .ticket = item->out.m.ticket };
+	struct acp_msg m = item->out.m;
+	struct acp_msg_hdr *h;
 
+	m.type = ACP_MSG_WORDS;
+	m.length = 0;
+	h = __skb_put(skb, acp_msg_head(&m));
+	/* As in acp_out_piece(). */
+	if (m.op)
+		f->flags |= ACP_FRAME_FENCE;
 	do {
 		struct acp_msg_word *w = __skb_put(skb, sizeof(*w));
 
-		w->dst = cpu_to_be64(item->out.m.dst);
+		w->dst = cpu_to_be64(m.op ? item->out.m.b : item->out.m.dst);
 		memcpy(w->data, &item->out.m.a, sizeof(w->data));
 		m.length += sizeof(*w);
 		item = next_item(s, item);
 	} while (item && item->joined);
 	acp_msg_encode(h, &m);
 	return item;
-}
-
-/* Bytes of the checksum of a long payload. */
-static u32 crc_size(const struct acp_peer *peer)
-{
-	return peer->job->integrity == ACP_INTEGRITY_CRC32C ? sizeof(struct acp_frame_crc) : 0;
 }
 
 /*
@@ -288,18 +301,6 @@ static void put_piece(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 		put_part(peer, skb, f, item, offset, length);
 }
 
-/*
- * Most bytes of a piece.  The hash of a payload (nh.h) is quicker if the parts of it that are on
- * different pages are multiples of what it takes at a time; that pays off if pieces are many.
- */
-static u32 payload_max(const struct acp_peer *peer, const struct acp_out *out)
-{
-	u32 unit = out->m.size > MANY_PIECES * peer->mtu ? ACP_NH_PAIR : 8;
-
-	return (peer->mtu - sizeof(struct acp_frame_hdr) - acp_out_head(out) - crc_size(peer)) &
-	       ~(unit - 1);
-}
-
 /* Return the bytes that an item takes in a shared frame, or 0 if it does not share frames. */
 static u32 short_size(const struct acp_item *item)
 {
@@ -326,7 +327,7 @@ static u32 items_size(const struct acp_sent *s)
 /* Cut the next message of an item.  The item fails if what it waits for has failed. */
 static u32 cut_message(struct acp_item *item, u32 payload)
 {
-	u8 status = item->out.failed ? ACP_ST_OK : acp_station_due(item);
+	u8 status = item->out.failed || item->joined ? ACP_ST_OK : acp_station_due(item);
 
 	if (status)
 		acp_out_fail(&item->out, status);
@@ -346,8 +347,9 @@ static void cut_frame(struct acp_peer *peer, struct list_head *from, struct acp_
 			peer->measured = true;
 		}
 		s->offset = item->out.cut;
+		item->joined = false;
 		s->length = cut_message(item, size ? ACP_FRAME_SHORT :
-						payload_max(peer, &item->out));
+						acp_part_max(peer, &item->out));
 		if (item->out.finished)
 			acp_items_del(item);
 		return;
@@ -364,15 +366,9 @@ static void cut_frame(struct acp_peer *peer, struct list_head *from, struct acp_
 			break;
 		former = item;
 		item = list_first_entry(from, struct acp_item, link);
-		item->joined = joins(&item->out, &former->out);
+		item->joined = joins(item, &former->out);
 		size = item->joined ? sizeof(struct acp_msg_word) : short_size(item);
 	} while (size && size <= room && !item->out.fence);
-}
-
-static bool item_awaited(const struct acp_item *item)
-{
-	return item->arrival || (item->queue && item->out.m.type == ACP_MSG_DATA) ||
-	       item->out.m.type == ACP_MSG_PING;
 }
 
 /*
@@ -385,9 +381,9 @@ static bool awaited(const struct acp_sent *s)
 	u32 n = 0;
 
 	if (s->piece)
-		return item_awaited(s->piece);
+		return acp_part_awaited(s->piece);
 	list_for_each_entry(item, &s->items, link)
-		if (++n > LAZY_MSGS || item_awaited(item))
+		if (++n > LAZY_MSGS || acp_part_awaited(item))
 			return true;
 	return false;
 }
@@ -400,7 +396,7 @@ static void put_items(struct acp_peer *peer, struct sk_buff *skb, struct acp_fra
 	for (; item; item = next) {
 		next = next_item(s, item);
 		if (next && next->joined)
-			next = put_words(skb, s, item);
+			next = put_words(skb, f, s, item);
 		else
 			put_piece(peer, skb, f, item, 0, item->out.m.type == ACP_MSG_DATA ?
 				  item->out.m.size : 0);
@@ -451,7 +447,7 @@ static void put_bulk_head(struct acp_peer *peer, void *p, const struct acp_msg *
 	f->flags |= ACP_FRAME_BULK;
 	if (m->op)
 		f->flags |= ACP_FRAME_MORE;
-	if (!crc_size(peer))
+	if (!acp_part_crc(peer))
 		return;
 	f->flags |= ACP_FRAME_CRC;
 	c->crc = cpu_to_be32(copy ? ~acp_crc32c(~0u, copy, m->length) :
@@ -463,7 +459,7 @@ static void put_bulk_head(struct acp_peer *peer, void *p, const struct acp_msg *
 static bool build_bulk(struct acp_peer *peer, struct acp_outbox *out, struct acp_frame *f,
 		       const struct acp_msg *m, struct acp_region *r, bool again)
 {
-	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + crc_size(peer);
+	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + acp_part_crc(peer);
 	u64 offset = acp_ga_offset(&peer->job->ga, m->src);
 	u32 pages = PAGE_ALIGN(offset_in_page(offset) + m->length) / PAGE_SIZE;
 	u32 pad = -m->length & 7;
@@ -480,7 +476,7 @@ static bool build_bulk(struct acp_peer *peer, struct acp_outbox *out, struct acp
 	 * each time.
 	 */
 	if (!again) {
-		attach_pages(b.skb, r, offset, m->length);
+		acp_part_attach(b.skb, r, offset, m->length);
 	} else if (!copy_pages(b.skb, r, offset, m->length)) {
 		kfree_skb(b.skb);
 		acp_stat_inc(peer->job->node, tx_nomem);
@@ -499,7 +495,7 @@ static noinline bool build_blocks(struct acp_peer *peer, struct acp_outbox *out,
 				  struct acp_frame *f, const struct acp_out *o,
 				  const struct acp_msg *m, struct acp_region *r, bool again)
 {
-	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + crc_size(peer);
+	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + acp_part_crc(peer);
 	const struct acp_ga_layout *l = &peer->job->ga;
 	bool attached = !again && blocks_attached(o, m->length);
 	u32 pad = -m->length & 7;
@@ -609,7 +605,7 @@ static bool build_lone(struct acp_peer *peer, struct acp_outbox *out, struct acp
 	item->out.finished = true;
 	acp_items_del(item);
 	f.type = ACP_FRAME_DATA;
-	f.flags = acp_flow_lazy(&peer->flow, seq, !item_awaited(item)) ? ACP_FRAME_LAZY : 0;
+	f.flags = acp_flow_lazy(&peer->flow, seq, !acp_part_awaited(item)) ? ACP_FRAME_LAZY : 0;
 	f.seq = seq;
 	skb = acp_framing_new(peer, sizeof(struct acp_frame_hdr) + sizeof(*lone));
 	if (!skb)
@@ -660,154 +656,7 @@ u32 acp_build_size(const struct acp_peer *peer, const struct acp_sent *s)
 	if (s->piece && s->piece->out.failed)
 		return size + sizeof(struct acp_msg_data);
 	if (s->piece)
-		return size + acp_out_head(&s->piece->out) + crc_size(peer) +
+		return size + acp_out_head(&s->piece->out) + acp_part_crc(peer) +
 		       round_up(s->length, 8);
 	return size + items_size(s);
-}
-
-/*
- * A burst: consecutive pieces of a long copy, without its last one.  They differ in their numbers
- * and places only, so everything else is computed and written once.
- */
-struct burst {
-	struct acp_item *item;
-	struct acp_region *source;
-	u32 length;		/* bytes of each piece */
-	u32 size;		/* bytes of head that are used */
-	bool begun;		/* f and head are filled in */
-	struct acp_frame f;
-	union acp_bulk_head head;
-};
-
-/*
- * May its pieces go in bursts?  Only those of a copy that waits for nothing and has no checksum.
- * The first piece of a message that is behind others goes alone.
- */
-static bool is_even(const struct acp_peer *peer, const struct acp_item *item)
-{
-	const struct acp_out *o = &item->out;
-
-	if (o->m.type != ACP_MSG_DATA || o->m.op == ACP_OP_STRIDED || o->inline_data || o->fence ||
-	    o->failed || crc_size(peer))
-		return false;
-	if (unlikely(acp_msg_is_behind(&o->m)))
-		return o->cut;
-	return !o->m.depends && (o->cut || !acp_station_due(item));
-}
-
-static void burst_begin(struct acp_peer *peer, struct burst *w)
-{
-	struct acp_msg m acp_uncleared;
-	bool fence;
-
-	acp_out_piece(&w->item->out, 0, w->length, &m, &fence);
-	acp_msg_encode(&w->head.m, &m);
-	w->f = (struct acp_frame){ .type = ACP_FRAME_DATA,
-				   .flags = acp_job_encrypted(peer->job) ? ACP_FRAME_AEAD :
-					    m.op ? ACP_FRAME_BULK | ACP_FRAME_MORE :
-						   ACP_FRAME_BULK };
-	if (fence)
-		w->f.flags |= ACP_FRAME_FENCE;
-	acp_flow_fill(&peer->flow, &w->f);
-	w->f.length = w->size - sizeof(w->head.h) + w->length;
-	acp_framing_head(peer, &w->head.h, &w->f);
-	w->begun = true;
-}
-
-/* Begin the next frame, which will be encrypted, and copy its payload. */
-static noinline bool burst_copy(struct acp_peer *peer, const struct acp_outbox *out,
-				struct burst *w, struct acp_bulk *b, u64 offset)
-{
-	u32 size = w->size + w->length, head = w->size - sizeof(w->head.h);
-
-	if (!acp_gso_begin(peer, out, b, size, size + ACP_FRAME_ENCRYPTED, 0))
-		return false;
-	acp_region_read_long(w->source, offset, acp_gso_body(peer, b) + head, w->length);
-	return true;
-}
-
-/* ... or attach it. */
-static __always_inline bool burst_attach(struct acp_peer *peer, const struct acp_outbox *out,
-					 struct burst *w, struct acp_bulk *b, u64 offset)
-{
-	u32 head = w->size;
-	u32 pages = PAGE_ALIGN(offset_in_page(offset) + w->length) / PAGE_SIZE;
-
-	if (!acp_gso_begin(peer, out, b, head, head + w->length, pages))
-		return false;
-	attach_pages(b->skb, w->source, offset, w->length);
-	return true;
-}
-
-/*
- * Build the next piece, as build_bulk() or build_encrypted() would.  Return false if there is no
- * memory.
- */
-static bool burst_send(struct acp_peer *peer, struct acp_outbox *out, struct burst *w, u64 now)
-{
-	struct acp_out *o = &w->item->out;
-	struct acp_sent *s = &peer->sent[peer->flow.next % ACP_FRAME_WINDOW];
-	u64 seq = acp_flow_send(&peer->flow, s, now), cut = o->cut;
-	u64 offset = acp_ga_offset(&peer->job->ga, o->m.src + cut);
-	struct acp_bulk b;
-	bool ok;
-
-	s->piece = w->item;
-	s->offset = cut;
-	s->length = w->length;
-	w->item->frames++;
-	acp_out_cut(o, w->length);
-	b.alone = false;
-	ok = unlikely(acp_job_encrypted(peer->job)) ? burst_copy(peer, out, w, &b, offset) :
-						   burst_attach(peer, out, w, &b, offset);
-	if (!ok)
-		return false;
-	if (!w->begun)
-		burst_begin(peer, w);
-	w->f.flags &= ~ACP_FRAME_LAZY;
-	if (acp_flow_lazy(&peer->flow, seq, !item_awaited(w->item)))
-		w->f.flags |= ACP_FRAME_LAZY;
-	w->f.seq = seq;
-	w->head.h.flags = w->f.flags;
-	w->head.h.seq = cpu_to_be64(seq);
-	if (likely(w->size == ACP_BULK_HEAD))
-		w->head.m.dst = cpu_to_be64(o->m.dst + cut);
-	else
-		w->head.more.offset = cpu_to_be64(cut);
-	acp_gso_end_burst(peer, out, &b, &w->f, &w->head, w->size);
-	return true;
-}
-
-int acp_build_burst(struct acp_peer *peer, struct acp_outbox *out, int budget, u64 now)
-{
-	struct acp_item *item = list_first_entry(&peer->pending, struct acp_item, link);
-	struct acp_out *o = &item->out;
-	struct burst w acp_uncleared;
-	bool ok = true;
-	int n, sent;
-	u8 status;
-
-	if (!is_even(peer, item))
-		return 0;
-	acp_route_check(peer);
-	if (!peer->measured) {
-		acp_route_measure(peer);
-		peer->measured = true;
-	}
-	w.item = item;
-	w.begun = false;
-	w.length = payload_max(peer, o);
-	w.size = acp_op_indirect(o->m.op) ? sizeof(w.head) : ACP_BULK_HEAD;
-	n = (u32)min_t(u64, o->m.size - o->cut - 1, (u64)budget * w.length) / w.length;
-	if (n < 2)
-		return 0;
-	w.source = acp_region_get(peer->job, o->m.src + o->cut, (u64)n * w.length, o->m.origin,
-				  ACP_ACCESS_READ, &status);
-	if (!w.source)
-		return 0;
-	for (sent = 0; sent < n && acp_flow_room(&peer->flow) && ok; sent++)
-		ok = burst_send(peer, out, &w, now);
-	acp_region_put(w.source);
-	peer->used = now;
-	return ok ? sent : -ENOMEM;
 }

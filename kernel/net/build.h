@@ -4,7 +4,7 @@
  *
  * A short message shares a frame with others or has a frame of its own; it is copied.  A long
  * transfer is cut into pieces of one frame each.  The payload of a piece stays in its pages, or is
- * copied if the job encrypts.  Pieces from the middle of a plain copy are built in bursts, and
+ * copied if the job encrypts.  Pieces before the last one are mostly built in bursts (burst.c), and
  * frames of the same length share an skb (gso_tx.h).
  *
  * All functions run under peer->lock and append to @out, which the caller sends after it has

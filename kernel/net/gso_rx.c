@@ -134,7 +134,8 @@ static bool is_in_run(const struct gso_in *t, struct acp_msg *m)
 {
 	const union acp_bulk_head *first = (const void *)t->memory;
 
-	if (first->m.h.flags & (ACP_MSG_LAST | ACP_MSG_FAIL))
+	/* In a job without checksums, a frame that has one is malformed. */
+	if ((first->m.h.flags & (ACP_MSG_LAST | ACP_MSG_FAIL)) || (t->f.flags & ACP_FRAME_CRC))
 		return false;
 	return acp_msg_decode(m, &first->m, t->f.length, t->head - sizeof(first->h)) ==
 		       t->f.length &&
@@ -311,13 +312,15 @@ static void deliver(struct gso_in *t, struct acp_peer *peer, const u8 *frame,
 static void end_burst(struct gso_in *t)
 {
 	struct gso_burst *r = &t->burst;
-	const struct acp_pieces pieces = {
-		.data = r->room + ACP_AEAD_BODY + acp_msg_head(&r->m), .count = r->count,
-		.length = r->m.length, .distance = t->each,
-	};
-	bool taken = r->count > 1 && acp_peer_pieces(r->peer, t->skb, &r->f, &r->m, &pieces);
+	struct acp_pieces pieces = { .count = r->count, .distance = t->each };
+	bool taken = false;
 	u32 i;
 
+	if (r->count > 1) {
+		pieces.data = r->room + ACP_AEAD_BODY + acp_msg_head(&r->m);
+		pieces.length = r->m.length;
+		taken = acp_peer_pieces(r->peer, t->skb, &r->f, &r->m, &pieces);
+	}
 	for (i = 0; i < r->count; i++, r->f.seq++) {
 		if (!taken)
 			deliver(t, r->peer, r->room + i * t->each, &r->f);

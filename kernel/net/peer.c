@@ -564,6 +564,7 @@ static bool apply_pieces(struct acp_peer *peer, struct sk_buff *skb, const struc
 	peer->traffic.rx_frames += taken.count;
 	peer->traffic.rx_bytes += (u64)taken.count * acp_frame_size(f);
 	acp_stat_add(peer->job->node, rx_frames, taken.count);
+	acp_stat_add(peer->job->node, rx_burst, taken.count);
 	if (unlikely(taken.marked))
 		acp_stat_add(peer->job->node, rx_marked, taken.count);
 	return true;

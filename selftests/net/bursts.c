@@ -109,11 +109,15 @@ static long long frames_per_datagram(unsigned int late_ms)
 
 static void together(bool ipv6, uint32_t integrity)
 {
+	bool bursts = integrity != ACP_INTEGRITY_CRC32C;
 	int tries = 5;
 
 	begin(ipv6, integrity);
 	while (frames_per_datagram(0) <= 300)
 		CHECK(--tries);
+	/* All but the last piece of a message are built together, and most arrive so. */
+	CHECK_EQ(nodes_counter(&n, 0, "tx_burst") > 400, bursts);
+	CHECK_EQ(nodes_counter(&n, 1, "rx_burst") > 400, bursts);
 }
 
 TEST(A4_pieces_of_messages_share_datagrams)
@@ -174,6 +178,47 @@ TEST(A4_bursts_of_messages_twice_and_out_of_order)
 {
 	impaired("delay 1ms 1ms duplicate 20%", ACP_INTEGRITY_TAG, false);
 	CHECK(nodes_counters(&n, "drop_duplicate") > 0);
+}
+
+/*
+ * The first piece is lost, several times, and the others wait for it. When it has come at last, the
+ * time-outs are not taken for spurious ones because of those that had waited. Returns how many
+ * were.
+ */
+static long long first_piece_is_lost(void)
+{
+	long long wrong = nodes_counter(&n, 0, "timeouts_wrong");
+	long long held = nodes_counter(&n, 1, "rx_held");
+	struct patience p = patience_begin(PATIENCE_SOON);
+	struct acp_sqe e = {
+		.op = ACP_OP_SEND, .dst = memory_ga(&to, 0), .src = memory_ga(&from, 0),
+		.size = 60000, .seen = rank_completed(&r[0]),
+	};
+
+	/* From the IP header on: operation of the message, and lower half of its position. */
+	nodes_run(&n, NODES_HUB, "tc filter add dev port0.1 egress protocol ip u32 "
+		  "match u8 %d 0xff at 78 match u32 0 0xffffffff at 120 action drop", ACP_OP_SEND);
+	offer(&to, LONG);
+	rank_submit(&r[0], &e);
+	while (nodes_counter(&n, 1, "rx_held") == held)
+		CHECK(!patience_over(&p));
+	sleep_ms(50);
+	nodes_run(&n, NODES_HUB, "tc filter del dev port0.1 egress");
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_SOON), ACP_ST_OK);
+	CHECK_EQ(state_of(&to), 60000ULL << 2 | ACP_RECORD_READY);
+	return nodes_counter(&n, 0, "timeouts_wrong") - wrong;
+}
+
+TEST(A4_N1_pieces_that_wait_for_a_lost_one_are_no_sign_that_it_was_late)
+{
+	int tries = 5;
+
+	begin(false, ACP_INTEGRITY_TAG);
+	nodes_run(&n, 0, "ip link set eth0 gso_max_segs 1");
+	nodes_run(&n, NODES_HUB, "tc qdisc add dev port0.1 clsact");
+	/* On a machine that pauses, others may be. */
+	while (first_piece_is_lost())
+		CHECK(--tries);
 }
 
 /* ---- sent by the test ---- */
@@ -466,4 +511,29 @@ TEST(A4_a_burst_that_is_refused_frame_by_frame)
 TEST(A4_a_burst_that_is_refused_encrypted)
 {
 	refused(true, ACP_INTEGRITY_AEAD);
+}
+
+/*
+ * A checksum in a job without checksums, in the first 8 bytes of each payload, and something in its
+ * reserved field: a burst of them is read no further than a single one.
+ */
+TEST(N6_a_burst_with_checksums_that_the_job_has_not)
+{
+	const size_t tagged = EACH - PIECE + sizeof(struct acp_frame_crc);
+	struct count bad;
+	size_t at;
+
+	play(ACP_INTEGRITY_TAG);
+	bad = nodes_count(&n, 0, "drop_bad_flags");
+	add_row(1000, 0);
+	for (at = 0; at < filled_up; at += EACH) {
+		struct acp_frame_hdr *h = (void *)(batch + at);
+
+		h->flags |= ACP_FRAME_CRC;
+		inject_sign(&x, h, tagged, EACH);
+	}
+	leave(true);
+	nodes_counted(&bad, ROW);
+	CHECK(!state_of(&target));
+	only_there(0, 0);
 }

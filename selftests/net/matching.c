@@ -428,6 +428,45 @@ TEST(A4_kept_messages_can_be_looked_at_and_taken)
 	check_kept(0, 0, 200, 1, 3);
 }
 
+/* Short ones that are sent at once: half of them find a receive, the others are kept. */
+static void many_at_once(uint8_t flags)
+{
+	const uint32_t many = 50;	/* as the ring has room for */
+	uint32_t i;
+
+	for (i = 0; i < many / 2; i++)
+		CHECK_EQ(post(i, 0, 2 * i, 0, BUFFERS + i * SLOT, SLOT), 0);
+	for (i = 0; i < many; i++) {
+		const struct acp_sqe e = {
+			.op = ACP_OP_SEND, .flags = flags, .dst = heap_ga(&r[1], MAILBOX),
+			.src = heap_ga(&r[0], SOURCE + 8 * i), .size = 8, .b = i,
+			.seen = rank_completed(&r[0]),
+		};
+
+		fill(r[0].heap + SOURCE + 8 * i, 8, 50 + i);
+		rank_push(&r[0], &e);
+	}
+	CHECK_EQ(ioctl(r[0].fd, ACP_IOC_DOORBELL), 0);
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
+	CHECK_EQ(rank_completed(&r[0]), r[0].last);
+	for (i = 0; i < many; i += 2) {
+		CHECK_EQ(state(i / 2), ACP_RESULT_DONE);
+		check(i / 2, 0, 8, i);
+		CHECK(filled(r[1].heap + BUFFERS + i / 2 * SLOT, 8, 50 + i));
+	}
+	for (i = 1; i < many; i += 2) {
+		CHECK_EQ(post(i, -1, i, 0, BUFFERS, SLOT), 0);
+		check_kept(i, 0, 8, i, 50 + i);
+	}
+}
+
+TEST(A4_many_short_messages_at_once_are_matched)
+{
+	begin(NULL);
+	many_at_once(0);
+	many_at_once(ACP_SQE_RETRY);
+}
+
 TEST(A4_a_receive_that_is_withdrawn_gets_nothing)
 {
 	begin(NULL);

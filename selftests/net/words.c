@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Bursts of 8-byte accesses, which share messages (WORDS): each has its own effect, completion and
- * status, as if it were alone.
+ * Bursts of 8-byte accesses and messages, which share messages of the protocol (WORDS): each has
+ * its own effect, completion and status, as if it were alone.
  */
 #include "../dev/isolated.h"
 
@@ -199,6 +199,201 @@ TEST(bursts_between_two_others)
 				CHECK_EQ(get(&r[2], THERE(i)), value(row, i));
 		}
 	}
+}
+
+/* ---- Messages ---- */
+
+#define BOX	heap_ga(&r[1], 0)	/* a mailbox in the heap of rank 1 */
+#define EACH	(sizeof(struct acp_record) + 8)
+
+static struct acp_mailbox *mailbox(void)
+{
+	return (struct acp_mailbox *)(void *)r[1].heap;
+}
+
+/* An empty mailbox with room for so many messages of 8 bytes. */
+static void offer(uint32_t messages)
+{
+	const uint32_t units = messages * (uint32_t)EACH / 8;
+
+	memset(r[1].heap, 0, sizeof(struct acp_mailbox) + MOST * EACH + 64);
+	mailbox()->units = MOST * (uint32_t)EACH / 8;
+	__atomic_store_n(&mailbox()->room, ACP_MAILBOX_ROOM(0, units), __ATOMIC_RELEASE);
+}
+
+static void send_row(struct rank *src, unsigned int row, unsigned int count, uint8_t flags)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		const struct acp_sqe e = {
+			.op = ACP_OP_SEND, .flags = flags, .dst = BOX, .src = heap_ga(src, HERE(i)),
+			.size = 8, .b = ~value(row, i), .seen = rank_completed(&r[0]),
+		};
+
+		set(src, HERE(i), value(row, i));
+		rank_push(&r[0], &e);
+	}
+	ring();
+}
+
+/* Record number "at" has message number i of a row. */
+static bool is_message(unsigned int at, unsigned int row, unsigned int i)
+{
+	const char *p = r[1].heap + sizeof(struct acp_mailbox) + at * EACH;
+	const struct acp_record *record = (const void *)p;
+	uint64_t word;
+
+	memcpy(&word, p + sizeof(*record), sizeof(word));
+	return __atomic_load_n(&record->state, __ATOMIC_ACQUIRE) == (8 << 2 | ACP_RECORD_READY) &&
+	       record->tag == ~value(row, i) && !record->rank && !record->reserved &&
+	       word == value(row, i);
+}
+
+static void all_rows(struct rank *src, uint8_t flags, unsigned int most)
+{
+	unsigned int row, i;
+
+	for (row = 1; row <= most; row += row < 70 ? 1 : 13) {
+		offer(MOST);
+		send_row(src, row, row, flags);
+		CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
+		CHECK_EQ(rank_completed(&r[0]), r[0].last);
+		for (i = 0; i < row; i++)
+			CHECK(is_message(i, row, i));
+		CHECK_EQ((uint32_t)mailbox()->room, row * EACH / 8);
+		CHECK_EQ(get(&r[1], sizeof(struct acp_mailbox) + row * EACH), 0);
+	}
+}
+
+TEST(A4_bursts_of_messages)
+{
+	begin(2);
+	all_rows(&r[0], 0, MOST);
+}
+
+TEST(A4_bursts_of_messages_that_may_wait)
+{
+	begin(2);
+	all_rows(&r[0], ACP_SQE_RETRY, MOST);
+}
+
+/* They share frames, so there are few of these. */
+TEST(A4_bursts_of_messages_share_frames)
+{
+	long long frames;
+
+	begin(2);
+	frames = nodes_counter(&n, 0, "tx_frames");
+	offer(MOST);
+	send_row(&r[0], 1, MOST, 0);
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
+	frames = nodes_counter(&n, 0, "tx_frames") - frames -
+		 nodes_counter(&n, 0, "tx_retransmits");
+	printf("# %lld frames\n", frames);
+	CHECK(frames <= MOST / 20);
+}
+
+TEST(A4_bursts_of_messages_over_a_bad_network)
+{
+	begin(2);
+	nodes_impair_all(&n, "loss 5% duplicate 5% delay 1ms 1ms");
+	all_rows(&r[0], 0, 40);
+	all_rows(&r[0], ACP_SQE_RETRY, 40);
+}
+
+/* The messages are another node's, which sends them on behalf of node 0. */
+TEST(A4_bursts_of_messages_of_another_node)
+{
+	begin(3);
+	all_rows(&r[2], 0, MOST);
+}
+
+/* Those for which there is room are there, the others have failed: as one by one. */
+TEST(A4_bursts_of_messages_into_a_mailbox_with_room_for_some)
+{
+	unsigned int row, i;
+	uint64_t first;
+
+	begin(2);
+	for (row = 0; row < MOST; row += 7) {
+		offer(row);
+		first = r[0].last + 1;
+		send_row(&r[0], row, MOST, 0);
+		rank_await(&r[0], r[0].last, PATIENCE_WORK);
+		CHECK_EQ(rank_completed(&r[0]), r[0].last);
+		for (i = 0; i < MOST; i++)
+			CHECK_EQ(status_of(first + i), i < row ? ACP_ST_OK : ACP_ST_AGAIN);
+		for (i = 0; i < row; i++)
+			CHECK(is_message(i, row, i));
+		CHECK_EQ(get(&r[1], sizeof(struct acp_mailbox) + row * EACH), 0);
+	}
+}
+
+/* Wait until a row's messages from number "from" on are there; "room" fit. Returns the next one. */
+static unsigned int take_some(unsigned int row, unsigned int from, unsigned int room)
+{
+	struct patience p = patience_begin(PATIENCE_WORK);
+	unsigned int i, most = from + room < MOST ? room : MOST - from;
+
+	for (i = 0; i < most; i++)
+		while (!is_message(i, row, from + i)) {
+			if (patience_over(&p))
+				FAIL("message %u of row %u is not there", from + i, row);
+			sleep_ms(1);
+		}
+	return from + most;
+}
+
+static void wait_for_room(const char *netem)
+{
+	unsigned int row, done, room;
+
+	begin(2);
+	if (netem)
+		nodes_impair_all(&n, netem);
+	for (row = 1; row <= 5; row++) {
+		room = row * 9;
+		offer(room);
+		send_row(&r[0], row, MOST, ACP_SQE_RETRY);
+		for (done = 0; done < MOST; offer(room))
+			done = take_some(row, done, room);
+		CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
+		CHECK_EQ(rank_completed(&r[0]), r[0].last);
+	}
+}
+
+TEST(A4_bursts_of_messages_that_wait_for_room_stay_in_order)
+{
+	wait_for_room(NULL);
+}
+
+TEST(A4_bursts_of_messages_that_wait_for_room_stay_in_order_over_a_bad_network)
+{
+	wait_for_room("loss 3% duplicate 3% delay 1ms 1ms");
+}
+
+/* No mailbox there: each message fails. */
+TEST(A4_bursts_of_messages_to_nowhere)
+{
+	uint64_t first;
+	unsigned int i;
+
+	begin(2);
+	first = r[0].last + 1;
+	for (i = 0; i < MOST; i++) {
+		const struct acp_sqe e = {
+			.op = ACP_OP_SEND, .dst = rank_ga(&r[0], 1, ACP_STAG_USER + 7, 0),
+			.src = heap_ga(&r[0], HERE(i)), .size = 8, .seen = rank_completed(&r[0]),
+		};
+
+		rank_push(&r[0], &e);
+	}
+	ring();
+	rank_await(&r[0], r[0].last, PATIENCE_WORK);
+	CHECK_EQ(rank_completed(&r[0]), r[0].last);
+	for (i = 0; i < MOST; i++)
+		CHECK_EQ(status_of(first + i), ACP_ST_STAG);
 }
 
 /* ---- Words that change while they are read ---- */

@@ -150,6 +150,16 @@ static struct acp_msg random_msg(void)
 		break;
 	case ACP_MSG_WORDS:
 		m.length = (2 + rnd() % 63) * 16;
+		if (rnd() % 2)
+			break;
+		m.op = ACP_OP_SEND;
+		m.dst = rnd();
+		m.flags = rnd() % 2 ? ACP_MSG_ORDERED : 0;
+		if (!m.flags || rnd() % 2)
+			break;
+		m.flags |= ACP_MSG_BEHIND;
+		m.depends = 1 + rnd() % 65535;
+		m.upto = m.depends;
 		break;
 	default:
 		m.flags = rnd() & (ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN);
@@ -744,6 +754,38 @@ TEST(msg__N6_fields_of_words)
 		CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
 		m = good;
 		m.status = 1u << bit;
+		CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+	}
+	m = good;
+	m.depends = 1;
+	m.upto = 1;
+	CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+}
+
+/* Words that are messages: a mailbox, and what they are behind, or nothing. */
+TEST(msg__N6_fields_of_words_that_are_messages)
+{
+	const u8 behind = ACP_MSG_ORDERED | ACP_MSG_BEHIND;
+	struct acp_msg good = { .type = ACP_MSG_WORDS, .op = ACP_OP_SEND, .length = 32 }, m, out;
+	u32 i;
+
+	CHECK_EQ(decode_msg(&good, 128, 128, &out), 64);
+	CHECK_EQ(decode_msg(&good, 63, 63, &out), 0);
+	CHECK_EQ(decode_msg(&good, 128, 56, &out), 0);
+	for (i = 1; i < 256; i++) {
+		m = good;
+		m.op = (u8)i;
+		CHECK_EQ(decode_msg(&m, 128, 128, &out), i == ACP_OP_SEND ? 64 : 0);
+		m = good;
+		m.flags = (u8)i;
+		CHECK_EQ(decode_msg(&m, 128, 128, &out), i == ACP_MSG_ORDERED ? 64 : 0);
+		m.depends = 5;
+		m.upto = 5;
+		CHECK_EQ(decode_msg(&m, 128, 128, &out), i == behind ? 64 : 0);
+		m.upto = 4;
+		CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+		m = good;
+		m.status = (u8)i;
 		CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
 	}
 	m = good;

@@ -43,7 +43,7 @@ local message_types = {
 }
 
 local LAST, FAIL, ORDERED, RELEASE, ABORT, BROKEN, ANSWER = 1, 2, 4, 8, 16, 32, 64
-local BEHIND = RELEASE -- of DATA
+local BEHIND = RELEASE -- of DATA and WORDS
 local message_flags = {
 	{ LAST, "last" }, { FAIL, "fail" }, { ORDERED, "ordered" }, { RELEASE, "release" }, { ABORT, "abort" },
 	{ BROKEN, "broken" }, { ANSWER, "answer" },
@@ -51,7 +51,7 @@ local message_flags = {
 local data_flags = { { LAST, "last" }, { FAIL, "fail" }, { ORDERED, "ordered" }, { BEHIND, "behind" } }
 
 local function flags_of(message_type)
-	return message_type == M_DATA and data_flags or message_flags
+	return (message_type == M_DATA or message_type == M_WORDS) and data_flags or message_flags
 end
 
 local message_rules = {
@@ -60,7 +60,7 @@ local message_rules = {
 	[M_DONE] = { flags = 0, status = true },
 	[M_BARRIER] = { flags = RELEASE + ABORT + BROKEN },
 	[M_PING] = { flags = ANSWER, most = SHORT },
-	[M_WORDS] = { flags = 0, most = 2 ^ 32 },
+	[M_WORDS] = { flags = ORDERED + BEHIND, depends = true, most = 2 ^ 32, words = true },
 }
 
 local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, SEND = 1, 2, 3, 14, 16, 17, 19
@@ -273,14 +273,20 @@ end
 local function message_fault(m)
 	local rule = message_rules[m.type]
 	if beyond(m.flags, rule.flags) ~= 0 then return "flags that its type has not" end
-	if m.type == M_DATA and has(m.flags, ORDERED) and m.op ~= SEND and not has(m.flags, FAIL) then
+	local turns = m.type == M_DATA or rule.words
+	if turns and has(m.flags, ORDERED) and m.op ~= SEND and not has(m.flags, FAIL) then
 		return "a turn, which only messages into a mailbox have"
 	end
-	if m.type == M_DATA and has(m.flags, BEHIND) and
+	if turns and has(m.flags, BEHIND) and
 	   (not has(m.flags, ORDERED) or m.depends == 0 or m.upto ~= m.depends) then
 		return "behind more or less than one message"
 	end
-	if m.op ~= 0 and not rule.op and not rule.more then return "an operation in what is no command" end
+	if rule.words then
+		if m.op ~= 0 and m.op ~= SEND then return "an operation that WORDS have not" end
+		if m.depends ~= 0 and not has(m.flags, BEHIND) then return "depends on others, which words do not" end
+	elseif m.op ~= 0 and not rule.op and not rule.more then
+		return "an operation in what is no command"
+	end
 	if m.op ~= 0 and rule.more then
 		if m.op < STRIDED or m.op > SEND then return "an operation that DATA has not" end
 		if has(m.flags, FAIL) then return "an operation with FAIL" end
@@ -306,6 +312,7 @@ end
 
 local function message_size(m)
 	if m.type == M_DATA then return MESSAGE_DATA + (m.op ~= 0 and MORE or 0) + padded(m.length) end
+	if m.type == M_WORDS and m.op ~= 0 then return MESSAGE_DATA + padded(m.length) end
 	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
 	if m.type == M_CMD and m.op >= STRIDED and m.op <= SEND then return 64 end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
@@ -460,9 +467,18 @@ local function data_message(c, tree, at, m)
 end
 
 local function words(c, tree, at, m)
+	if m.op ~= 0 then
+		if not there(c, at, 8) then return end
+		address(c, tree, field.m.dst, at)
+		at = at + 8
+	end
 	for from = at, at + m.length - WORD, WORD do
 		if not there(c, from, WORD) then return end
-		address(c, tree, field.m.dst, from)
+		if m.op ~= 0 then
+			tree:add(field.m.tag, c.tvb(from, 8))
+		else
+			address(c, tree, field.m.dst, from)
+		end
 		tree:add(field.m.payload, c.tvb(from + 8, 8))
 	end
 end
