@@ -151,7 +151,10 @@ struct acp_mailbox {
 /* Numbers of 8 bytes, counted from the end of struct acp_mailbox. */
 #define ACP_MAILBOX_ROOM(next, limit)	((__u64)(limit) << 32 | (__u32)(next))
 
-/* A message; its bytes follow. */
+/*
+ * A message; its bytes follow.  Records are valid in their order: those behind one whose state is 0
+ * mean nothing yet, whatever they say.
+ */
 struct acp_record {
 	__u64 state;		/* size << 2 | ACP_RECORD_; written last.  0: not written yet */
 	__u64 tag;

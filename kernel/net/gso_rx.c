@@ -134,7 +134,7 @@ static bool is_in_run(const struct gso_in *t, struct acp_msg *m)
 {
 	const union acp_bulk_head *first = (const void *)t->memory;
 
-	/* In a job without checksums, a frame that has one is malformed. */
+	/* The head of a run has no checksum. */
 	if ((first->m.h.flags & (ACP_MSG_LAST | ACP_MSG_FAIL)) || (t->f.flags & ACP_FRAME_CRC))
 		return false;
 	return acp_msg_decode(m, &first->m, t->f.length, t->head - sizeof(first->h)) ==

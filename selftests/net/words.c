@@ -211,12 +211,15 @@ static struct acp_mailbox *mailbox(void)
 	return (struct acp_mailbox *)(void *)r[1].heap;
 }
 
-/* An empty mailbox with room for so many messages of 8 bytes. */
+/*
+ * An empty mailbox with room for so many messages of 8 bytes. There was none before, or it is full:
+ * then messages may come meanwhile, and find no room yet.
+ */
 static void offer(uint32_t messages)
 {
 	const uint32_t units = messages * (uint32_t)EACH / 8;
 
-	memset(r[1].heap, 0, sizeof(struct acp_mailbox) + MOST * EACH + 64);
+	memset(r[1].heap + sizeof(struct acp_mailbox), 0, MOST * EACH + 64);
 	mailbox()->units = MOST * (uint32_t)EACH / 8;
 	__atomic_store_n(&mailbox()->room, ACP_MAILBOX_ROOM(0, units), __ATOMIC_RELEASE);
 }
@@ -250,17 +253,31 @@ static bool is_message(unsigned int at, unsigned int row, unsigned int i)
 	       word == value(row, i);
 }
 
+/* Each message is there once; those whose source is on the sender's node are in their order. */
+static void check_row(unsigned int row, bool in_order)
+{
+	bool seen[MOST] = { false };
+	unsigned int i, k;
+
+	for (i = 0; i < row; i++) {
+		for (k = in_order ? i : 0; k < row && !is_message(i, row, k); k++)
+			if (in_order)
+				FAIL("message %u of %u is not there", i, row);
+		CHECK(k < row && !seen[k]);
+		seen[k] = true;
+	}
+}
+
 static void all_rows(struct rank *src, uint8_t flags, unsigned int most)
 {
-	unsigned int row, i;
+	unsigned int row;
 
 	for (row = 1; row <= most; row += row < 70 ? 1 : 13) {
 		offer(MOST);
 		send_row(src, row, row, flags);
 		CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
 		CHECK_EQ(rank_completed(&r[0]), r[0].last);
-		for (i = 0; i < row; i++)
-			CHECK(is_message(i, row, i));
+		check_row(row, src == &r[0]);
 		CHECK_EQ((uint32_t)mailbox()->room, row * EACH / 8);
 		CHECK_EQ(get(&r[1], sizeof(struct acp_mailbox) + row * EACH), 0);
 	}
@@ -291,7 +308,7 @@ TEST(A4_bursts_of_messages_share_frames)
 	frames = nodes_counter(&n, 0, "tx_frames") - frames -
 		 nodes_counter(&n, 0, "tx_retransmits");
 	printf("# %lld frames\n", frames);
-	CHECK(frames <= MOST / 20);
+	CHECK(frames <= MOST / 32);	/* each alone in 64 bytes: 22 in a frame, so 10 */
 }
 
 TEST(A4_bursts_of_messages_over_a_bad_network)
