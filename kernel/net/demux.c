@@ -351,8 +351,10 @@ static bool is_known(const struct known *k, const struct sock *sk, const struct 
 	/* The socket implies the ports and the destination address. */
 	if (ip_hdr(skb)->version == 4)
 		return k->ends == ends4(ip_hdr(skb)) && k->class == class4(ip_hdr(skb));
+	/* After a change of addresses or routes, the same route has another cookie. */
 	return !memcmp(k->from, &ipv6_hdr(skb)->saddr, sizeof(k->from)) &&
-	       k->class == class6(ipv6_hdr(skb));
+	       k->class == class6(ipv6_hdr(skb)) &&
+	       k->cookie == rt6_get_cookie((const struct rt6_info *)skb_dst(skb));
 }
 
 static bool has_options(const struct sk_buff *skb)

@@ -14,6 +14,9 @@
  * A record is one unit, its state, or two, the state and the data.  The owner may lend one record
  * at a time, and return it at any time.  What a sender writes before the state is seen before it.
  *
+ * A sender may also reserve two records at once (acp_mailbox_put_words()), of which the second one
+ * is written in any order, and the state of the first one last.
+ *
  * -DBUG_..., -DNO_...: mutants, each of which must be found.
  */
 #ifndef UNITS
@@ -34,17 +37,47 @@ byte received;
 
 /* ---- senders ---- */
 
+#define TOTAL(a, b)	(LENGTH(a) + (b -> LENGTH(b) : 0))
+
+inline write_data(to, what)
+{
+	if
+	:: LENGTH(what) == 2 ->
+		atomic { assert(!unit[(to) + 1]); unit[(to) + 1] = what }
+	:: else
+	fi
+}
+
+inline set_state(to, what)
+{
+	atomic { assert(!unit[to]); unit[to] = what }
+}
+
+/* The rest of a block: the state is written before the data, as memcpy() may do. */
+inline write_second()
+{
+	if
+	:: second -> set_state(at + LENGTH(name), second); write_data(at + LENGTH(name), second)
+	:: else
+	fi
+}
+
 active [SENDERS] proctype Sender()
 {
-	byte me = _pid, number, name, seen_next, seen_limit, at;
+	byte me = _pid, number, name, second, seen_next, seen_limit, at;
 
 	do
 	:: number == N -> break
 	:: else ->
 		name = NAME(me, number);
+		if
+		:: number + 1 < N -> second = NAME(me, number + 1)
+		:: second = 0
+		fi;
 again:		atomic { seen_next = next; seen_limit = limit };	/* take_room() */
 		if
-		:: seen_next + LENGTH(name) > seen_limit ->
+		:: seen_next + TOTAL(name, second) > seen_limit && second -> second = 0; goto again
+		:: seen_next + TOTAL(name, second) > seen_limit && !second ->
 			(next != seen_next || limit != seen_limit);	/* tried again */
 			goto again
 		:: else
@@ -53,22 +86,25 @@ again:		atomic { seen_next = next; seen_limit = limit };	/* take_room() */
 			if
 			:: next == seen_next && limit == seen_limit ->
 				at = next;
-				next = next + LENGTH(name)
+				next = next + TOTAL(name, second)
 			:: else -> goto again
 			fi
 		}
 #ifdef NO_ORDER
 		unit[at] = name;
 #endif
-		if
-		:: LENGTH(name) == 2 ->
-			atomic { assert(!unit[at + 1]); unit[at + 1] = name }
-		:: else
-		fi;
+#ifdef NO_ORDER_OF_BLOCK
+		write_data(at, name);
+		set_state(at, name);
+		write_second();
+#else
+		write_second();
+		write_data(at, name);
 #ifndef NO_ORDER
-		atomic { assert(!unit[at]); unit[at] = name };	/* set_state() */
+		set_state(at, name);
 #endif
-		number++
+#endif
+		number = number + (second -> 2 : 1)
 	od
 }
 

@@ -166,6 +166,26 @@ TEST(gso__through_a_firewall)
 	share_datagrams();
 }
 
+/*
+ * If addresses or rules change, IPv6 routes are checked anew, as at the end of duplicate address
+ * detection, but they stay the same: batches arrive whole, without waiting for an entry to expire.
+ */
+TEST(gso__another_address_comes_ipv6)
+{
+	int tries = 5, i;
+
+	begin(true, ACP_INTEGRITY_TAG);
+	share_datagrams();
+	for (i = 1; i <= 5; i++) {
+		nodes_run(&n, 1, "ip -6 addr add fd00:77::%d/64 dev eth0", i);
+		while (frames_per_datagram(0) <= 300)
+			CHECK(--tries);
+		nodes_run(&n, 1, "ip -6 rule add pref %d from fd99::%d lookup main", 10 + i, i);
+		while (frames_per_datagram(0) <= 300)
+			CHECK(--tries);
+	}
+}
+
 /* A device without GSO is given single frames, and so is a path that would corrupt batches. */
 static void taken_apart(bool ipv6, uint32_t integrity)
 {
