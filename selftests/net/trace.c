@@ -153,6 +153,17 @@ static unsigned long long count_of(const char *pattern)
 	return count;
 }
 
+/* Print all matching lines, for a failure that nobody can repeat. */
+static void print_all(const char *pattern)
+{
+	const char *line = text;
+
+	while ((line = find_from(line, pattern))) {
+		fprintf(stderr, "%.*s\n", (int)(end_of(line) - line), line);
+		line = end_of(line);
+	}
+}
+
 static const char *must(const char *from, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static const char *must(const char *from, const char *format, ...)
@@ -252,14 +263,15 @@ TEST(life_of_commands_encrypted_ipv6)
 
 TEST(loss_as_often_as_it_is_counted)
 {
-	static const char *const counted[][2] = {
-		{ "commands", "acp_submit:" },
-		{ "commands", "acp_complete:" },
-		{ "tx_frames", "acp_xmit:" },
-		{ "tx_retransmits", "acp_retransmit:" },
-		{ "drop_duplicate", "acp_drop: reason=drop_duplicate" },
+	static const char *const counted[][3] = {
+		{ "commands", "acp_submit:", "" },
+		{ "commands", "acp_complete:", "" },
+		{ "tx_frames", "acp_xmit:", "" },
+		{ "tx_retransmits", "acp_retransmit:", "" },
+		{ "drop_duplicate", "acp_drop:", "reason=drop_duplicate" },
 	};
 	long long before[5], now;
+	char ours[100];
 	const char *at;
 	uint32_t i;
 
@@ -280,9 +292,13 @@ TEST(loss_as_often_as_it_is_counted)
 	for (i = 0; i < 5; i++) {
 		now = nodes_counters(&n, counted[i][0]);
 		CHECK(now > before[i]);
-		if (count_of(counted[i][1]) != (unsigned long long)(now - before[i]))
-			FAIL("%s: %lld counted, %llu traced", counted[i][0], now - before[i],
-			     count_of(counted[i][1]));
+		snprintf(ours, sizeof(ours), "%s job=%u %s", counted[i][1], r[0].join.job,
+			 counted[i][2]);
+		if (count_of(ours) == (unsigned long long)(now - before[i]))
+			continue;
+		print_all(counted[i][1]);
+		FAIL("%s: %lld counted, %llu traced, %llu of all jobs", counted[i][0],
+		     now - before[i], count_of(ours), count_of(counted[i][1]));
 	}
 	/* A retransmitted frame was sent before, and is acknowledged as such. */
 	at = must(text, "acp_retransmit: node=0 peer=1 color=0 tries=2");
