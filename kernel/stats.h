@@ -18,6 +18,7 @@
 	X(local, "commands with both ends on this node")		\
 	X(messages_matched, "messages that went to a posted receive")	\
 	X(messages_kept, "messages that no posted receive matched")	\
+	X(messages_asked, "messages whose sender asked for a receive first")	\
 	X(fenced, "commands ordered by a fence, not by waiting")	\
 	X(doorbells, "system calls that processed a ring")		\
 	X(doorbells_cut, "times that their budget ended and they began another") \

@@ -512,6 +512,7 @@ acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t 
  */
 #define ACPX_ADVANCE	1	/* append to the buffer; full: the access ends with ACPX_EAGAIN */
 #define ACPX_RETRY	2	/* ... but only after ACP_TIMEOUT; until then it is tried again */
+#define ACPX_RENDEZVOUS	4	/* acpx_send: send the bytes when a receive has matched, see there */
 
 struct acpx_buffer {
 	acp_ga_t next, end;	/* of memory of the same rank; next is a multiple of 8 */
@@ -538,7 +539,12 @@ int acpx_mailbox_create(size_t bytes, int flags, acpx_mailbox_t *mailbox);	/* fl
 acp_ga_t acpx_mailbox_ga(acpx_mailbox_t mailbox);	/* for senders; or ACP_GA_NULL */
 int acpx_mailbox_free(acpx_mailbox_t mailbox);		/* blocks */
 
-/* flags: 0, or ACPX_RETRY: if the mailbox is full, it is tried again until ACP_TIMEOUT */
+/*
+ * flags: 0, or a sum of
+ *	ACPX_RETRY	if the mailbox is full, it is tried again until ACP_TIMEOUT
+ *	ACPX_RENDEZVOUS	to a match list, the bytes are sent when a posted receive has matched the
+ *			message, however long that takes; then the access is complete
+ */
 acp_handle_t acpx_send(acp_ga_t mailbox, acp_ga_t src, size_t size, uint64_t tag, int flags,
 		       acp_handle_t order);
 

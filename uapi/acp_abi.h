@@ -138,6 +138,11 @@ enum acp_op {
  * have to wait for their "order", and those without RETRY that are refused, or
  * pass others that wait for room.
  *
+ * With ACP_SQE_RENDEZVOUS, and if the source is memory of the node that sends,
+ * the bytes of a message to a match list (ACP_IOC_MATCH) are not sent before a
+ * receive has matched it, however long that takes.  Until then it takes one of
+ * the list's "messages", but none of its bytes.
+ *
  * The owner alone changes limit, and sets next back.  All bytes between next and
  * limit are 0 before "room" says so.
  */
@@ -170,7 +175,8 @@ struct acp_record {
 #define ACP_SQE_CONT	1u	/* order: continue the previous command, "order" = that ticket */
 #define ACP_SQE_MORE	2u	/* if this command fails, the next one ends with its status */
 #define ACP_SQE_RETRY	4u	/* APPEND, SEND: if there is no room, try again, see above */
-#define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY)
+#define ACP_SQE_RENDEZVOUS	8u	/* SEND: send the bytes to a matching receive only */
+#define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS)
 
 /*
  * One command.  It may start when all commands up to ticket "order" are
@@ -517,7 +523,10 @@ struct acp_result {
  * the result is ACP_RESULT_KEPT as soon as all of it is there.  Its "room" first bytes are wanted.
  *	-ENOENT		no such list
  *	-EBUSY		"result" belongs to another receive that is posted
+ * A message of which only the sender has the bytes (ACP_SQE_RENDEZVOUS) goes to the buffer; PROBE
+ * reports it; TAKE lets its bytes come to the memory of the list.
  *	-EAGAIN		flag PROBE or TAKE: there is no such message, or the oldest is arriving
+ *	-EMSGSIZE	flag TAKE: the oldest is longer than the memory of the list
  */
 struct acp_post {
 	__u32 size;

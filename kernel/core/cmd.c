@@ -230,12 +230,14 @@ void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_m
 		m->flags |= ACP_MSG_FAIL;
 		m->status = o->failed;
 	}
+	/* Messages take their records in the order in which they are sent. */
+	if (m->op == ACP_OP_SEND && m->type != ACP_MSG_CMD)
+		*fence = true;
 	if (m->type != ACP_MSG_DATA)
 		return;
 	if (m->op == ACP_OP_SEND) {
-		/* Messages take their records in the order in which they are sent. */
-		*fence = true;
-		m->a = m->b;
+		m->a = acp_out_tag(m);
+		m->c = m->size;
 	}
 	if (m->op == ACP_OP_STRIDED || acp_op_indirect(m->op))
 		m->b = offset;

@@ -87,6 +87,8 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 		return ACP_ST_OP;
 	if ((e->flags & ACP_SQE_RETRY) && !acp_op_takes_room(e->op))
 		return ACP_ST_OP;
+	if ((e->flags & ACP_SQE_RENDEZVOUS) && e->op != ACP_OP_SEND)
+		return ACP_ST_OP;
 	return ACP_ST_OK;
 }
 
@@ -302,7 +304,8 @@ void acp_run_sent(struct acp_run *r, u64 ticket, u32 epoch);
 
 /* A message to be sent, or a transfer to be cut into DATA messages. */
 struct acp_out {
-	struct acp_msg m;	/* DATA: op, src, size, dst .. of the whole transfer */
+	/* DATA: op, src, size, dst .. of the whole transfer; with GRANTED, c is the entry */
+	struct acp_msg m;
 	u64 cut;		/* bytes that have been cut off */
 	bool fence;		/* all of its frames are fenced */
 	bool inline_data;	/* DATA: the data is in m.a, at most 8 bytes, then zeros */
@@ -348,7 +351,7 @@ static inline void acp_out_data(struct acp_out *o)
 	o->m.type = ACP_MSG_DATA;
 	if (o->m.op < ACP_OP_STRIDED)
 		o->m.op = 0;
-	else if (acp_op_indirect(o->m.op))
+	else if (acp_op_indirect(o->m.op) && !(o->m.flags & ACP_MSG_GRANTED))
 		o->m.c = o->m.size;
 }
 
@@ -430,6 +433,18 @@ static inline u32 acp_out_cut(struct acp_out *o, u32 payload)
 	o->cut += length;
 	o->finished = o->m.type != ACP_MSG_DATA || o->failed || o->cut == o->m.size;
 	return length;
+}
+
+/**
+ * acp_out_tag() - get the tag that the DATA of a SEND have
+ * @m: the message, as its item has it
+ *
+ * Context: Any context.
+ * Return: The tag, or the entry that was granted.
+ */
+static inline u64 acp_out_tag(const struct acp_msg *m)
+{
+	return m->flags & ACP_MSG_GRANTED ? m->c : m->b;
 }
 
 /**

@@ -26,12 +26,16 @@ static const struct {
 /* The fields of the first word that each message type may have; all others must be zero. */
 static const u64 msg_rules[] = {
 	[ACP_MSG_DATA] = TYPE | FLAGS(ACP_MSG_LAST | ACP_MSG_FAIL | ACP_MSG_ORDERED |
-				      ACP_MSG_BEHIND) | OP | STATUS | DEPENDS,
+				      ACP_MSG_BEHIND | ACP_MSG_GRANTED) |
+			 OP | STATUS | DEPENDS,
 	[ACP_MSG_CMD] = TYPE | FLAGS(ACP_MSG_ORDERED | ACP_MSG_FAIL) | OP | STATUS | DEPENDS,
 	[ACP_MSG_DONE] = TYPE | STATUS,
 	[ACP_MSG_BARRIER] = TYPE | FLAGS(ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN),
 	[ACP_MSG_PING] = TYPE | FLAGS(ACP_MSG_ANSWER),
 	[ACP_MSG_WORDS] = TYPE | FLAGS(ACP_MSG_ORDERED | ACP_MSG_BEHIND) | OP | DEPENDS,
+	[ACP_MSG_ASK] = TYPE | FLAGS(ACP_MSG_FAIL | ACP_MSG_ORDERED | ACP_MSG_BEHIND) |
+			OP | STATUS | DEPENDS,
+	[ACP_MSG_GRANT] = TYPE | FLAGS(ACP_MSG_FAIL) | STATUS,
 };
 
 #define NTYPES(t) (sizeof(t) / sizeof((t)[0]))
@@ -234,6 +238,30 @@ static noinline bool decode_more(struct acp_msg *m, const struct acp_msg_more *m
 	       m->length <= acp_strided_size(m->c) - m->b;
 }
 
+static noinline void encode_ask(struct acp_msg_ask *ask, const struct acp_msg *m)
+{
+	ask->dst = cpu_to_be64(m->dst);
+	if (m->type == ACP_MSG_GRANT) {
+		ask->args[0] = cpu_to_be64(m->a);
+		return;
+	}
+	ask->args[0] = cpu_to_be64(m->size);
+	ask->args[1] = cpu_to_be64(m->b);
+}
+
+/* Returns whether it is well formed. */
+static noinline bool decode_ask(struct acp_msg *m, const struct acp_msg_ask *ask)
+{
+	m->dst = be64_to_cpu(ask->dst);
+	if (m->type == ACP_MSG_GRANT) {
+		m->a = be64_to_cpu(ask->args[0]);
+		return true;
+	}
+	m->size = be64_to_cpu(ask->args[0]);
+	m->b = be64_to_cpu(ask->args[1]);
+	return m->size <= ACP_COPY_MAX;
+}
+
 void acp_msg_encode(void *p, const struct acp_msg *m)
 {
 	struct acp_msg_hdr *h = p;
@@ -252,6 +280,8 @@ void acp_msg_encode(void *p, const struct acp_msg *m)
 		encode_cmd(p, m);
 	} else if (m->type == ACP_MSG_WORDS && m->op) {
 		((struct acp_msg_data *)p)->dst = cpu_to_be64(m->dst);
+	} else if (m->type == ACP_MSG_ASK || m->type == ACP_MSG_GRANT) {
+		encode_ask(p, m);
 	}
 }
 
@@ -310,6 +340,12 @@ static bool well_formed(u64 word, const struct acp_msg *m)
 		return false;
 	if (m->type == ACP_MSG_WORDS && !words_right(m))
 		return false;
+	if (m->type == ACP_MSG_ASK && m->op != ACP_OP_SEND)
+		return false;
+	/* Its place is known already. */
+	if (m->type == ACP_MSG_DATA && (m->flags & ACP_MSG_GRANTED) &&
+	    ((!fail && m->op != ACP_OP_SEND) || acp_msg_in_turn(m)))
+		return false;
 	if (acp_msg_in_turn(m) && !fail && m->op != ACP_OP_SEND)
 		return false;
 	if (acp_msg_is_behind(m) && (!acp_msg_in_turn(m) || !m->upto || m->upto != m->depends))
@@ -352,6 +388,9 @@ u32 acp_msg_decode(struct acp_msg *m, const void *p, u32 room, u32 have)
 		return 0;	/* only DATA may have a payload that the tag does not cover */
 	} else if (m->type == ACP_MSG_WORDS && m->op) {
 		m->dst = be64_to_cpu(((const struct acp_msg_data *)p)->dst);
+	} else if (m->type == ACP_MSG_ASK || m->type == ACP_MSG_GRANT) {
+		if (!decode_ask(m, p))
+			return 0;
 	}
 	return size;
 }

@@ -21,7 +21,7 @@
 #include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
-#define ACP_FRAME_EDITION	6	/* of messages and tags; part of the digest of a HELLO */
+#define ACP_FRAME_EDITION	7	/* of messages and tags; part of the digest of a HELLO */
 #define ACP_FRAME_WINDOW	512	/* frames that a sender may have beyond "ack" */
 #define ACP_FRAME_SHORT		128	/* payloads up to this share frames */
 #define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
@@ -128,18 +128,20 @@ enum acp_msg_type {
 	ACP_MSG_BARRIER	= 4,	/* ticket: number of the barrier; origin: sending node */
 	ACP_MSG_PING	= 5,	/* return it; ticket: the sender's; origin: sending node */
 	ACP_MSG_WORDS	= 6,	/* DATA of 8 bytes each for ticket, ticket + 1, ... */
+	ACP_MSG_ASK	= 7,	/* SEND: may its bytes be sent?  Answered by GRANT, or DONE */
+	ACP_MSG_GRANT	= 8,	/* yes, to this entry; with FAIL: the command has gone */
 };
 
 /* acp_msg_hdr.flags */
 #define ACP_MSG_LAST	1	/* DATA: the last piece; the status of the command is known */
-#define ACP_MSG_FAIL	2	/* DATA, CMD: it failed at the sender, with "status" */
+#define ACP_MSG_FAIL	2	/* DATA, CMD, ASK, GRANT: it failed at the sender, with "status" */
 /*
- * CMD: its DATA must not overtake earlier frames.  DATA of a SEND, or that failed: if it finds no
- * room, it is tried again, and those sent behind it must find none.
+ * CMD: its DATA must not overtake earlier frames.  ASK, DATA of a SEND, or DATA that failed: if it
+ * finds no room, it is tried again, and those sent behind it must find none.
  */
 #define ACP_MSG_ORDERED	4
 #define ACP_MSG_RELEASE	8	/* BARRIER: down the tree; without: arrival, up the tree */
-/* DATA with ORDERED: it finds no room if the one command on which it depends has found none */
+/* ASK, DATA with ORDERED: it finds no room if the one command on which it depends has found none */
 #define ACP_MSG_BEHIND	8
 #define ACP_MSG_ABORT	16	/* BARRIER: the job has ended */
 /*
@@ -148,6 +150,7 @@ enum acp_msg_type {
  */
 #define ACP_MSG_BROKEN	32
 #define ACP_MSG_ANSWER	64	/* PING: it is returned */
+#define ACP_MSG_GRANTED	16	/* DATA of a SEND that was granted: its tag is the entry */
 
 #define ACP_PING_MAX	128	/* most bytes of its payload, which shares frames */
 
@@ -225,6 +228,15 @@ struct acp_msg_word {
 	__u8   data[8];
 };
 
+/* ASK: size, tag; its op is SEND.  GRANT: entry. */
+struct acp_msg_ask {
+	struct acp_msg_hdr h;
+	__be64 dst;		/* the mailbox */
+	__be64 args[];
+};
+
+#define ACP_GRANT_PLAIN	(~0ULL)	/* entry: the message is sent without GRANTED */
+
 /*
  * The most frequent content of a frame: one DATA of 8 bytes that is all of its command and depends
  * on nothing. It can be encoded and decoded in fewer steps; on the wire it is an ordinary DATA.
@@ -243,6 +255,7 @@ static_assert(sizeof(struct acp_msg_hdr) == 24);
 static_assert(sizeof(struct acp_msg_data) == 32);
 static_assert(sizeof(struct acp_msg_more) == 24);
 static_assert(sizeof(struct acp_msg_cmd) == 40);
+static_assert(sizeof(struct acp_msg_ask) == 32);
 
 /* A header in host order. */
 struct acp_frame {
@@ -266,7 +279,8 @@ struct acp_frame {
  *	atomics			0	operand		operand		0
  *
  * DATA uses the same fields, except that b is the position if it has STRIDED, INDIRECT, APPEND or
- * SEND; with the latter three, c is the bytes of the whole copy, with SEND, a is the tag.
+ * SEND; with the latter three, c is the bytes of the whole copy, with SEND, a is the tag.  ASK has
+ * dst, size and b of its SEND, GRANT has dst, and the entry in a.
  */
 struct acp_msg {
 	union {
@@ -461,17 +475,22 @@ static inline bool acp_op_indirect(u8 op)
 	return op >= ACP_OP_INDIRECT && op <= ACP_OP_SEND;
 }
 
+/* Can a message of this type be one to a mailbox that keeps its turn? */
+static inline bool acp_msg_takes_turns(const struct acp_msg *m)
+{
+	return m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS || m->type == ACP_MSG_ASK;
+}
+
 /**
  * acp_msg_in_turn() - test whether a message is for a mailbox, and tried again if that is full
  * @m: message
  *
  * Context: Any context.
- * Return: True for DATA and WORDS with ACP_MSG_ORDERED.
+ * Return: True for DATA, WORDS and ASK with ACP_MSG_ORDERED.
  */
 static inline bool acp_msg_in_turn(const struct acp_msg *m)
 {
-	return (m->flags & ACP_MSG_ORDERED) &&
-	       (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS);
+	return (m->flags & ACP_MSG_ORDERED) && acp_msg_takes_turns(m);
 }
 
 /**
@@ -479,12 +498,11 @@ static inline bool acp_msg_in_turn(const struct acp_msg *m)
  * @m: message
  *
  * Context: Any context.
- * Return: True for DATA and WORDS with ACP_MSG_BEHIND.
+ * Return: True for DATA, WORDS and ASK with ACP_MSG_BEHIND.
  */
 static inline bool acp_msg_is_behind(const struct acp_msg *m)
 {
-	return (m->flags & ACP_MSG_BEHIND) &&
-	       (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS);
+	return (m->flags & ACP_MSG_BEHIND) && acp_msg_takes_turns(m);
 }
 
 /**
@@ -536,6 +554,10 @@ static inline u32 acp_msg_head(const struct acp_msg *m)
 		return sizeof(struct acp_msg_cmd) + acp_op_args(m->op) * sizeof(__be64);
 	case ACP_MSG_WORDS:
 		return m->op ? sizeof(struct acp_msg_data) : sizeof(struct acp_msg_hdr);
+	case ACP_MSG_ASK:
+		return sizeof(struct acp_msg_ask) + 2 * sizeof(__be64);
+	case ACP_MSG_GRANT:
+		return sizeof(struct acp_msg_ask) + sizeof(__be64);
 	default:
 		return sizeof(struct acp_msg_hdr);
 	}

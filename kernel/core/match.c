@@ -230,20 +230,26 @@ static u32 oldest(const struct acp_matcher *m, u32 rank, u64 tag)
 	return found;
 }
 
-u32 acp_matcher_match(struct acp_matcher *m, u32 rank, u64 tag, u64 size)
+/* A receive gets a message. */
+static void assign(struct acp_matcher *m, u32 number, u32 rank, u64 tag, u64 size)
 {
-	u32 number = oldest(m, rank, tag);
-	struct acp_receive *r;
+	struct acp_receive *r = &m->receive[number];
 
-	if (number == ACP_MATCH_NONE)
-		return number;
 	unlist(m, number);
-	r = &m->receive[number];
 	r->state = ACP_RECEIVE_BUSY;
 	r->size = size;
 	r->tag = tag;
 	r->rank = rank;
+	r->granted = false;
 	m->busy++;
+}
+
+u32 acp_matcher_match(struct acp_matcher *m, u32 rank, u64 tag, u64 size)
+{
+	u32 number = oldest(m, rank, tag);
+
+	if (number != ACP_MATCH_NONE)
+		assign(m, number, rank, tag, size);
 	return number;
 }
 
@@ -353,27 +359,51 @@ static void unlist_message(struct acp_matcher *m, u32 i)
 		del(&m->by_message, i * classes(m) + class);
 }
 
-u8 acp_matcher_keep(struct acp_matcher *m, u32 rank, u64 tag, u64 size, u32 *message)
+/* Its place has been found: its bytes come now. */
+static void expect_bytes(struct acp_matcher *m, u32 i)
+{
+	struct acp_kept *kept = &m->kept[i];
+
+	kept->length = length_of(kept->size);
+	kept->arriving = true;
+	m->busy++;
+	place(m, i);
+}
+
+/* Take the first free entry. */
+static u32 list_new(struct acp_matcher *m, u32 rank, u64 tag, u64 size)
 {
 	u32 i = m->unused;
 	struct acp_kept *kept = &m->kept[i];
 
-	if (size > m->bytes || length_of(size) > m->bytes)
-		return ACP_ST_RANGE;
-	if (i == m->messages || !find_place(m, length_of(size)))
-		return ACP_ST_AGAIN;
 	m->unused = kept->next;
-	kept->length = length_of(size);
 	kept->size = size;
 	kept->tag = tag;
 	kept->rank = rank;
 	kept->state = ACP_KEPT_LISTED;
-	kept->arriving = true;
-	m->busy++;
-	place(m, i);
+	kept->arriving = false;
+	kept->asks = false;
+	kept->granted = false;
 	list_message(m, i);
-	*message = i;
+	return i;
+}
+
+u8 acp_matcher_keep(struct acp_matcher *m, u32 rank, u64 tag, u64 size, u32 *message)
+{
+	if (size > m->bytes || length_of(size) > m->bytes)
+		return ACP_ST_RANGE;
+	if (m->unused == m->messages || !find_place(m, length_of(size)))
+		return ACP_ST_AGAIN;
+	*message = list_new(m, rank, tag, size);
+	expect_bytes(m, *message);
 	return ACP_ST_OK;
+}
+
+static void free_entry(struct acp_matcher *m, u32 message)
+{
+	m->kept[message].state = ACP_KEPT_FREE;
+	m->kept[message].next = m->unused;
+	m->unused = message;
 }
 
 void acp_matcher_release(struct acp_matcher *m, u32 message)
@@ -384,9 +414,62 @@ void acp_matcher_release(struct acp_matcher *m, u32 message)
 		m->placed = kept->prev;
 	m->kept[kept->next].prev = kept->prev;
 	m->kept[kept->prev].next = kept->next;
-	kept->state = ACP_KEPT_FREE;
-	kept->next = m->unused;
-	m->unused = message;
+	free_entry(m, message);
+}
+
+/* ---- Messages that ask ---- */
+
+u8 acp_matcher_ask(struct acp_matcher *m, u32 rank, u64 tag, u64 size, const struct acp_ask *ask)
+{
+	u32 i;
+
+	if (m->unused == m->messages)
+		return ACP_ST_AGAIN;
+	i = list_new(m, rank, tag, size);
+	m->kept[i].asks = true;
+	m->kept[i].ask = *ask;
+	m->asking++;
+	return ACP_ST_OK;
+}
+
+void acp_matcher_refuse(struct acp_matcher *m, u32 message)
+{
+	unlist_message(m, message);
+	m->asking--;
+	free_entry(m, message);
+}
+
+void acp_matcher_promise(struct acp_matcher *m, u32 number, const struct acp_ask *ask)
+{
+	m->receive[number].ask = *ask;
+	m->receive[number].granted = true;
+	m->granted++;
+}
+
+void acp_matcher_grant(struct acp_matcher *m, u32 message, u32 number)
+{
+	const struct acp_kept *kept = &m->kept[message];
+
+	acp_matcher_refuse(m, message);
+	assign(m, number, kept->rank, kept->tag, kept->size);
+	acp_matcher_promise(m, number, &kept->ask);
+}
+
+u8 acp_matcher_admit(struct acp_matcher *m, u32 message)
+{
+	struct acp_kept *kept = &m->kept[message];
+	u64 length = length_of(kept->size);
+
+	if (kept->size > m->bytes || length > m->bytes)
+		return ACP_ST_RANGE;
+	if (!find_place(m, length))
+		return ACP_ST_AGAIN;
+	kept->asks = false;
+	m->asking--;
+	expect_bytes(m, message);
+	kept->granted = true;
+	m->granted++;
+	return ACP_ST_OK;
 }
 
 u32 acp_matcher_find(const struct acp_matcher *m, const struct acp_key *key)

@@ -10,7 +10,9 @@
  * entry for each class.  Entries of a key are in their order, and only the first of them is in a
  * hash table.  So neither posting nor matching takes longer the more there are.
  *
- * Kept messages have their places in memory of the owner, of which only offsets are known here.
+ * Kept messages have their places in memory of the owner, of which only offsets are known here.  A
+ * message that asks for a receive (rendezvous) takes an entry without a place: its bytes are sent
+ * when they are granted a receive, or a place.
  */
 #ifndef ACP_MATCH_H
 #define ACP_MATCH_H
@@ -44,6 +46,14 @@ struct acp_keys {
 	u64 secret[2];		/* odd: nobody can choose keys of one bucket */
 };
 
+/* A message whose bytes have to be granted a receive, or a place among the kept ones. */
+struct acp_ask {
+	u64 ticket;		/* its command, of the rank that sends it */
+	u64 when;		/* ns, when it was granted; 0: not yet */
+	u32 epoch;		/* incarnation of the flow that has the grant */
+	u32 color;		/* of that flow */
+};
+
 enum acp_receive_state {
 	ACP_RECEIVE_FREE,
 	ACP_RECEIVE_POSTED,
@@ -56,6 +66,8 @@ struct acp_receive {
 	u64 size, tag;		/* of the message; valid if BUSY */
 	u32 rank;
 	u8 state;		/* enum acp_receive_state */
+	bool granted;		/* BUSY: its message asked for it, no byte has arrived yet */
+	struct acp_ask ask;	/* valid if granted */
 };
 
 enum acp_kept_state {
@@ -73,6 +85,9 @@ struct acp_kept {
 	u32 receive;		/* TAKEN: the one that has matched it */
 	u8 state;		/* enum acp_kept_state */
 	bool arriving;		/* its bytes are not there yet */
+	bool asks;		/* LISTED: it has no place */
+	bool granted;		/* arriving: it asked for its place, no byte has arrived yet */
+	struct acp_ask ask;	/* valid if it asks or is granted */
 };
 
 struct acp_matcher {
@@ -83,6 +98,8 @@ struct acp_matcher {
 	u64 seq;		/* of the latest receive */
 	u32 posted[ACP_MATCH_CLASSES];	/* receives of each class */
 	u32 busy;		/* receives that are BUSY, and messages that are arriving */
+	u32 asking;		/* messages that ask */
+	u32 granted;		/* receives and messages that are granted */
 	u32 placed;		/* the message that was placed last, or the one before it */
 	u32 unused;		/* the first free message; others by "next" */
 	struct acp_keys by_receive;	/* one entry per receive */
@@ -221,6 +238,58 @@ void acp_matcher_return(struct acp_matcher *m, u32 number);
 u8 acp_matcher_keep(struct acp_matcher *m, u32 rank, u64 tag, u64 size, u32 *message);
 
 #define ACP_MATCH_PLACES	16
+
+/**
+ * acp_matcher_ask() - list a message that asks for a receive, as no receive matches it now
+ * @m: the matcher
+ * @rank: the sender
+ * @tag: the tag
+ * @size: bytes of the message
+ * @ask: the rest of it
+ *
+ * Context: The caller serializes calls on one matcher.
+ * Return: ACP_ST_OK, or ACP_ST_AGAIN: there are too many messages.
+ */
+u8 acp_matcher_ask(struct acp_matcher *m, u32 rank, u64 tag, u64 size, const struct acp_ask *ask);
+
+/**
+ * acp_matcher_promise() - keep a receive for a message that asks
+ * @m: the matcher
+ * @number: the receive that acp_matcher_match() found; it is granted
+ * @ask: the message
+ *
+ * Context: The caller serializes calls on one matcher.
+ */
+void acp_matcher_promise(struct acp_matcher *m, u32 number, const struct acp_ask *ask);
+
+/**
+ * acp_matcher_grant() - give a message that asks to the receive that has matched it
+ * @m: the matcher
+ * @message: a message that asks; it is gone
+ * @number: a receive that is POSTED; it is BUSY, and granted
+ *
+ * Context: The caller serializes calls on one matcher.
+ */
+void acp_matcher_grant(struct acp_matcher *m, u32 message, u32 number);
+
+/**
+ * acp_matcher_admit() - find a place for a message that asks
+ * @m: the matcher
+ * @message: the message; it is arriving, and granted
+ *
+ * Context: The caller serializes calls on one matcher.
+ * Return: As acp_matcher_keep().
+ */
+u8 acp_matcher_admit(struct acp_matcher *m, u32 message);
+
+/**
+ * acp_matcher_refuse() - remove a message that asks
+ * @m: the matcher
+ * @message: the message
+ *
+ * Context: The caller serializes calls on one matcher.
+ */
+void acp_matcher_refuse(struct acp_matcher *m, u32 message);
 
 /**
  * acp_matcher_kept() - all bytes of a message that was kept are there, or will not come

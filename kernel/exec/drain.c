@@ -43,6 +43,8 @@ static u8 read_entry(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	m->b = READ_ONCE(entry->b);
 	cmd->more = e.flags & ACP_SQE_MORE;
 	cmd->retry = e.flags & ACP_SQE_RETRY;
+	cmd->rendezvous = e.flags & ACP_SQE_RENDEZVOUS;
+	cmd->granted = false;
 	cmd->order = e.order;
 	cmd->seen = READ_ONCE(entry->seen);
 	return check_entry(queue, &e, ticket);
@@ -54,7 +56,7 @@ static u8 read_entry(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
  */
 static bool is_single_message(const struct acp_cmd *cmd)
 {
-	return cmd->item.out.m.op == ACP_OP_SEND && !cmd->retry &&
+	return cmd->item.out.m.op == ACP_OP_SEND && !cmd->retry && !cmd->rendezvous &&
 	       cmd->step.plan == ACP_PLAN_SEND;
 }
 
@@ -89,6 +91,9 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));
+	/* A node that only forwards a message cannot be granted anything. */
+	if (cmd->step.plan == ACP_PLAN_DELEGATE)
+		cmd->rendezvous = false;
 	if (unlikely(is_single_message(cmd)))
 		cmd->step.later = false;
 	return status;
@@ -245,6 +250,25 @@ static u64 start_at(const struct acp_cmd *cmd, const struct acp_cmd *older,
 	return granted && cmd->item.out.m.size <= GRANT_BYTES ? 0 : cmd->again;
 }
 
+/* What was read from the entry is in the command: it waits for its start again. */
+static void wait_again(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	/* Fill the command before it can be completed by others, as in take(). */
+	smp_store_release(&cmd->state, ACP_CMD_WAITING);
+	WRITE_ONCE(queue->waiting, queue->waiting + 1);
+}
+
+/* A command may send its bytes.  Returns when to look again, if the transport has its item. */
+static u64 start_granted(struct acp_queue *queue, struct acp_cmd *cmd, u64 now)
+{
+	/* As for parked ones, see resume(). */
+	if (smp_load_acquire(&cmd->busy))
+		return now + ACP_RETRY_NS;
+	begin_again(cmd);
+	wait_again(queue, cmd);
+	return ~0ULL;
+}
+
 /* A parked command is due: let it wait for its start, or end it if its time is over. */
 static void start_parked(struct acp_queue *queue, struct acp_cmd *cmd,
 			 const struct acp_cmd *older, u64 now, struct grants *grants)
@@ -258,9 +282,8 @@ static void start_parked(struct acp_queue *queue, struct acp_cmd *cmd,
 		grants->count--;
 	if (cmd->refused)
 		acp_stat_inc(queue->job->node, commands_retried);
-	/* Fill the command before it can be completed by others, as in take(). */
-	smp_store_release(&cmd->state, ACP_CMD_WAITING);
-	WRITE_ONCE(queue->waiting, queue->waiting + 1);
+	cmd->granted = false;
+	wait_again(queue, cmd);
 }
 
 static void take_grants(struct acp_queue *queue, struct grants *grants)
@@ -297,9 +320,12 @@ static noinline void resume(struct acp_queue *queue, struct acp_budget *budget)
 	now = acp_now();
 	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++, budget->looks--) {
 		struct acp_cmd *cmd = acp_queue_cmd(queue, t), *older;
+		/* Pairs with park() and acp_queue_grant(). */
+		u8 state = smp_load_acquire(&cmd->state);
 
-		/* Pairs with park(). */
-		if (smp_load_acquire(&cmd->state) != ACP_CMD_PARKED)
+		if (state == ACP_CMD_GRANTED)
+			next = min(next, start_granted(queue, cmd, now));
+		if (state != ACP_CMD_PARKED)
 			continue;
 		older = older_at(queue, cmd, budget);
 		when = start_at(cmd, older, &grants);
@@ -337,7 +363,7 @@ static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_b
 		return false;
 	if (order_failed(queue, cmd))
 		status = ACP_ST_ORDER;
-	else if (unlikely(cmd->retry))
+	else if (unlikely(cmd->retry) && !cmd->granted)
 		turn = ask_turn(queue, cmd, budget, how, &status);
 	if (unlikely(turn != TURN_NOW))
 		return turn == TURN_PARKED;

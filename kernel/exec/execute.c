@@ -3,9 +3,11 @@
 #include "barrier.h"
 #include "copies.h"
 #include "execute.h"
+#include "grant.h"
 #include "indirect.h"
 #include "item.h"
 #include "mailbox.h"
+#include "matching.h"
 #include "poller.h"
 #include "../queue/queue.h"
 #include "strided.h"
@@ -128,6 +130,32 @@ u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status)
 	return acp_mailbox_end(job, &place, m->origin, m->size, status);
 }
 
+/* A message that was granted an entry goes there; ACP_GRANT_PLAIN is none. */
+static void set_entry(struct acp_cmd *cmd)
+{
+	struct acp_msg *m = &cmd->item.out.m;
+
+	if (cmd->entry == ACP_GRANT_PLAIN)
+		return;
+	m->flags |= ACP_MSG_GRANTED;
+	m->c = cmd->entry;
+}
+
+/* The bytes of a message will not go where they were granted an entry. */
+static void return_grant(struct acp_job *job, const struct acp_cmd *cmd)
+{
+	const struct acp_msg *m = &cmd->item.out.m;
+	const struct acp_msg back = {
+		.type = ACP_MSG_GRANT, .flags = ACP_MSG_FAIL, .status = ACP_ST_RANK,
+		.origin = m->origin, .ticket = m->ticket, .dst = m->dst, .a = cmd->entry,
+	};
+
+	if (cmd->step.plan == ACP_PLAN_LOCAL)
+		acp_matching_gone(job, &back);
+	else
+		acp_grant_return(job, &back);
+}
+
 u8 acp_execute_local(struct acp_job *job, const struct acp_msg *m)
 {
 	struct acp_region *dst;
@@ -147,15 +175,33 @@ u8 acp_execute_local(struct acp_job *job, const struct acp_msg *m)
 
 /* ---- starting commands of this node's ranks ---- */
 
+/* The command waits for a grant from this node. */
+static void ask_here(struct acp_queue *queue, const struct acp_msg *m)
+{
+	u8 status = acp_indirect_source(queue->job, m) ?: acp_mailbox_ask(queue->job, m);
+
+	if (status)
+		acp_queue_complete(queue, m->ticket, status);
+}
+
 static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 {
 	struct acp_msg *m = &cmd->item.out.m;
 	u8 status = ACP_ST_OK;
 
 	acp_stat_inc(queue->job->node, local);
+	if (unlikely(cmd->rendezvous)) {
+		if (!cmd->granted) {
+			ask_here(queue, m);
+			return;
+		}
+		set_entry(cmd);
+	}
 	if (unlikely(acp_op_indirect(m->op)))
 		status = acp_indirect_direct(queue->job, m);
 	if (status) {
+		if (unlikely(cmd->granted))
+			return_grant(queue->job, cmd);
 		acp_queue_complete(queue, m->ticket, status);
 		return;
 	}
@@ -240,7 +286,7 @@ bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
 	const struct acp_step *s = &cmd->step;
 	struct acp_peer *peer = acp_peer_find(job, s->node, s->color), *third;
 
-	if (peer && !acp_delegates(acp_peer_awaited(peer)))
+	if (peer && !acp_delegates(acp_peer_awaited(peer) - atomic_read(&peer->asked)))
 		return false;
 	if (!s->third)
 		return true;
@@ -266,6 +312,9 @@ static u8 expect_in(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_pee
 	if (started) {
 		cmd->epoch[expected - 1] = epoch;
 		cmd->expected |= expected;
+		/* Whoever takes that back counts it off: see acp_queue_complete(). */
+		if (cmd->step.plan == ACP_PLAN_SEND)
+			atomic_inc(&peer->asked);
 	}
 	spin_unlock(&queue->lock);
 	if (!started) {
@@ -278,6 +327,16 @@ static u8 expect_in(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_pee
 	 */
 	smp_mb();
 	return acp_peer_epoch(peer) == epoch ? ACP_ST_OK : ACP_ST_PEER;
+}
+
+/* A grant is expected. */
+static void expect_grant(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_peer *peer)
+{
+	u8 status = expect_in(queue, cmd, peer, acp_peer_expect(peer), ACP_EXPECT_SOURCE);
+
+	/* It may have been granted already: then this has no effect. */
+	if (status)
+		acp_queue_complete(queue, cmd->item.out.m.ticket, status);
 }
 
 /* If the result goes to a third node, that node answers, too. */
@@ -302,6 +361,13 @@ static u8 prepare_remote(struct acp_queue *queue, struct acp_cmd *cmd, struct ac
 {
 	if (!peer)
 		return no_peer(queue->job);
+	if (unlikely(cmd->rendezvous)) {
+		if (!cmd->granted) {
+			cmd->item.out.m.type = ACP_MSG_ASK;
+			return acp_indirect_source(queue->job, &cmd->item.out.m);
+		}
+		set_entry(cmd);
+	}
 	if (cmd->step.plan == ACP_PLAN_SEND)
 		return make_data(queue->job, &cmd->item.out, batch);
 	cmd->item.out.m.type = ACP_MSG_CMD;
@@ -335,6 +401,8 @@ void acp_station_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_
 		peer = acp_peer_get(queue->job, cmd->step.node, cmd->step.color);
 	status = prepare_remote(queue, cmd, peer, batch);
 	if (status) {
+		if (unlikely(cmd->granted))
+			return_grant(queue->job, cmd);
 		acp_queue_complete(queue, cmd->item.out.m.ticket, status);
 		return;
 	}
@@ -344,6 +412,8 @@ void acp_station_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_
 	epoch = batch_send(batch, peer, cmd, &queue->run);
 	if (cmd->step.plan == ACP_PLAN_SEND) {
 		cmd->sent = epoch;
+		if (unlikely(cmd->rendezvous) && !cmd->granted)
+			expect_grant(queue, cmd, peer);
 		return;
 	}
 	status = expect_in(queue, cmd, peer, epoch, ACP_EXPECT_SOURCE);
@@ -366,6 +436,8 @@ void acp_station_lost(struct acp_peer *peer, u8 status)
 		acp_queue_lost(queue, peer->node, peer->color, epoch, status);
 	rcu_read_unlock();
 	acp_barrier_break(job);
+	if (atomic_read(&job->grants))
+		acp_job_tend_soon(job);
 }
 
 int acp_station_init(void)

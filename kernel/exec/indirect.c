@@ -75,8 +75,7 @@ u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, 
 	return status;
 }
 
-/* A source that may not be read takes no room, either. */
-static u8 check_source(struct acp_job *job, const struct acp_msg *m)
+u8 acp_indirect_source(struct acp_job *job, const struct acp_msg *m)
 {
 	struct acp_region *r;
 	u8 status;
@@ -90,14 +89,15 @@ static u8 check_source(struct acp_job *job, const struct acp_msg *m)
 u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m)
 {
 	struct acp_place place;
-	u8 status = check_source(job, m);
+	u8 status = acp_indirect_source(job, m);
 
 	if (!status)
-		status = acp_indirect_resolve(job, m, m->size, m->b, &place);
+		status = acp_indirect_resolve(job, m, m->size, acp_out_tag(m), &place);
 	if (status)
 		return status;
 	m->dst = place.dst;
 	m->size = place.room;
+	m->c = 0;
 	if (m->op == ACP_OP_SEND)
 		m->a = (u64)place.list << 32 | place.entry;
 	else

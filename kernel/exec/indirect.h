@@ -10,13 +10,17 @@
 
 /*
  * Find where a copy of @size bytes goes.  With ACP_OP_INDIRECT, read the pointer at m->dst; with
- * ACP_OP_APPEND, advance it by @size bytes, too; with ACP_OP_SEND, reserve a record with @tag.
+ * ACP_OP_APPEND, advance it by @size bytes, too; with ACP_OP_SEND, reserve a record with @tag,
+ * or find the entry @tag that the message was granted.
  * *place is set if the status is ACP_ST_OK: memory of one region of the same rank that may be
  * written, at least now; that of a posted receive has not been checked.  The owner of the pointer
  * can change it at any time, so each word is read once.  BH off.
  */
 u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag,
 			struct acp_place *place);
+
+/* May the source of a command be read?  Returns a status.  BH off. */
+u8 acp_indirect_source(struct acp_job *job, const struct acp_msg *m);
 
 /*
  * Make an ordinary copy of an indirect one with both ends here.  A message keeps ACP_OP_SEND;

@@ -61,6 +61,11 @@ struct acp_item *acp_item_new(void)
 	return item;
 }
 
+struct acp_item *acp_item_alloc(gfp_t gfp)
+{
+	return kmem_cache_zalloc(items, gfp);
+}
+
 void acp_item_free(struct acp_item *item)
 {
 	struct stock *s = this_cpu_ptr(&stock);

@@ -14,6 +14,9 @@ bool acp_item_reserve(u32 count);
 /* Take a reserved item from the stock, cleared except for its message and link.  BH off. */
 struct acp_item *acp_item_new(void);
 
+/* Allocate an item that is not reserved, cleared.  NULL: there is no memory. */
+struct acp_item *acp_item_alloc(gfp_t gfp);
+
 /* BH off. */
 void acp_item_free(struct acp_item *item);
 

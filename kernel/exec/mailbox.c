@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Mailboxes: see mailbox.h. */
+#include "grant.h"
 #include "mailbox.h"
 #include "matching.h"
 
@@ -56,20 +57,24 @@ static u32 list_of(struct acp_region *r, u64 mailbox)
 	return list;
 }
 
-struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg *m, u64 size,
-				       u64 *offset, u8 *status)
+static struct acp_region *region_of(struct acp_job *job, const struct acp_msg *m, u8 *status)
 {
-	u64 mailbox = acp_ga_offset(&job->ga, m->dst), list;
-	struct acp_region *r;
-
 	if (m->dst & 7) {
 		*status = ACP_ST_ALIGN;
 		return NULL;
 	}
-	r = acp_region_cached(job, m->dst, sizeof(struct acp_mailbox), m->origin,
-			      ACP_ACCESS_ATOMIC) ?:
-	    acp_region_get_bh(job, m->dst, sizeof(struct acp_mailbox), m->origin,
-			      ACP_ACCESS_ATOMIC, status);
+	return acp_region_cached(job, m->dst, sizeof(struct acp_mailbox), m->origin,
+				 ACP_ACCESS_ATOMIC) ?:
+	       acp_region_get_bh(job, m->dst, sizeof(struct acp_mailbox), m->origin,
+				 ACP_ACCESS_ATOMIC, status);
+}
+
+struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg *m, u64 size,
+				       u64 *offset, u8 *status)
+{
+	u64 mailbox = acp_ga_offset(&job->ga, m->dst), list;
+	struct acp_region *r = region_of(job, m, status);
+
 	if (!r)
 		return NULL;
 	list = list_of(r, mailbox);
@@ -192,4 +197,27 @@ u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64
 	};
 	acp_region_put(r);
 	return ACP_ST_OK;
+}
+
+u8 acp_mailbox_ask(struct acp_job *job, const struct acp_msg *m)
+{
+	const struct acp_msg grant = {
+		.type = ACP_MSG_GRANT, .origin = m->origin, .ticket = m->ticket, .dst = m->dst,
+		.a = ACP_GRANT_PLAIN,
+	};
+	struct acp_region *r;
+	u32 list;
+	u8 status;
+
+	if (!acp_ga_valid(&job->ga, m->dst))
+		return ACP_ST_GA;
+	r = region_of(job, m, &status);
+	if (!r)
+		return status;
+	list = list_of(r, acp_ga_offset(&job->ga, m->dst));
+	acp_region_put(r);
+	if (list)
+		return acp_matching_ask(job, m, list);
+	return acp_grant_send(job, &grant, acp_ga_color(&job->ga, m->dst)) ? ACP_ST_OK :
+									     ACP_ST_AGAIN;
 }

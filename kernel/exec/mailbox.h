@@ -49,4 +49,10 @@ u8 acp_mailbox_end(struct acp_job *job, const struct acp_place *place, u32 rank,
 u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64 tag,
 		     struct acp_place *place);
 
+/*
+ * A message asks for a receive before its bytes are sent.  It is granted an entry later; in a
+ * mailbox without a match list, no entry, but at once.  Return a status.  BH off.
+ */
+u8 acp_mailbox_ask(struct acp_job *job, const struct acp_msg *m);
+
 #endif /* ACP_MAILBOX_H */

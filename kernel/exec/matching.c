@@ -3,6 +3,7 @@
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include "grant.h"
 #include "matching.h"
 #include "../core/match.h"
 #include "../job/limits.h"
@@ -88,45 +89,40 @@ static void give(struct acp_match_list *l, const struct acp_kept *kept, u32 numb
 
 /* ---- messages ---- */
 
+static void to_receive(const struct acp_match_list *l, u32 i, u64 size, struct acp_place *place)
+{
+	const struct acp_receive *r = &l->m.receive[i];
+
+	place->room = min(size, r->room);
+	place->dst = place->room ? r->buffer : l->mailbox;
+	place->entry = i;
+}
+
+static void to_memory(const struct acp_match_list *l, u32 i, u64 size, struct acp_place *place)
+{
+	place->room = size;
+	place->dst = l->memory + l->m.kept[i].at;
+	place->entry = i | KEPT;
+}
+
 static u8 begin(struct acp_match_list *l, const struct acp_msg *m, u64 size, u64 tag,
 		struct acp_place *place)
 {
 	u32 i = acp_matcher_match(&l->m, m->origin, tag, size);
-	const struct acp_receive *r;
 	u8 status;
 
 	place->list = l->number;
 	if (i != ACP_MATCH_NONE) {
 		acp_stat_inc(l->job->node, messages_matched);
-		r = &l->m.receive[i];
-		place->room = min(size, r->room);
-		place->dst = place->room ? r->buffer : l->mailbox;
-		place->entry = i;
+		to_receive(l, i, size, place);
 		return ACP_ST_OK;
 	}
 	status = acp_matcher_keep(&l->m, m->origin, tag, size, &i);
 	if (status)
 		return status;
 	acp_stat_inc(l->job->node, messages_kept);
-	place->room = size;
-	place->dst = l->memory + l->m.kept[i].at;
-	place->entry = i | KEPT;
+	to_memory(l, i, size, place);
 	return ACP_ST_OK;
-}
-
-u8 acp_matching_begin(struct acp_job *job, const struct acp_msg *m, u32 number, u64 size, u64 tag,
-		      struct acp_place *place)
-{
-	struct acp_match_list *l = list_of(job, acp_ga_rank(&job->ga, m->dst), number);
-	u8 status = ACP_ST_AGAIN;
-
-	if (!l || l->mailbox != m->dst)
-		return status;
-	spin_lock(&l->lock);
-	if (!l->closed)
-		status = begin(l, m, size, tag, place);
-	spin_unlock(&l->lock);
-	return status;
 }
 
 static void end_receive(struct acp_match_list *l, u32 i, u8 status)
@@ -167,6 +163,75 @@ u8 acp_matching_end(struct acp_job *job, const struct acp_place *place, u8 statu
 	return status;
 }
 
+/* ---- messages that ask ---- */
+
+/*
+ * What has the entry, a receive or a kept message, been granted to?  *rank: the sender, *size: the
+ * bytes of the message.  NULL: there is no such entry, or bytes have arrived.
+ */
+static struct acp_ask *granted_to(struct acp_match_list *l, u64 entry, u32 *rank, u64 *size)
+{
+	u32 i = entry & ~KEPT;
+	struct acp_receive *r = &l->m.receive[i];
+	struct acp_kept *kept = &l->m.kept[i];
+
+	if (entry > U32_MAX || i >= (entry & KEPT ? l->m.messages : l->m.receives))
+		return NULL;
+	*rank = entry & KEPT ? kept->rank : r->rank;
+	*size = entry & KEPT ? kept->size : r->size;
+	if (entry & KEPT)
+		return kept->granted ? &kept->ask : NULL;
+	return r->granted ? &r->ask : NULL;
+}
+
+/* The first bytes are here, or none will come. */
+static void end_grant(struct acp_match_list *l, u32 entry)
+{
+	u32 i = entry & ~KEPT;
+
+	if (entry & KEPT)
+		l->m.kept[i].granted = false;
+	else
+		l->m.receive[i].granted = false;
+	l->m.granted--;
+	atomic_dec(&l->job->grants);
+}
+
+static void send_grant(struct acp_match_list *l, u32 entry)
+{
+	struct acp_msg m = { .type = ACP_MSG_GRANT, .dst = l->mailbox, .a = entry };
+	u64 size;
+	struct acp_ask *ask = granted_to(l, entry, &m.origin, &size);
+
+	m.ticket = ask->ticket;
+	ask->epoch = acp_grant_send(l->job, &m, ask->color);
+	ask->when = ask->epoch ? acp_now() : 0;
+	if (!ask->epoch)
+		acp_job_tend_soon(l->job);
+}
+
+/* The entry is granted from now on. */
+static void grant(struct acp_match_list *l, u32 entry)
+{
+	atomic_inc(&l->job->grants);
+	send_grant(l, entry);
+}
+
+/* A receive that is POSTED gets the kept message. */
+static void accept(struct acp_match_list *l, u32 i, u32 number)
+{
+	struct acp_matcher *m = &l->m;
+
+	if (m->kept[i].asks) {
+		acp_matcher_grant(m, i, number);
+		grant(l, number);
+		return;
+	}
+	acp_matcher_withdraw(m, number);
+	if (acp_matcher_take(m, i, number))
+		give(l, &m->kept[i], number, ACP_ST_OK);
+}
+
 /* A message that it accepts may have been kept meanwhile. */
 static void post_again(struct acp_match_list *l, u32 number)
 {
@@ -175,12 +240,186 @@ static void post_again(struct acp_match_list *l, u32 number)
 
 	acp_matcher_return(m, number);
 	i = acp_matcher_find(m, &m->by_receive.e[number].key);
-	if (i == ACP_MATCH_NONE)
-		return;
-	acp_matcher_withdraw(m, number);
-	if (acp_matcher_take(m, i, number))
-		give(l, &m->kept[i], number, ACP_ST_OK);
+	if (i != ACP_MATCH_NONE)
+		accept(l, i, number);
 }
+
+/* The message that the entry was granted to will not come. */
+static void take_back(struct acp_match_list *l, u32 entry)
+{
+	end_grant(l, entry);
+	if (entry & KEPT)
+		end_kept(l, entry & ~KEPT, ACP_ST_PEER);
+	else
+		post_again(l, entry);
+}
+
+/* The first bytes of a message that was granted an entry. */
+static u8 begin_granted(struct acp_match_list *l, const struct acp_msg *m, u64 size, u64 entry,
+			struct acp_place *place)
+{
+	u64 asked = 0;
+	u32 rank = 0;
+	const struct acp_ask *ask = granted_to(l, entry, &rank, &asked);
+
+	if (!ask || rank != m->origin || ask->ticket != m->ticket)
+		return ACP_ST_AGAIN;
+	if (size != asked) {
+		take_back(l, entry);
+		return ACP_ST_RANGE;
+	}
+	end_grant(l, entry);
+	place->list = l->number;
+	if (entry & KEPT)
+		to_memory(l, entry & ~KEPT, size, place);
+	else
+		to_receive(l, entry, size, place);
+	return ACP_ST_OK;
+}
+
+u8 acp_matching_begin(struct acp_job *job, const struct acp_msg *m, u32 number, u64 size, u64 tag,
+		      struct acp_place *place)
+{
+	struct acp_match_list *l = list_of(job, acp_ga_rank(&job->ga, m->dst), number);
+	u8 status = ACP_ST_AGAIN;
+
+	if (!l || l->mailbox != m->dst)
+		return status;
+	spin_lock(&l->lock);
+	if (m->flags & ACP_MSG_GRANTED)
+		status = begin_granted(l, m, size, tag, place);
+	else if (!l->closed)
+		status = begin(l, m, size, tag, place);
+	spin_unlock(&l->lock);
+	return status;
+}
+
+static u8 ask(struct acp_match_list *l, const struct acp_msg *m)
+{
+	const struct acp_ask ask = {
+		.ticket = m->ticket, .color = acp_ga_color(&l->job->ga, m->dst),
+	};
+	u32 i = acp_matcher_match(&l->m, m->origin, m->b, m->size);
+	u8 status;
+
+	if (i != ACP_MATCH_NONE) {
+		acp_stat_inc(l->job->node, messages_matched);
+		acp_matcher_promise(&l->m, i, &ask);
+		grant(l, i);
+		return ACP_ST_OK;
+	}
+	status = acp_matcher_ask(&l->m, m->origin, m->b, m->size, &ask);
+	if (!status)
+		count_kept(l);
+	return status;
+}
+
+u8 acp_matching_ask(struct acp_job *job, const struct acp_msg *m, u32 number)
+{
+	struct acp_match_list *l = list_of(job, acp_ga_rank(&job->ga, m->dst), number);
+	u8 status = ACP_ST_AGAIN;
+
+	if (!l || l->mailbox != m->dst)
+		return status;
+	spin_lock(&l->lock);
+	if (!l->closed)
+		status = ask(l, m);
+	spin_unlock(&l->lock);
+	if (!status)
+		acp_stat_inc(job->node, messages_asked);
+	return status;
+}
+
+void acp_matching_gone(struct acp_job *job, const struct acp_msg *m)
+{
+	struct acp_rank *owner = acp_job_rank(job, acp_ga_rank(&job->ga, m->dst));
+	struct acp_match_list *l;
+	const struct acp_ask *ask;
+	unsigned long i;
+	u32 rank;
+	u64 size;
+
+	if (!owner)
+		return;
+	xa_for_each(&owner->lists, i, l) {
+		if (l->mailbox != m->dst)
+			continue;
+		spin_lock(&l->lock);
+		ask = granted_to(l, m->a, &rank, &size);
+		if (ask && rank == m->origin && ask->ticket == m->ticket)
+			take_back(l, m->a);
+		spin_unlock(&l->lock);
+	}
+}
+
+/* A grant is repeated: the answer that the command has gone may never have been sent. */
+#define REPEAT_NS	NSEC_PER_SEC
+
+static void tend_entry(struct acp_match_list *l, u32 entry)
+{
+	const struct acp_ask *ask;
+	struct acp_peer *peer;
+	u32 rank, node;
+	u64 size;
+
+	ask = granted_to(l, entry, &rank, &size);
+	if (!ask)
+		return;
+	node = acp_job_node_of(l->job, rank);
+	peer = node == l->job->me ? NULL : acp_peer_find(l->job, node, ask->color);
+	if (peer && ask->when && acp_peer_epoch(peer) != ask->epoch)
+		take_back(l, entry);
+	else if (!peer && !acp_grant_known(l->job, rank, ask->ticket, l->mailbox))
+		take_back(l, entry);
+	else if (acp_now() - ask->when >= REPEAT_NS)
+		send_grant(l, entry);
+}
+
+#define TEND_ENTRIES	256	/* with BH off */
+
+static void tend_list(struct acp_match_list *l)
+{
+	u32 count = max(l->m.receives, l->m.messages), i = 0, until;
+
+	while (i < count && READ_ONCE(l->m.granted)) {
+		spin_lock_bh(&l->lock);
+		for (until = i + TEND_ENTRIES; i < min(until, count); i++) {
+			tend_entry(l, i);
+			tend_entry(l, i | KEPT);
+		}
+		spin_unlock_bh(&l->lock);
+	}
+}
+
+void acp_matching_tend(struct acp_job *job)
+{
+	struct acp_match_list *l;
+	struct acp_rank *rank;
+	unsigned long i;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(rank, &job->rank_list, link)
+		xa_for_each(&rank->lists, i, l)
+			tend_list(l);
+	rcu_read_unlock();
+}
+
+/* The list is removed: those that ask are told so.  Nobody else finds the list. */
+static void refuse_all(struct acp_match_list *l, u8 status)
+{
+	u32 i;
+
+	for (i = 0; l->m.asking && i < l->m.messages; i++) {
+		const struct acp_kept *kept = &l->m.kept[i];
+
+		if (kept->state != ACP_KEPT_LISTED || !kept->asks)
+			continue;
+		acp_grant_refuse(l->job, kept->rank, kept->ask.ticket, kept->ask.color, status);
+		acp_matcher_refuse(&l->m, i);
+	}
+}
+
+/* ---- messages that come again ---- */
 
 void acp_matching_undo(struct acp_job *job, const struct acp_place *place)
 {
@@ -214,6 +453,16 @@ static int check_post(const struct acp_rank *rank, const struct acp_post *p)
 	return p->result && how == ACP_POST_PROBE ? -EINVAL : 0;
 }
 
+/* The owner wants a message of which only the sender has the bytes. */
+static int admit(struct acp_match_list *l, u32 i)
+{
+	u8 status = acp_matcher_admit(&l->m, i);
+
+	if (!status)
+		grant(l, i | KEPT);
+	return status == ACP_ST_RANGE ? -EMSGSIZE : -EAGAIN;
+}
+
 /* Returns 1 if a message has been kept, which is described. */
 static int post(struct acp_match_list *l, struct acp_post *p)
 {
@@ -229,8 +478,14 @@ static int post(struct acp_match_list *l, struct acp_post *p)
 	i = acp_matcher_find(m, &key);
 	if ((p->flags & ~ACP_POST_ANY_RANK) && (i == ACP_MATCH_NONE || m->kept[i].arriving))
 		return -EAGAIN;
-	if (i == ACP_MATCH_NONE) {
+	if ((p->flags & ACP_POST_TAKE) && m->kept[i].asks)
+		return admit(l, i);
+	if (i == ACP_MATCH_NONE || (m->kept[i].asks && !(p->flags & ACP_POST_PROBE))) {
 		acp_matcher_post(m, p->result, &key, p->buffer, p->room);
+		if (i == ACP_MATCH_NONE)
+			return 0;
+		accept(l, i, p->result);
+		count_kept(l);
 		return 0;
 	}
 	p->message_rank = m->kept[i].rank;
@@ -275,6 +530,9 @@ static int unpost(struct acp_match_list *l, const struct acp_unpost *u)
 	if (u->what == ACP_UNPOST_MESSAGE && u->number < m->messages &&
 	    m->kept[u->number].state == ACP_KEPT_GIVEN) {
 		acp_matcher_release(m, u->number);
+		/* There may be a place now for one that asks. */
+		if (m->asking)
+			count_kept(l);
 		return 0;
 	}
 	return -ENOENT;
@@ -305,6 +563,7 @@ static int list_remove(struct acp_rank *rank, u32 number)
 	xa_erase(&rank->lists, number);
 	rank->n_lists--;
 	synchronize_rcu();
+	refuse_all(l, ACP_ST_AGAIN);
 	list_free(rank, l);
 	return 0;
 }
@@ -433,7 +692,10 @@ void acp_matching_leave(struct acp_rank *rank)
 	struct acp_match_list *l;
 	unsigned long i;
 
-	xa_for_each(&rank->lists, i, l)
+	xa_for_each(&rank->lists, i, l) {
+		refuse_all(l, ACP_ST_RANK);
+		atomic_sub(l->m.granted, &l->job->grants);
 		list_free(rank, l);
+	}
 	xa_destroy(&rank->lists);
 }

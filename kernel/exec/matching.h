@@ -62,7 +62,7 @@ void acp_matching_leave(struct acp_rank *rank);
  * @m: the message; m->dst is the address of a mailbox
  * @number: the match list that the mailbox names
  * @size: bytes of the message
- * @tag: its tag
+ * @tag: its tag; with ACP_MSG_GRANTED the entry
  * @place: receives where its bytes go, if the status is ACP_ST_OK; acp_matching_end() must follow
  *
  * If nothing is to be written, the address of the place is that of the mailbox.
@@ -72,6 +72,36 @@ void acp_matching_leave(struct acp_rank *rank);
  */
 u8 acp_matching_begin(struct acp_job *job, const struct acp_msg *m, u32 number, u64 size, u64 tag,
 		      struct acp_place *place);
+
+/**
+ * acp_matching_ask() - a message asks for a receive before its bytes are sent (rendezvous)
+ * @job: the job
+ * @m: the message, with the operands of ACP_MSG_ASK
+ * @number: the match list that the mailbox names
+ *
+ * Sooner or later the message is granted an entry, or refused: see grant.h.
+ *
+ * Context: BH off.
+ * Return: ACP_ST_OK or ACP_ST_AGAIN.
+ */
+u8 acp_matching_ask(struct acp_job *job, const struct acp_msg *m, u32 number);
+
+/**
+ * acp_matching_gone() - a message that was granted an entry will not come
+ * @job: the job
+ * @m: the grant as it came back
+ *
+ * Context: BH off.
+ */
+void acp_matching_gone(struct acp_job *job, const struct acp_msg *m);
+
+/**
+ * acp_matching_tend() - repeat grants, and take back those of flows that have ended
+ * @job: the job
+ *
+ * Context: Process context; none of its ranks leaves.
+ */
+void acp_matching_tend(struct acp_job *job);
 
 /**
  * acp_matching_end() - all bytes of a message are there, or will not come

@@ -4,6 +4,7 @@
 #include "barrier.h"
 #include "copies.h"
 #include "execute.h"
+#include "grant.h"
 #include "indirect.h"
 #include "item.h"
 #include "mailbox.h"
@@ -161,7 +162,8 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 	u64 first, last;
 	bool failed;
 
-	if (!acp_msg_waits(m, &first, &last) || (acp_msg_is_behind(m) && m->b))
+	if (!acp_msg_waits(m, &first, &last) ||
+	    (acp_msg_is_behind(m) && m->b && m->type == ACP_MSG_DATA))
 		return false;
 	if (acp_job_node_of(f->job, m->origin) != f->job->me)
 		return acp_peer_depends(f->peer, f->epoch, m);
@@ -173,21 +175,6 @@ static bool depends_failed(struct frame *f, const struct acp_msg *m)
 	failed = queue && acp_queue_failed(queue, first, last);
 	rcu_read_unlock();
 	return failed;
-}
-
-/* A piece of a strided copy.  It is written only if the whole copy may be. */
-static noinline u8 apply_strided(struct acp_job *job, const struct acp_msg *m,
-				 struct sk_buff *skb, u32 at)
-{
-	struct acp_region *r;
-	u8 status;
-
-	r = acp_strided_dst(job, m, &status);
-	if (!r)
-		return status;
-	status = acp_strided_write_skb(r, &job->ga, m, skb, at);
-	acp_region_put(r);
-	return status;
 }
 
 /* Write a payload that may be in many fragments. */
@@ -240,8 +227,14 @@ static noinline u8 apply_matched(struct frame *f, const struct acp_msg *m, struc
 				 u32 at, u32 list)
 {
 	struct acp_place place;
-	u8 status = acp_matching_begin(f->job, m, list, m->c, m->a, &place);
+	u8 status;
 
+	/* It cannot come again: its entry would not be granted any more. */
+	if ((m->flags & ACP_MSG_GRANTED) && f->lone_put && !can_answer(f)) {
+		f->refused = true;
+		return ACP_ST_NOMEM;
+	}
+	status = acp_matching_begin(f->job, m, list, m->c, m->a, &place);
 	if (status)
 		return status;
 	status = apply_to_place(f, m, skb, at, &place, 0);
@@ -313,7 +306,7 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *s
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
 	if (unlikely(m->op == ACP_OP_STRIDED))
-		return apply_strided(job, m, skb, cb->at.at + at);
+		return acp_strided_apply(job, m, skb, cb->at.at + at);
 	if (unlikely(acp_op_indirect(m->op)))
 		return apply_indirect(f, m, skb, at);
 	if (unlikely(!m->length))
@@ -531,6 +524,40 @@ static void take_cmd(struct frame *f, struct acp_msg *m)
 	send_soon(f, to);
 }
 
+/* A message asks whether its bytes may be sent.  Without effect, if it is refused. */
+static void take_ask(struct frame *f, const struct acp_msg *m)
+{
+	u8 status = m->flags & ACP_MSG_FAIL ? m->status : ACP_ST_OK;
+
+	if (!status && depends_failed(f, m))
+		status = acp_msg_is_behind(m) ? ACP_ST_AGAIN : ACP_ST_ORDER;
+	if (!status)
+		status = acp_mailbox_ask(f->job, m);
+	if (status)
+		answer_failure(f, m, status);
+	else if (acp_msg_in_turn(m))
+		acp_peer_found_room(f->peer, f->epoch, m);
+}
+
+/* An item that returns a message to the peer. */
+static struct acp_item *returned(struct frame *f, const struct acp_msg *m, u8 flags, u8 status)
+{
+	struct acp_item *item = take_spare(f);
+
+	item->out.m = *m;
+	item->out.m.flags = flags;
+	item->out.m.status = status;
+	return item;
+}
+
+static void take_grant(struct frame *f, const struct acp_msg *m)
+{
+	if (m->flags & ACP_MSG_FAIL)
+		acp_matching_gone(f->job, m);
+	else if (!acp_grant_take(f->job, m))
+		acp_peer_send(f->peer, returned(f, m, ACP_MSG_FAIL, ACP_ST_RANK), 0);
+}
+
 /* A probe.  The answer counts as a command in flight for the peer. */
 static void take_ping(struct frame *f, const struct acp_msg *m)
 {
@@ -540,29 +567,26 @@ static void take_ping(struct frame *f, const struct acp_msg *m)
 		acp_ping_answered(f->peer, m);
 		return;
 	}
-	item = take_spare(f);
-	item->out.m = *m;
-	item->out.m.flags = ACP_MSG_ANSWER;
+	item = returned(f, m, ACP_MSG_ANSWER, ACP_ST_OK);
 	item->out.m.origin = f->job->me;
 	item->requester = f->peer;
 	atomic_inc(&f->peer->delegated);
 	acp_peer_send(f->peer, item, 0);
-	send_soon(f, f->peer);
 }
 
 static bool message_ok(struct frame *f, const struct acp_msg *m)
 {
 	struct acp_job *job = f->job;
+	u32 node;
 
 	if (m->type == ACP_MSG_BARRIER || m->type == ACP_MSG_PING)
 		return m->origin == f->peer->node;
 	if (m->origin >= job->ga.nprocs)
 		return false;
-	if (m->type == ACP_MSG_CMD)
-		return acp_job_node_of(job, m->origin) == f->peer->node;
-	if (m->type == ACP_MSG_DONE)
-		return acp_job_node_of(job, m->origin) == job->me;
-	return true;
+	node = acp_job_node_of(job, m->origin);
+	if (m->type == ACP_MSG_DONE || (m->type == ACP_MSG_GRANT && !(m->flags & ACP_MSG_FAIL)))
+		return node == job->me;
+	return m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS || node == f->peer->node;
 }
 
 /* Does the message cause one to be sent that counts as in flight for the peer? */
@@ -620,6 +644,8 @@ static int validate(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 		} else if (is_work(m)) {
 			++*cmds;
 			needs++;
+		} else if (m->type == ACP_MSG_ASK || m->type == ACP_MSG_GRANT) {
+			needs++;
 		}
 	}
 	/* A piece is alone in its frame: if it fails, the frame may be refused. */
@@ -652,8 +678,6 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 			break;
 		case ACP_MSG_CMD:
 			take_cmd(f, m);
-			if (f->refused)
-				return false;
 			break;
 		case ACP_MSG_DONE:
 			complete_own(f->job, m->origin, m->ticket, m->status);
@@ -664,6 +688,12 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 		case ACP_MSG_PING:
 			take_ping(f, m);
 			break;
+		case ACP_MSG_ASK:
+			take_ask(f, m);
+			break;
+		case ACP_MSG_GRANT:
+			take_grant(f, m);
+			break;
 		case ACP_MSG_WORDS:
 			if (unlikely(m->op))
 				take_messages(f, m, words_of(f, m, at), skb, at + acp_msg_head(m));
@@ -671,6 +701,8 @@ static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
 				take_words(f, m, words_of(f, m, at));
 			break;
 		}
+		if (f->refused)
+			return false;
 	}
 	return true;
 }
@@ -710,17 +742,6 @@ static bool take_lone(struct acp_peer *peer, const struct acp_frame_cb *cb)
 	return true;
 }
 
-/* Charge for so many more commands of the peer, unless enough is charged already. */
-static bool pay_delegated(struct acp_peer *peer, u32 cmds)
-{
-	u32 count = atomic_read(&peer->delegated) + cmds;
-
-	static_assert(sizeof(struct acp_item) + sizeof(struct acp_arrival) + 256 <=
-		      ACP_DELEGATED_BYTES);
-	return !cmds || count <= READ_ONCE(peer->delegated_paid) ||
-	       acp_peer_pay_delegated(peer, count);
-}
-
 /* Any other frame, or one that fails. */
 static noinline enum acp_arrived take_any(struct acp_peer *peer, u32 epoch, struct sk_buff *skb,
 					  const struct acp_frame_cb *cb)
@@ -752,7 +773,7 @@ static noinline enum acp_arrived take_any(struct acp_peer *peer, u32 epoch, stru
 		return ACP_REFUSED;
 	}
 	/* Only the single message of a frame is refused by apply(), without effect. */
-	if (f.refused || !pay_delegated(peer, cmds) || !reserve(&f, needs) ||
+	if (f.refused || !acp_peer_pays_delegated(peer, cmds) || !reserve(&f, needs) ||
 	    !apply(&f, skb, length, tagged)) {
 		acp_drop(f.job->node, skb, NULL, ACP_STAT_drop_nomem);
 		verdict = ACP_REFUSED;

@@ -98,8 +98,8 @@ static void scatter(struct acp_region *r, struct acp_walk *w, const u8 *from, u3
 	end_view(&v);
 }
 
-u8 acp_strided_write_skb(struct acp_region *r, const struct acp_ga_layout *l,
-			 const struct acp_msg *m, struct sk_buff *skb, u32 at)
+static u8 write_skb(struct acp_region *r, const struct acp_ga_layout *l, const struct acp_msg *m,
+		    struct sk_buff *skb, u32 at)
 {
 	struct skb_seq_state pieces;
 	struct acp_walk w acp_uncleared;
@@ -116,6 +116,19 @@ u8 acp_strided_write_skb(struct acp_region *r, const struct acp_ga_layout *l,
 	skb_abort_seq_read(&pieces);
 	acp_watch_scattered(r);
 	return done == m->length ? ACP_ST_OK : ACP_ST_RANGE;
+}
+
+u8 acp_strided_apply(struct acp_job *job, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+{
+	struct acp_region *r;
+	u8 status;
+
+	r = acp_strided_dst(job, m, &status);
+	if (!r)
+		return status;
+	status = write_skb(r, &job->ga, m, skb, at);
+	acp_region_put(r);
+	return status;
 }
 
 static void copy(struct acp_region *to, struct acp_region *from, const struct acp_ga_layout *l,

@@ -41,11 +41,10 @@ void acp_strided_read(struct acp_region *r, const struct acp_ga_layout *l,
 		      const struct acp_msg *m, u64 position, void *to, u32 size);
 
 /*
- * Scatter the payload of a DATA message, which begins at "at" in the skb.  The caller holds a
- * reference to the region.  Any context.
+ * Scatter the payload of a DATA message, which begins at "at" in the skb, if the whole copy may be
+ * written.  Returns a status.  BH off.
  */
-u8 acp_strided_write_skb(struct acp_region *r, const struct acp_ga_layout *l,
-			 const struct acp_msg *m, struct sk_buff *skb, u32 at);
+u8 acp_strided_apply(struct acp_job *job, const struct acp_msg *m, struct sk_buff *skb, u32 at);
 
 /*
  * Copy a part of the stream, with both ends on this node.  With a size of 0 only the regions and

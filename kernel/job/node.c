@@ -6,6 +6,7 @@
 #include <net/netns/generic.h>
 #include "../exec/barrier.h"
 #include "../exec/copies.h"
+#include "../exec/matching.h"
 #include "../net/demux.h"
 #include "node.h"
 #include "../netlink/notify.h"
@@ -16,6 +17,7 @@
 #define LINGER_QUIET	(200 * NSEC_PER_MSEC)	/* after the last rank, if flows are idle */
 #define LINGER_POLL	(HZ / 10)
 #define TEND_EVERY	(5 * HZ)
+#define TEND_GRANTS	HZ
 
 static unsigned int node_id;
 static struct workqueue_struct *tenders;	/* our own: the module flushes it on exit */
@@ -113,7 +115,7 @@ static void tend(struct work_struct *work)
 {
 	struct acp_job *job = container_of(to_delayed_work(work), struct acp_job, tend);
 	struct acp_node *node = job->node;
-	bool again = false;
+	bool again = false, granted;
 
 	mutex_lock(&node->lock);
 	if (!job->dead && !job->members && lingered(job)) {
@@ -122,8 +124,11 @@ static void tend(struct work_struct *work)
 		acp_barrier_tend(job);
 		if (job->members)
 			reclaim(job);
-		again = queue_delayed_work(tenders, &job->tend,
-					   job->members ? TEND_EVERY : LINGER_POLL);
+		granted = atomic_read(&job->grants);
+		if (granted)
+			acp_matching_tend(job);
+		again = queue_delayed_work(tenders, &job->tend, !job->members ? LINGER_POLL :
+					   granted ? TEND_GRANTS : TEND_EVERY);
 	}
 	/*
 	 * Under the lock: the next owner of the lock finds the memory uncharged, unless somebody
@@ -161,6 +166,14 @@ static int job_add(struct acp_node *node, struct acp_job *job)
 	acp_changed(node);
 	acp_nl_tell_job(job, ACP_NL_EVENT_JOB_BEGUN);
 	return 0;
+}
+
+void acp_job_tend_soon(struct acp_job *job)
+{
+	/* For the work, if it is not pending already; it does nothing if the job has ended. */
+	refcount_inc(&job->refs);
+	if (mod_delayed_work(tenders, &job->tend, 1))
+		acp_job_put(job);
 }
 
 /* ---- ranks ---- */

@@ -103,6 +103,14 @@ struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join
 			      struct acp_rank *rank);
 
 /**
+ * acp_job_tend_soon() - do the periodic work of a job now
+ * @job: the job
+ *
+ * Context: any, but not after job_destroy() has stopped the peers.
+ */
+void acp_job_tend_soon(struct acp_job *job);
+
+/**
  * acp_node_leave() - a rank leaves its job
  * @job: the job; its reference by acp_node_join() is given up
  * @rank: number of the rank
@@ -202,6 +210,7 @@ struct acp_peer {
 	struct acp_traffic traffic;
 
 	atomic_t delegated;	/* commands in progress for this peer */
+	atomic_t asked;		/* answers that are expected, but not to delegated commands */
 	u32 delegated_paid;	/* number charged to the job's user; under the lock */
 	u64 armed;		/* when the timer will fire, ~0: not armed */
 	struct hrtimer timer;
@@ -440,6 +449,17 @@ void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch);
  * Return: true if the commands may start.
  */
 bool acp_peer_pay_delegated(struct acp_peer *peer, u32 count);
+
+/* Charge for so many more commands of the peer, unless enough is charged already.  BH off. */
+static inline bool acp_peer_pays_delegated(struct acp_peer *peer, u32 cmds)
+{
+	u32 count = atomic_read(&peer->delegated) + cmds;
+
+	static_assert(sizeof(struct acp_item) + sizeof(struct acp_arrival) + 256 <=
+		      ACP_DELEGATED_BYTES);
+	return !cmds || count <= READ_ONCE(peer->delegated_paid) ||
+	       acp_peer_pay_delegated(peer, count);
+}
 
 /**
  * acp_peer_failures_of() - where it is recorded that a message failed

@@ -251,13 +251,14 @@ static bool is_whole(const struct acp_out *out)
 	return !out->m.length && !out->failed;
 }
 
-/* The operand of a message is its tag; as in acp_out_piece(). */
-static noinline void put_tag(struct acp_msg_hdr *h, struct acp_frame *f, u64 tag)
+/* The operands of a message are not those of its command; as in acp_out_piece(). */
+static noinline void put_tag(struct acp_msg_hdr *h, struct acp_frame *f, const struct acp_msg *m)
 {
 	struct acp_msg_more *more = (void *)h + sizeof(struct acp_msg_data);
 
+	more->total = cpu_to_be64(m->size);
 	more->offset = 0;
-	more->tag = cpu_to_be64(tag);
+	more->tag = cpu_to_be64(acp_out_tag(m));
 	f->flags |= ACP_FRAME_FENCE;
 }
 
@@ -268,12 +269,12 @@ static void put_whole(struct sk_buff *skb, struct acp_frame *f, const struct acp
 	struct acp_msg_hdr *h = __skb_put(skb, head + ((size + 7) & ~7u));
 
 	acp_msg_encode(h, m);
-	if (out->fence)
+	if (out->fence || m->type == ACP_MSG_ASK)
 		f->flags |= ACP_FRAME_FENCE;
 	if (m->type != ACP_MSG_DATA)
 		return;
 	if (unlikely(m->op == ACP_OP_SEND))
-		put_tag(h, f, m->b);
+		put_tag(h, f, m);
 	h->flags |= ACP_MSG_LAST;
 	h->length = cpu_to_be32(size);
 	if (size)

@@ -151,6 +151,15 @@ static __always_inline void publish(struct acp_queue *queue)
 	smp_store_release(&queue->cq->completed, t - 1);
 }
 
+/* One command less waits for a grant of the peer. */
+static void asks_less(struct acp_queue *queue, const struct acp_step *s)
+{
+	struct acp_peer *peer = acp_peer_find(queue->job, s->node, s->color);
+
+	if (peer)
+		atomic_dec(&peer->asked);
+}
+
 static void unexpect(struct acp_queue *queue, const struct acp_step *s, const u32 *epoch,
 		     u8 expected)
 {
@@ -160,6 +169,8 @@ static void unexpect(struct acp_queue *queue, const struct acp_step *s, const u3
 		peer = acp_peer_find(queue->job, s->node, s->color);
 		if (peer)
 			acp_peer_unexpect(peer, epoch[ACP_EXPECT_SOURCE - 1]);
+		if (s->plan == ACP_PLAN_SEND)
+			asks_less(queue, s);
 	}
 	if (expected & ACP_EXPECT_RESULT) {
 		peer = acp_peer_find(queue->job, s->dst_node, s->dst_color);
@@ -304,6 +315,53 @@ bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status)
 	return true;
 }
 
+/* Has it asked?  In all states until it has ended.  Under queue->lock. */
+static bool asks(const struct acp_cmd *cmd, u64 ticket, u64 mailbox)
+{
+	/* Then the slot is filled, as in is_started(). */
+	u8 state = smp_load_acquire(&cmd->state);
+
+	return state != ACP_CMD_FREE && state != ACP_CMD_ENDED && cmd->rendezvous &&
+	       READ_ONCE(cmd->item.out.m.ticket) == ticket && cmd->item.out.m.dst == mailbox;
+}
+
+bool acp_queue_asks(struct acp_queue *queue, u64 ticket, u64 mailbox)
+{
+	bool found;
+
+	spin_lock(&queue->lock);
+	found = asks(acp_queue_cmd(queue, ticket), ticket, mailbox);
+	spin_unlock(&queue->lock);
+	return found;
+}
+
+bool acp_queue_grant(struct acp_queue *queue, u64 ticket, u64 mailbox, u64 entry)
+{
+	struct acp_cmd *cmd = acp_queue_cmd(queue, ticket);
+	struct acp_step step acp_uncleared;
+	u32 epoch[2] acp_uncleared;
+	bool found;
+	u8 expected = 0;
+
+	spin_lock(&queue->lock);
+	found = asks(cmd, ticket, mailbox);
+	/* A grant may be repeated. */
+	if (found && is_started(cmd) && !cmd->granted) {
+		step = cmd->step;
+		memcpy(epoch, cmd->epoch, sizeof(epoch));
+		expected = cmd->expected;
+		cmd->expected = 0;
+		cmd->entry = entry;
+		cmd->granted = true;
+		smp_store_release(&cmd->state, ACP_CMD_GRANTED);
+		acp_queue_retry_at(queue, acp_now());
+	}
+	spin_unlock(&queue->lock);
+	if (expected)
+		unexpect(queue, &step, epoch, expected);
+	return found;
+}
+
 void acp_queue_item_back(struct acp_queue *queue, struct acp_cmd *cmd)
 {
 	/* The transport has finished with the item: pairs with slot_free(). */
@@ -370,6 +428,8 @@ void acp_queue_lost(struct acp_queue *queue, u32 node, u32 color, u32 epoch, u8 
 			cmd->expected &= ~hit;
 		}
 		spin_unlock(&queue->lock);
+		if ((hit & ACP_EXPECT_SOURCE) && cmd->step.plan == ACP_PLAN_SEND)
+			asks_less(queue, &cmd->step);
 		if (hit)
 			acp_queue_complete(queue, ticket, status);
 	}
@@ -460,7 +520,8 @@ void acp_queue_cut(struct acp_queue *queue)
 
 		/* A started one may become parked until it is ended here, but not later. */
 		acp_queue_complete(queue, t, ACP_ST_ABORT);
-		if (cmd->state == ACP_CMD_WAITING || cmd->state == ACP_CMD_PARKED)
+		if (cmd->state == ACP_CMD_WAITING || cmd->state == ACP_CMD_PARKED ||
+		    cmd->state == ACP_CMD_GRANTED)
 			acp_queue_end(queue, cmd, ACP_ST_ABORT);
 	}
 	WRITE_ONCE(queue->waiting, 0);

@@ -33,6 +33,7 @@ enum acp_cmd_state {
 	ACP_CMD_WAITING,	/* for its order */
 	ACP_CMD_STARTED,
 	ACP_CMD_PARKED,		/* found a buffer full, will be WAITING again: ACP_SQE_RETRY */
+	ACP_CMD_GRANTED,	/* its bytes may be sent, will be WAITING again */
 	ACP_CMD_ENDED,		/* ended, waits for earlier ones to be published */
 };
 
@@ -59,6 +60,9 @@ struct acp_cmd {
 	u32 sent;		/* incarnation of the flow in which its data were sent; drainer */
 	u32 older_sent;		/* that of the one that it is behind; drainer */
 	u8 expected;		/* ACP_EXPECT_: answers that are due; under the queue lock */
+	bool rendezvous;	/* its bytes are not sent before they are granted an entry */
+	bool granted;		/* they were; under the queue lock until it is WAITING again */
+	u64 entry;		/* as it is in ACP_MSG_GRANT */
 };
 
 /*
@@ -327,6 +331,31 @@ bool acp_queue_complete(struct acp_queue *queue, u64 ticket, u8 status);
  * it has to end with.
  */
 u8 acp_queue_park_behind(struct acp_queue *queue, struct acp_cmd *cmd);
+
+/**
+ * acp_queue_asks() - does a command still wait for a grant, or send what was granted?
+ * @queue: the queue
+ * @ticket: the command
+ * @mailbox: its destination
+ *
+ * Context: bottom halves off.
+ * Return: true if the command has not ended.
+ */
+bool acp_queue_asks(struct acp_queue *queue, u64 ticket, u64 mailbox);
+
+/**
+ * acp_queue_grant() - let a command send its bytes that has asked for it
+ * @queue: the queue
+ * @ticket: the command
+ * @mailbox: its destination
+ * @entry: where they go
+ *
+ * Has no effect on a command that was granted an entry before.
+ *
+ * Context: bottom halves off.
+ * Return: false if there is no such command.
+ */
+bool acp_queue_grant(struct acp_queue *queue, u64 ticket, u64 mailbox, u64 entry);
 
 /**
  * acp_queue_older_refused() - has the message that one is behind found no room meanwhile?

@@ -13,8 +13,9 @@ static struct acp_sqe message_of(acp_ga_t mailbox, acp_ga_t src, size_t size, ui
 				 int flags)
 {
 	return (struct acp_sqe){
-		.op = flags & ~ACPX_RETRY ? 0 : ACP_OP_SEND,
-		.flags = flags & ACPX_RETRY ? ACP_SQE_RETRY : 0,
+		.op = flags & ~(ACPX_RETRY | ACPX_RENDEZVOUS) ? 0 : ACP_OP_SEND,
+		.flags = (flags & ACPX_RETRY ? ACP_SQE_RETRY : 0) |
+			 (flags & ACPX_RENDEZVOUS ? ACP_SQE_RENDEZVOUS : 0),
 		.dst = mailbox, .src = src, .size = size, .b = tag,
 	};
 }
@@ -50,6 +51,9 @@ acp_handle_t acpx_copy_notify(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t 
 	if (!libacp_in())
 		return ACP_HANDLE_NULL;
 	parts.message = message_of(mailbox, libacp_own_nothing(), 0, tag, flags);
+	/* A notification has no bytes that could wait for a receive. */
+	if (flags & ACPX_RENDEZVOUS)
+		parts.message.op = 0;
 	parts.message.order = LIBACP_BEHIND;
 	if (parts.message.op)
 		parts.data.op = ACP_OP_COPY;

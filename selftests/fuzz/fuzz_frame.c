@@ -79,10 +79,15 @@ static u32 head_rule(const u8 *p)
 		if (p[2] > 13)
 			return 64;
 		return p[2] == 2 || p[2] == 3 ? 56 : 48;
+	case ACP_MSG_WORDS:
+		return p[2] ? 32 : 24;
+	case ACP_MSG_ASK:
+		return 48;
+	case ACP_MSG_GRANT:
+		return 40;
 	case ACP_MSG_DONE:
 	case ACP_MSG_BARRIER:
 	case ACP_MSG_PING:
-	case ACP_MSG_WORDS:
 		return 24;
 	}
 	return 0;
@@ -123,6 +128,33 @@ static bool turn_rule(const u8 *p)
 	       (p[1] & 4 && number(p + 4, 2) && number(p + 4, 2) == number(p + 6, 2));
 }
 
+/* What a message depends on. */
+static bool depends_rule(const u8 *p)
+{
+	u64 depends = number(p + 4, 2), upto = number(p + 6, 2);
+
+	return depends ? upto >= 1 && upto <= depends : !upto;
+}
+
+/* DATA that was granted its place: of a message, or failed. */
+static bool granted_rule(const u8 *p)
+{
+	return !(p[1] & 16) || (!(p[1] & 4) && (p[2] == 19 || p[1] & 2));
+}
+
+/* Words: puts, or messages that are behind an older one at most. */
+static bool words_rule(const u8 *p)
+{
+	bool depends = number(p + 4, 2);
+	u64 length = number(p + 12, 4);
+
+	if (p[3] || length <= 16 || length % 16)
+		return false;
+	return p[2] == 19 ? !(p[1] & ~12) && turn_rule(p) && depends_rule(p) &&
+			    (!depends || p[1] & 8) :
+			    !p[1] && !p[2] && !depends && depends_rule(p);
+}
+
 /* True if the fields of a message may have these values. */
 static bool fields_rule(const u8 *p)
 {
@@ -131,18 +163,21 @@ static bool fields_rule(const u8 *p)
 
 	switch (p[0]) {
 	case 1:
-		return !(p[1] & ~15) && turn_rule(p) && (!p[2] || more_rule(p)) && fail == !!p[3] &&
-		       (!fail || !length) &&
-		       (depends ? upto >= 1 && upto <= depends : !upto);
+		return !(p[1] & ~31) && turn_rule(p) && granted_rule(p) &&
+		       (!p[2] || more_rule(p)) && fail == !!p[3] && (!fail || !length) &&
+		       depends_rule(p);
 	case 2:
 		return !(p[1] & ~6) && fail == !!p[3] && !length &&
-		       (p[2] != 14 || desc_rule(p + 40)) &&
-		       (depends ? upto >= 1 && upto <= depends : !upto);
+		       (p[2] != 14 || desc_rule(p + 40)) && depends_rule(p);
 	case 3:
 		return !p[1] && !p[2] && !depends && !upto && !length;
 	case 6:
-		return !p[1] && !p[2] && !p[3] && !depends && !upto && length > 16 &&
-		       !(length % 16);
+		return words_rule(p);
+	case 7:
+		return !(p[1] & ~14) && p[2] == 19 && turn_rule(p) && fail == !!p[3] &&
+		       !length && number(p + 32, 8) <= 1ULL << 62 && depends_rule(p);
+	case 8:
+		return !(p[1] & ~2) && !p[2] && fail == !!p[3] && !depends && !upto && !length;
 	case 5:
 		return !(p[1] & ~64) && !p[2] && !p[3] && !depends && !upto && length <= 128;
 	default:
@@ -164,7 +199,7 @@ static u64 size_rule(const u8 *p, u32 room, u32 have)
 /* ---- Checks ---- */
 
 /* ... of the operation, and the place of a piece. */
-static void operands(const struct acp_msg *m, const u8 *p, u32 head)
+static void operands_of_copy(const struct acp_msg *m, const u8 *p, u32 head)
 {
 	bool cmd = p[0] == 2, strided = (cmd || p[0] == 1) && p[2] == 14, signal = p[2] > 14;
 	const u8 *at = p + (cmd ? 40 : 32);	/* where operands begin */
@@ -183,6 +218,18 @@ static void operands(const struct acp_msg *m, const u8 *p, u32 head)
 		ENSURE(m->a == (cmd && p[2] != 1 ? number(at, 8) : 0));
 		ENSURE(m->b == (head == 56 ? number(at + 8, 8) : 0));
 	}
+}
+
+/* ... of what has none. */
+static void operands(const struct acp_msg *m, const u8 *p, u32 head)
+{
+	if (p[0] > 2) {
+		ENSURE(m->size == (p[0] == 7 ? number(p + 32, 8) : 0));
+		ENSURE(m->a == (p[0] == 8 ? number(p + 32, 8) : 0));
+		ENSURE(m->b == (p[0] == 7 ? number(p + 40, 8) : 0) && !m->c && !m->src);
+		return;
+	}
+	operands_of_copy(m, p, head);
 }
 
 /* The decoded message must equal the bytes on the wire, and encode to the same bytes. */

@@ -117,8 +117,14 @@ TEST(check__K3_entry_of_the_ring)
 	}
 	for (i = 0; i < 256; i++) {
 		e.flags = i;
-		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_FLAGS - ACP_SQE_RETRY) ? ACP_ST_OP :
-											 ACP_ST_OK);
+		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_CONT | ACP_SQE_MORE) ? ACP_ST_OP :
+										    ACP_ST_OK);
+		e.op = ACP_OP_APPEND;
+		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_FLAGS - ACP_SQE_RENDEZVOUS) ?
+					       ACP_ST_OP : ACP_ST_OK);
+		e.op = ACP_OP_SEND;
+		CHECK_EQ(acp_sqe_check(&e, 7), i & ~ACP_SQE_FLAGS ? ACP_ST_OP : ACP_ST_OK);
+		e.op = 0;
 	}
 }
 

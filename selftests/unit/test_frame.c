@@ -99,6 +99,7 @@ static void random_more(struct acp_msg *m)
 	} else {
 		m->op = ACP_OP_INDIRECT + rnd() % 3;
 		m->a = m->op == ACP_OP_SEND ? rnd() : 0;
+		m->flags |= m->op == ACP_OP_SEND && rnd() % 2 ? ACP_MSG_GRANTED : 0;
 		m->length = 1 + rnd() % 1400;
 		m->b = rnd() % (ACP_COPY_MAX - 10000);
 		m->c = m->b + m->length + (m->flags & ACP_MSG_LAST ? 0 : 1 + rnd() % 5000);
@@ -108,9 +109,9 @@ static void random_more(struct acp_msg *m)
 /* Return a random valid message. */
 static struct acp_msg random_msg(void)
 {
-	struct acp_msg m = { .type = ACP_MSG_DATA + rnd() % 6, .origin = rnd(), .ticket = rnd() };
+	struct acp_msg m = { .type = ACP_MSG_DATA + rnd() % 8, .origin = rnd(), .ticket = rnd() };
 
-	if (m.type == ACP_MSG_DATA || m.type == ACP_MSG_CMD) {
+	if (m.type == ACP_MSG_DATA || m.type == ACP_MSG_CMD || m.type == ACP_MSG_ASK) {
 		m.depends = rnd() % 3 ? rnd() : 0;
 		m.upto = m.depends ? 1 + rnd() % m.depends : 0;
 		m.dst = rnd();
@@ -143,6 +144,19 @@ static struct acp_msg random_msg(void)
 		break;
 	case ACP_MSG_DONE:
 		m.status = rnd() % ACP_ST_END;
+		break;
+	case ACP_MSG_ASK:
+		m.flags = rnd() & (ACP_MSG_ORDERED | ACP_MSG_FAIL);
+		m.status = m.flags & ACP_MSG_FAIL ? 1 + rnd() % (ACP_ST_END - 1) : 0;
+		m.op = ACP_OP_SEND;
+		m.size = rnd() % ACP_COPY_MAX;
+		m.b = rnd();
+		break;
+	case ACP_MSG_GRANT:
+		m.flags = rnd() & ACP_MSG_FAIL;
+		m.status = m.flags ? 1 + rnd() % (ACP_ST_END - 1) : 0;
+		m.dst = rnd();
+		m.a = rnd();
 		break;
 	case ACP_MSG_PING:
 		m.flags = rnd() & ACP_MSG_ANSWER;
@@ -540,15 +554,16 @@ TEST(msg__N6_type)
 
 	for (type = 0; type < 256; type++) {
 		raw[0] = type;
-		raw[2] = type == ACP_MSG_CMD ? ACP_OP_COPY : 0;
+		raw[2] = type == ACP_MSG_CMD ? ACP_OP_COPY : type == ACP_MSG_ASK ? ACP_OP_SEND : 0;
 		CHECK_EQ(acp_msg_decode(&out, raw, 64, 64) != 0,
-			 type >= ACP_MSG_DATA && type <= ACP_MSG_PING);
+			 type >= ACP_MSG_DATA && type <= ACP_MSG_GRANT && type != ACP_MSG_WORDS);
 	}
 }
 
 TEST(msg__N6_flags)
 {
-	static const u8 known[] = { 0, ACP_MSG_LAST | ACP_MSG_FAIL | ACP_MSG_ORDERED,
+	static const u8 known[] = { 0, ACP_MSG_LAST | ACP_MSG_FAIL | ACP_MSG_ORDERED |
+				       ACP_MSG_GRANTED,
 				    ACP_MSG_ORDERED | ACP_MSG_FAIL, 0,
 				    ACP_MSG_RELEASE | ACP_MSG_ABORT | ACP_MSG_BROKEN,
 				    ACP_MSG_ANSWER };
@@ -562,10 +577,15 @@ TEST(msg__N6_flags)
 				in.op = ACP_OP_COPY;
 			if (type <= ACP_MSG_CMD && (flags & ACP_MSG_FAIL))
 				in.status = ACP_ST_STAG;
-			/* Only a message into a mailbox waits for its turn, or one that failed. */
+			/*
+			 * Only a message into a mailbox waits for its turn or is granted a receive,
+			 * but not both, or one that failed.
+			 */
+			const u8 either = flags & (ACP_MSG_ORDERED | ACP_MSG_GRANTED);
 			bool bad = (flags & ~known[type]) ||
-				   (type == ACP_MSG_DATA && (flags & ACP_MSG_ORDERED) &&
-				    !(flags & ACP_MSG_FAIL));
+				   (type == ACP_MSG_DATA && either &&
+				    (!(flags & ACP_MSG_FAIL) ||
+				     either == (ACP_MSG_ORDERED | ACP_MSG_GRANTED)));
 
 			CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, !bad);
 		}
@@ -792,6 +812,76 @@ TEST(msg__N6_fields_of_words_that_are_messages)
 	m.depends = 1;
 	m.upto = 1;
 	CHECK_EQ(decode_msg(&m, 128, 128, &out), 0);
+}
+
+/* Of a message that asks, and of what it is granted. */
+TEST(msg__N6_fields_of_asks_and_grants)
+{
+	const u8 behind = ACP_MSG_ORDERED | ACP_MSG_BEHIND;
+	const struct acp_msg ask = { .type = ACP_MSG_ASK, .op = ACP_OP_SEND, .size = 5, .b = 6 };
+	const struct acp_msg grant = { .type = ACP_MSG_GRANT, .dst = 7, .a = 8 };
+	struct acp_msg m = ask, out;
+	u32 i;
+
+	CHECK_EQ(decode_msg(&ask, 48, 48, &out), 48);
+	CHECK_EQ(decode_msg(&ask, 48, 47, &out), 0);
+	CHECK_EQ(decode_msg(&grant, 40, 40, &out), 40);
+	CHECK_EQ(decode_msg(&grant, 40, 39, &out), 0);
+	m.size = ACP_COPY_MAX;
+	CHECK_EQ(decode_msg(&m, 48, 48, &out), 48);
+	m.size++;
+	CHECK_EQ(decode_msg(&m, 48, 48, &out), 0);
+	for (i = 0; i < 256; i++) {
+		m = ask;
+		m.op = (u8)i;
+		CHECK_EQ(decode_msg(&m, 48, 48, &out), i == ACP_OP_SEND ? 48 : 0);
+		m = ask;
+		m.flags = (u8)i;
+		m.status = i & ACP_MSG_FAIL ? ACP_ST_AGAIN : 0;
+		CHECK_EQ(decode_msg(&m, 48, 48, &out),
+			 i & ~(u8)(ACP_MSG_FAIL | ACP_MSG_ORDERED) ? 0 : 48);
+		m.depends = 5;
+		m.upto = 5;
+		CHECK_EQ(decode_msg(&m, 48, 48, &out),
+			 i & ~(u8)(ACP_MSG_FAIL | behind) || (i & behind) == ACP_MSG_BEHIND ?
+			 0 : 48);
+		m = grant;
+		m.flags = (u8)i;
+		m.status = i & ACP_MSG_FAIL ? ACP_ST_RANK : 0;
+		CHECK_EQ(decode_msg(&m, 40, 40, &out), i & ~(u8)ACP_MSG_FAIL ? 0 : 40);
+		m = grant;
+		m.status = (u8)i;
+		CHECK_EQ(decode_msg(&m, 40, 40, &out), i ? 0 : 40);
+		m = grant;
+		m.op = (u8)i;
+		CHECK_EQ(decode_msg(&m, 40, 40, &out), i ? 0 : 40);
+	}
+	m = grant;
+	m.length = 8;
+	CHECK_EQ(decode_msg(&m, 48, 48, &out), 0);
+}
+
+/* DATA that was granted its place is of a message, and has no turn. */
+TEST(msg__N6_granted_data)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .flags = ACP_MSG_GRANTED | ACP_MSG_LAST, .op = ACP_OP_SEND,
+		.length = 8, .c = 8, .a = 3,
+	}, out;
+
+	CHECK_EQ(decode_msg(&m, 64, 64, &out), 64);
+	m.flags |= ACP_MSG_ORDERED;
+	CHECK_EQ(decode_msg(&m, 64, 64, &out), 0);
+	m.flags &= ~ACP_MSG_ORDERED;
+	m.op = ACP_OP_APPEND;
+	m.a = 0;
+	CHECK_EQ(decode_msg(&m, 64, 64, &out), 0);
+	m.op = 0;
+	CHECK_EQ(decode_msg(&m, 64, 64, &out), 0);
+	m.flags |= ACP_MSG_FAIL;
+	m.status = ACP_ST_RANGE;
+	m.length = 0;
+	CHECK_EQ(decode_msg(&m, 32, 32, &out), 32);
 }
 
 /* DATA of a strided copy is not empty, and within its blocks. */

@@ -140,7 +140,10 @@ TEST(send__A4_as_the_kernel_sees_it)
 		uint8_t op, flags;
 	} cases[] = {
 		{ 0, ACP_OP_SEND, 0 }, { ACPX_RETRY, ACP_OP_SEND, ACP_SQE_RETRY },
-		{ ACPX_ADVANCE, 0, 0 }, { 4, 0, 0 }, { -1, 0, ACP_SQE_RETRY },
+		{ ACPX_RENDEZVOUS, ACP_OP_SEND, ACP_SQE_RENDEZVOUS },
+		{ ACPX_RENDEZVOUS | ACPX_RETRY, ACP_OP_SEND, ACP_SQE_RENDEZVOUS | ACP_SQE_RETRY },
+		{ ACPX_ADVANCE, 0, 0 }, { 8, 0, 0 },
+		{ -1, 0, ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS },
 	};
 	const struct acp_sqe *e;
 	acp_handle_t handle;
@@ -166,7 +169,8 @@ TEST(notify__A4_as_the_kernel_sees_it)
 		int wish;
 		uint8_t op, flags;
 	} cases[] = {
-		{ 0, ACP_OP_SEND, ACP_SQE_CONT }, { 4, 0, ACP_SQE_CONT },
+		{ 0, ACP_OP_SEND, ACP_SQE_CONT }, { 8, 0, ACP_SQE_CONT },
+		{ ACPX_RENDEZVOUS, 0, ACP_SQE_RENDEZVOUS | ACP_SQE_CONT },
 		{ ACPX_RETRY, ACP_OP_SEND, ACP_SQE_RETRY | ACP_SQE_CONT },
 	};
 	const struct acp_sqe *entries, *copy, *message;

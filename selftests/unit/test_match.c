@@ -54,6 +54,7 @@ struct had {
 	u32 rank;
 	u32 taken_by;		/* NONE: listed */
 	bool arriving, given;
+	bool asks;		/* it has no place */
 };
 
 static struct want want[RECEIVES];
@@ -96,11 +97,26 @@ static void check_place(u32 message)
 
 	CHECK(h->at + h->length <= BYTES && h->at % 8 == 0);
 	for (i = 0; i < MESSAGES; i++)
-		if (i != message && had[i].order)
+		if (i != message && had[i].order && !had[i].asks)
 			CHECK(had[i].at >= h->at + h->length || had[i].at + had[i].length <= h->at);
 }
 
 /* ---- steps ---- */
+
+/* A receive has got a message that asked. */
+static void check_granted(struct acp_matcher *m, u32 number, u32 message)
+{
+	struct acp_receive *r = &m->receive[number];
+
+	CHECK(r->granted && r->state == ACP_RECEIVE_BUSY);
+	CHECK_EQ(r->rank, had[message].rank);
+	CHECK_EQ(r->tag, had[message].tag);
+	CHECK_EQ(r->size, had[message].length);
+	CHECK_EQ(r->ask.ticket, had[message].order);
+	/* As when its first bytes are here. */
+	r->granted = false;
+	m->granted--;
+}
 
 static void do_post(struct acp_matcher *m)
 {
@@ -122,6 +138,17 @@ static void do_post(struct acp_matcher *m)
 	if (found == ACP_MATCH_NONE) {
 		acp_matcher_post(m, number, &key, number, 10);
 		want[number] = w;
+		return;
+	}
+	if (had[found].asks) {
+		acp_matcher_post(m, number, &key, number, 10);
+		acp_matcher_grant(m, found, number);
+		check_granted(m, number, found);
+		want[number] = w;
+		want[number].was = w.order;
+		want[number].order = 0;
+		busy[number] = true;
+		had[found].order = 0;
 		return;
 	}
 	CHECK_EQ(acp_matcher_take(m, found, number), !had[found].arriving);
@@ -160,6 +187,46 @@ static void do_arrive(struct acp_matcher *m)
 		.arriving = true,
 	};
 	check_place(found);
+}
+
+/* A message asks; or one that asks is given a place, or refused. */
+static void do_ask(struct acp_matcher *m)
+{
+	u32 rank = rnd() % RANKS, i = rnd() % MESSAGES;
+	u64 tag = rnd() % 8, size = rnd() % 600;
+	struct acp_ask ask = { .ticket = clock_ + 1 };
+	u32 unused = m->unused;
+	u8 status;
+
+	if (had[i].order && had[i].asks) {
+		status = acp_matcher_admit(m, i);
+		CHECK_EQ(status == ACP_ST_RANGE, had[i].length > BYTES);
+		if (!status) {
+			CHECK(m->kept[i].granted && m->kept[i].arriving);
+			m->kept[i].granted = false;
+			m->granted--;
+			had[i].asks = false;
+			had[i].arriving = true;
+			had[i].at = m->kept[i].at;
+			had[i].length = had[i].length ? (had[i].length + 7) / 8 * 8 : 8;
+			check_place(i);
+		} else if (rnd() % 2) {
+			acp_matcher_refuse(m, i);
+			had[i].order = 0;
+		}
+		return;
+	}
+	if (model_receive(rank, tag) != ACP_MATCH_NONE)
+		return;
+	status = acp_matcher_ask(m, rank, tag, size, &ask);
+	CHECK_EQ(status, unused == MESSAGES ? ACP_ST_AGAIN : ACP_ST_OK);
+	if (status)
+		return;
+	CHECK(!had[unused].order);
+	had[unused] = (struct had){
+		.order = ++clock_, .tag = tag, .rank = rank, .length = size,
+		.taken_by = ACP_MATCH_NONE, .asks = true,
+	};
 }
 
 /* The bytes of a message are there, or it fails. */
@@ -214,6 +281,15 @@ static void do_end(struct acp_matcher *m)
 	}
 }
 
+static u32 count_asking(void)
+{
+	u32 count = 0, i;
+
+	for (i = 0; i < MESSAGES; i++)
+		count += had[i].order && had[i].asks;
+	return count;
+}
+
 static u32 count_busy(void)
 {
 	u32 count = 0, i;
@@ -245,7 +321,7 @@ TEST(match__A4_the_oldest_that_matches_gets_it)
 	memory = open_matcher(&m, RECEIVES, MESSAGES, BYTES);
 	CHECK_EQ(acp_matcher_mask(&m, 5), ACP_MATCH_NONE);
 	for (i = 0; i < STEPS; i++) {
-		switch (rnd() % 4) {
+		switch (rnd() % 5) {
 		case 0:
 			do_post(&m);
 			break;
@@ -258,8 +334,13 @@ TEST(match__A4_the_oldest_that_matches_gets_it)
 		case 3:
 			do_end(&m);
 			break;
+		case 4:
+			do_ask(&m);
+			break;
 		}
 		CHECK_EQ(m.busy, count_busy());
+		CHECK_EQ(m.asking, count_asking());
+		CHECK_EQ(m.granted, 0);
 	}
 	free(memory);
 }

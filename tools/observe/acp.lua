@@ -36,31 +36,38 @@ local frame_rules = {
 	[HELLO] = { flags = ASK, least = HELLO_BODY, most = HELLO_BODY },
 }
 
-local M_DATA, M_CMD, M_DONE, M_BARRIER, M_PING, M_WORDS = 1, 2, 3, 4, 5, 6
+local M_DATA, M_CMD, M_DONE, M_BARRIER, M_PING, M_WORDS, M_ASK, M_GRANT = 1, 2, 3, 4, 5, 6, 7, 8
 local message_types = {
 	[M_DATA] = "DATA", [M_CMD] = "CMD", [M_DONE] = "DONE", [M_BARRIER] = "BARRIER", [M_PING] = "PING",
-	[M_WORDS] = "WORDS",
+	[M_WORDS] = "WORDS", [M_ASK] = "ASK", [M_GRANT] = "GRANT",
 }
 
 local LAST, FAIL, ORDERED, RELEASE, ABORT, BROKEN, ANSWER = 1, 2, 4, 8, 16, 32, 64
-local BEHIND = RELEASE -- of DATA and WORDS
+local BEHIND, GRANTED = RELEASE, ABORT -- of DATA; BEHIND of WORDS and ASK, too
 local message_flags = {
 	{ LAST, "last" }, { FAIL, "fail" }, { ORDERED, "ordered" }, { RELEASE, "release" }, { ABORT, "abort" },
 	{ BROKEN, "broken" }, { ANSWER, "answer" },
 }
-local data_flags = { { LAST, "last" }, { FAIL, "fail" }, { ORDERED, "ordered" }, { BEHIND, "behind" } }
+local data_flags = {
+	{ LAST, "last" }, { FAIL, "fail" }, { ORDERED, "ordered" }, { BEHIND, "behind" }, { GRANTED, "granted" },
+}
 
 local function flags_of(message_type)
-	return (message_type == M_DATA or message_type == M_WORDS) and data_flags or message_flags
+	local data = message_type == M_DATA or message_type == M_WORDS or message_type == M_ASK
+	return data and data_flags or message_flags
 end
 
 local message_rules = {
-	[M_DATA] = { flags = LAST + FAIL + ORDERED + BEHIND, status = true, depends = true, most = 2 ^ 32, more = true },
+	[M_DATA] = {
+		flags = LAST + FAIL + ORDERED + BEHIND + GRANTED, status = true, depends = true, most = 2 ^ 32, more = true,
+	},
 	[M_CMD] = { flags = ORDERED + FAIL, status = true, depends = true, op = true },
 	[M_DONE] = { flags = 0, status = true },
 	[M_BARRIER] = { flags = RELEASE + ABORT + BROKEN },
 	[M_PING] = { flags = ANSWER, most = SHORT },
 	[M_WORDS] = { flags = ORDERED + BEHIND, depends = true, most = 2 ^ 32, words = true },
+	[M_ASK] = { flags = FAIL + ORDERED + BEHIND, status = true, depends = true, op = true },
+	[M_GRANT] = { flags = FAIL, status = true },
 }
 
 local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, SEND = 1, 2, 3, 14, 16, 17, 19
@@ -157,6 +164,8 @@ add_flag_fields(frame_flags, "acp.flags.", field.flag)
 field.flag.ask = ProtoField.bool("acp.flags.ask", "ask", 8, nil, ASK)
 add_flag_fields(message_flags, "acp.msg.flags.", field.m.flag)
 field.m.flag.behind = ProtoField.bool("acp.msg.flags.behind", "behind", 8, nil, BEHIND)
+field.m.flag.granted = ProtoField.bool("acp.msg.flags.granted", "granted", 8, nil, GRANTED)
+field.m.entry = ProtoField.uint64("acp.msg.entry", "Entry", base.HEX)
 
 local all_fields = {}
 local function collect(from)
@@ -273,7 +282,7 @@ end
 local function message_fault(m)
 	local rule = message_rules[m.type]
 	if beyond(m.flags, rule.flags) ~= 0 then return "flags that its type has not" end
-	local turns = m.type == M_DATA or rule.words
+	local turns = m.type == M_DATA or m.type == M_ASK or rule.words
 	if turns and has(m.flags, ORDERED) and m.op ~= SEND and not has(m.flags, FAIL) then
 		return "a turn, which only messages into a mailbox have"
 	end
@@ -281,6 +290,11 @@ local function message_fault(m)
 	   (not has(m.flags, ORDERED) or m.depends == 0 or m.upto ~= m.depends) then
 		return "behind more or less than one message"
 	end
+	if m.type == M_DATA and has(m.flags, GRANTED) and
+	   (has(m.flags, ORDERED) or m.op ~= SEND and not has(m.flags, FAIL)) then
+		return "granted, and no message without a turn"
+	end
+	if m.type == M_ASK and m.op ~= SEND then return "asks, and is no message to a mailbox" end
 	if rule.words then
 		if m.op ~= 0 and m.op ~= SEND then return "an operation that WORDS have not" end
 		if m.depends ~= 0 and not has(m.flags, BEHIND) then return "depends on others, which words do not" end
@@ -314,6 +328,8 @@ local function message_size(m)
 	if m.type == M_DATA then return MESSAGE_DATA + (m.op ~= 0 and MORE or 0) + padded(m.length) end
 	if m.type == M_WORDS and m.op ~= 0 then return MESSAGE_DATA + padded(m.length) end
 	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
+	if m.type == M_ASK then return 48 end
+	if m.type == M_GRANT then return 40 end
 	if m.type == M_CMD and m.op >= STRIDED and m.op <= SEND then return 64 end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
@@ -483,6 +499,16 @@ local function words(c, tree, at, m)
 	end
 end
 
+local function ask(c, tree, at, m)
+	address(c, tree, field.m.dst, at)
+	if m.type == M_GRANT then
+		tree:add(field.m.entry, c.tvb(at + 8, 8))
+	else
+		tree:add(field.m.size, c.tvb(at + 8, 8))
+		tree:add(field.m.tag, c.tvb(at + 16, 8))
+	end
+end
+
 local function read_message(c, at)
 	local tvb = c.tvb
 	return {
@@ -513,6 +539,7 @@ local function show_message(c, at, m, size)
 	elseif m.type == M_CMD then command(c, tree, at, m, size)
 	elseif m.type == M_PING then payload(c, tree, at + MESSAGE, m)
 	elseif m.type == M_WORDS and not fault then words(c, tree, at + MESSAGE, m)
+	elseif m.type == M_ASK or m.type == M_GRANT then ask(c, tree, at + MESSAGE, m)
 	elseif m.type == M_BARRIER then barrier(c, tree, at, m) end
 	return not fault
 end
