@@ -210,6 +210,29 @@ static void receive_by_rank(acpx_match_t match)
 		}
 }
 
+/* Rank 0 receives with a match list, to which the others send. */
+static void matched(const struct acpx_match_limits *limits, void (*receive)(acpx_match_t match),
+		    void (*send)(acp_ga_t to))
+{
+	acpx_match_t match = NULL;
+	acp_ga_t to;
+
+	member_init();
+	if (!acp_rank()) {
+		CHECK_EQ(acpx_match_create(limits, &match), 0);
+		*member_word(INBOX) = acpx_match_ga(match);
+	}
+	to = inbox_of_0();
+	if (acp_rank())
+		send(to);
+	else
+		receive(match);
+	CHECK_EQ(acp_sync(), 0);
+	if (match)
+		CHECK_EQ(acpx_match_free(match), 0);
+	CHECK_EQ(acp_finalize(), 0);
+}
+
 /* Who waits for a message that is kept needs room for all that come before it. */
 static void matched_by(void (*receive)(acpx_match_t match), uint32_t messages)
 {
@@ -217,23 +240,8 @@ static void matched_by(void (*receive)(acpx_match_t match), uint32_t messages)
 		.bytes = 8 * messages, .receives = 16, .messages = messages, .masks = 2,
 		.mask = { 0, ~0ULL },
 	};
-	acpx_match_t match = NULL;
-	acp_ga_t to;
 
-	member_init();
-	if (!acp_rank()) {
-		CHECK_EQ(acpx_match_create(&limits, &match), 0);
-		*member_word(INBOX) = acpx_match_ga(match);
-	}
-	to = inbox_of_0();
-	if (acp_rank())
-		send_numbers(to);
-	else
-		receive(match);
-	CHECK_EQ(acp_sync(), 0);
-	if (match)
-		CHECK_EQ(acpx_match_free(match), 0);
-	CHECK_EQ(acp_finalize(), 0);
+	matched(&limits, receive, send_numbers);
 }
 
 static void matched_any(void)
@@ -328,23 +336,8 @@ static void computing(void)
 	const struct acpx_match_limits limits = {
 		.bytes = BYTES, .receives = 2 * SENDERS, .messages = 1, .masks = 1,
 	};
-	acpx_match_t match = NULL;
-	acp_ga_t to;
 
-	member_init();
-	if (!acp_rank()) {
-		CHECK_EQ(acpx_match_create(&limits, &match), 0);
-		*member_word(INBOX) = acpx_match_ga(match);
-	}
-	to = inbox_of_0();
-	if (acp_rank())
-		send_and_say(to);
-	else
-		compute_and_receive(match);
-	CHECK_EQ(acp_sync(), 0);
-	if (match)
-		CHECK_EQ(acpx_match_free(match), 0);
-	CHECK_EQ(acp_finalize(), 0);
+	matched(&limits, compute_and_receive, send_and_say);
 }
 
 TEST(A4_a_receiver_that_computes_delays_nobody)
