@@ -669,13 +669,8 @@ static void *wait_or_probe(void *arg)
 /* Start a thread; on return it sleeps, or is about to. */
 static void waiter_start(struct waiter *w, acpx_match_t match, acpx_receive_t receive, bool probes)
 {
-	const unsigned int before = fake_watches();
-
 	*w = (struct waiter){ .match = match, .receive = receive, .probes = probes };
-	CHECK(pthread_create(&w->thread, NULL, receive || probes ? wait_or_probe : take,
-			     w) == 0);
-	while (fake_watches() == before)
-		libacp_sleep(MS);
+	fake_start_sleeper(&w->thread, receive || probes ? wait_or_probe : take, w);
 }
 
 static int64_t waiter_end(struct waiter *w)
