@@ -139,20 +139,24 @@ static void put_copy(const struct acp_peer *peer, struct sk_buff *skb, const str
 		memset(p + head + m->length, 0, size - head - m->length);
 }
 
+/* Does it have 8 bytes, which wait for nothing? */
+static __always_inline bool is_short(const struct acp_out *o)
+{
+	return o->m.size == sizeof(u64) && o->inline_data && !o->fence && !o->failed;
+}
+
 /* Is it a put of 8 bytes that waits for nothing? */
 static bool is_word(const struct acp_out *o)
 {
 	const struct acp_msg data = { .type = ACP_MSG_DATA };
 
-	return o->m.word == data.word && o->m.size == sizeof(u64) && o->inline_data &&
-	       !o->fence && !o->failed;
+	return o->m.word == data.word && is_short(o);
 }
 
 /* Is it a message of 8 bytes? */
 static bool is_short_message(const struct acp_out *o)
 {
-	return o->m.type == ACP_MSG_DATA && o->m.op == ACP_OP_SEND && o->m.size == sizeof(u64) &&
-	       o->inline_data && !o->fence && !o->failed;
+	return o->m.type == ACP_MSG_DATA && o->m.op == ACP_OP_SEND && is_short(o);
 }
 
 /* Messages that depend on nothing, or the second one on the first one. */
