@@ -461,6 +461,11 @@ static inline bool acp_op_indirect(u8 op)
 	return op >= ACP_OP_INDIRECT && op <= ACP_OP_SEND;
 }
 
+static inline bool acp_msg_has_data(const struct acp_msg *m)
+{
+	return m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS;
+}
+
 /**
  * acp_msg_in_turn() - test whether a message is for a mailbox, and tried again if that is full
  * @m: message
@@ -470,8 +475,7 @@ static inline bool acp_op_indirect(u8 op)
  */
 static inline bool acp_msg_in_turn(const struct acp_msg *m)
 {
-	return (m->flags & ACP_MSG_ORDERED) &&
-	       (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS);
+	return (m->flags & ACP_MSG_ORDERED) && acp_msg_has_data(m);
 }
 
 /**
@@ -483,8 +487,7 @@ static inline bool acp_msg_in_turn(const struct acp_msg *m)
  */
 static inline bool acp_msg_is_behind(const struct acp_msg *m)
 {
-	return (m->flags & ACP_MSG_BEHIND) &&
-	       (m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS);
+	return (m->flags & ACP_MSG_BEHIND) && acp_msg_has_data(m);
 }
 
 /**
