@@ -243,21 +243,22 @@ static u8 apply_to_place(struct frame *f, const struct acp_msg *m, struct sk_buf
 
 /* A message that is in one piece, and goes to a match list. */
 static noinline u8 apply_matched(struct frame *f, const struct acp_msg *m, struct sk_buff *skb,
-				 u32 at, u32 list)
+				 u32 at, u32 number)
 {
+	struct acp_match_list *list = acp_matching_find(f->job, m->dst, number);
 	struct acp_place place;
-	u8 status = acp_matching_begin(f->job, m, list, m->c, m->a, &place);
+	u8 status = acp_matching_begin(list, m, m->c, m->a, &place);
 
 	if (status)
 		return status;
 	status = apply_to_place(f, m, skb, at, &place, 0);
 	/* Without memory for the answer, it has no effect: it comes again. */
 	if (unlikely(status) && f->lone_put && !can_answer(f)) {
-		acp_matching_undo(f->job, &place);
+		acp_matching_undo(list, &place);
 		f->refused = true;
 		return status;
 	}
-	return acp_matching_end(f->job, &place, status);
+	return acp_matching_end(list, &place, status);
 }
 
 /* A message that is in one piece. */
