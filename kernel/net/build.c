@@ -317,14 +317,24 @@ static u32 short_size(const struct acp_item *item)
 	return acp_out_head(out) + ((out->m.size + 7) & ~7u);
 }
 
+/* If others are joined to a message, WORDS have only its tag of what DATA say about it. */
+static u32 spared(const struct acp_sent *s, struct acp_item *item)
+{
+	const struct acp_item *next = item->out.m.op == ACP_OP_SEND ? next_item(s, item) : NULL;
+
+	return next && next->joined ? sizeof(struct acp_msg_more) -
+				      sizeof_field(struct acp_msg_word, tag) : 0;
+}
+
 /* Return the bytes of all items of a frame. */
 static u32 items_size(const struct acp_sent *s)
 {
-	const struct acp_item *item;
+	struct acp_item *item;
 	u32 size = 0;
 
 	list_for_each_entry(item, &s->items, link)
-		size += item->joined ? sizeof(struct acp_msg_word) : short_size(item);
+		size += item->joined ? sizeof(struct acp_msg_word) :
+				       short_size(item) - spared(s, item);
 	return size;
 }
 
