@@ -9,26 +9,11 @@
 #include <sys/socket.h>
 
 #include "batches.h"
-#include "inject.h"
+#include "played_sender.h"
 
 #define KB		1024UL
 #define LONG		(256 * KB)
-#define HEAD		sizeof(struct acp_mailbox)
-#define RECORD		sizeof(struct acp_record)
 #define TAG		0x123456789abcdefULL
-
-static struct nodes n;
-
-/* A mailbox at the start of a region, of which so many bytes are offered. */
-static struct acp_mailbox *offer(struct memory *m, size_t bytes)
-{
-	struct acp_mailbox *box = (void *)m->addr;
-
-	memset(m->addr, 0, HEAD + bytes);
-	box->units = (uint32_t)(bytes / 8);
-	__atomic_store_n(&box->room, ACP_MAILBOX_ROOM(0, box->units), __ATOMIC_RELEASE);
-	return box;
-}
 
 static struct acp_record *record_of(struct memory *m)
 {
@@ -201,35 +186,11 @@ TEST(A4_N1_pieces_that_wait_for_a_lost_one_are_no_sign_that_it_was_late)
 #define PIECE		256U		/* bytes of a payload */
 #define ROW		9U		/* pieces before the last one */
 #define TOTAL		((ROW + 1) * PIECE)
-#define VICTIM_SIZE	(16 * KB)
 #define EACH		(sizeof(struct acp_frame_hdr) + sizeof(struct acp_msg_data) + \
 			 sizeof(struct acp_msg_more) + PIECE)
 
-static struct inject x;
-static struct rank victim, second;
-static struct memory target;
 static char batch[60000];
 static size_t filled_up;		/* bytes used */
-
-static void play(uint32_t integrity)
-{
-	static struct setup setup;
-
-	nodes_open(&n, 2, 1, false);
-	nodes_setup(&n, &setup, 0, 4);
-	setup.join.integrity = integrity;
-	nodes_join(&n, &victim, &setup);
-	setup.join.rank = 1;
-	nodes_join(&n, &second, &setup);
-	memory_open(&victim, &target, VICTIM_SIZE);
-	inject_open(&x, &n, 1, 0, &setup);
-	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
-	inject_handshake(&x);
-	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
-	inject_drain(&x);
-	filled_up = 0;
-	offer(&target, VICTIM_SIZE - HEAD);
-}
 
 static size_t each(void)
 {
