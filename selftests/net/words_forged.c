@@ -179,7 +179,7 @@ TEST(N6_A4_short_messages_whose_fields_are_wrong)
 		uint8_t op, flags, status;
 		uint16_t depends, upto;
 		uint32_t origin;
-	} cases[] = {
+	} wrong[] = {
 		{ .op = 1 }, { .op = ACP_OP_STRIDED }, { .op = ACP_OP_COPY_SET },
 		{ .op = ACP_OP_INDIRECT }, { .op = ACP_OP_APPEND }, { .op = ACP_OP_END },
 		{ .op = 255 }, { .flags = ACP_MSG_LAST }, { .flags = ACP_MSG_FAIL },
@@ -198,13 +198,13 @@ TEST(N6_A4_short_messages_whose_fields_are_wrong)
 	size_t i;
 
 	play(ACP_INTEGRITY_TAG);
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		m = words_of(1000, 2, cases[i].flags);
-		m.op = cases[i].op ? cases[i].op : ACP_OP_SEND;
-		m.status = cases[i].status;
-		m.depends = cases[i].depends;
-		m.upto = cases[i].upto;
-		m.origin = cases[i].origin ? cases[i].origin : 2;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		m = words_of(1000, 2, wrong[i].flags);
+		m.op = wrong[i].op ? wrong[i].op : ACP_OP_SEND;
+		m.status = wrong[i].status;
+		m.depends = wrong[i].depends;
+		m.upto = wrong[i].upto;
+		m.origin = wrong[i].origin ? wrong[i].origin : 2;
 		snprintf(what, sizeof(what), "case %zu", i);
 		malformed(body, put_words(body, &m, m.length), what);
 	}
