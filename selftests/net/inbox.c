@@ -186,6 +186,41 @@ static void receive_matched(acpx_match_t match)
 	}
 }
 
+/* As long as none of the receives has ended, the process sleeps in poll(). */
+static void receive_polled(acpx_match_t match)
+{
+	uint64_t got[RANKS] = { 0 }, left = (RANKS - 1) * MESSAGES;
+	acpx_receive_t posted[RANKS - 1];
+	unsigned int polls = 0;
+	int64_t size;
+	int i, armed;
+
+	for (i = 0; i < RANKS - 1; i++)
+		CHECK_EQ(acpx_post(match, i + 1, (uint64_t)i + 1, 0,
+				   member_at(0, BUFFER + 8 * (size_t)i), 8, &posted[i]), 0);
+	while (left) {
+		armed = acpx_receive_arm(posted, RANKS - 1);
+		CHECK(armed == 0 || armed == 1);
+		if (!armed) {
+			CHECK(patience_poll(acpx_event_fd(), POLLIN, PATIENCE_SOON));
+			polls++;
+		}
+		for (i = 0; i < RANKS - 1; i++) {
+			size = acpx_receive_wait(posted[i], NULL, 0);
+			if (size == -ETIMEDOUT)
+				continue;
+			CHECK_EQ(size, 8);
+			CHECK_EQ(*member_word(BUFFER + 8 * (size_t)i), got[i]++);
+			left--;
+			CHECK_EQ(acpx_post(match, i + 1, (uint64_t)i + 1, 0,
+					   member_at(0, BUFFER + 8 * (size_t)i), 8, &posted[i]), 0);
+		}
+	}
+	CHECK(polls > 0);
+	CHECK_EQ(acpx_receive_arm(posted, RANKS - 1), 0);
+	CHECK(!is_readable());
+}
+
 static void receive_by_rank(acpx_match_t match)
 {
 	struct acpx_message message;
@@ -249,6 +284,11 @@ static void matched_any(void)
 	matched_by(receive_matched, 8);
 }
 
+static void matched_polled(void)
+{
+	matched_by(receive_polled, 8);
+}
+
 static void matched_by_rank(void)
 {
 	matched_by(receive_by_rank, (RANKS - 1) * MESSAGES);
@@ -257,6 +297,11 @@ static void matched_by_rank(void)
 TEST(A4_posted_receives_of_any_rank)
 {
 	members_run(RANKS, PER_NODE, matched_any);
+}
+
+TEST(A4_poll_reports_receives)
+{
+	members_run(RANKS, PER_NODE, matched_polled);
 }
 
 TEST(A4_posted_receives_and_probes_by_rank)
