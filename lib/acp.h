@@ -603,6 +603,9 @@ int64_t acpx_receive_wait(acpx_receive_t receive, struct acpx_message *message,
 			  uint64_t timeout_ns);
 int acpx_receive_cancel(acpx_receive_t receive);	/* and free it; -EBUSY: too late */
 
+/* 1: one may have ended; 0: poll() of acpx_event_fd() reports POLLIN when one may have. */
+int acpx_receive_arm(const acpx_receive_t *receives, size_t count);
+
 /* Look for a kept message; mprobe takes it: acpx_mrecv copies it and frees its memory. */
 int acpx_match_probe(acpx_match_t match, int rank, uint64_t tag, uint64_t ignore,
 		     struct acpx_message *message, uint64_t timeout_ns);
@@ -623,7 +626,7 @@ const char *acpx_strerror(int status);		/* one line of English */
 int acpx_set_error_mode(int mode);		/* previous mode, or -1 */
 int acpx_peer_state(int rank);			/* ACPX_PEER_*, or -1 */
 int acpx_query_node(int rank);			/* number of its node, or -1 */
-/* For poll: POLLPRI if there is an event, POLLIN: see acpx_mailbox_arm; or -1. */
+/* For poll: POLLPRI if there is an event, POLLIN: see acpx_mailbox_arm, acpx_receive_arm; or -1. */
 int acpx_event_fd(void);
 
 int acpx_next_event(struct acpx_event *event);	/* 1: stored, 0: none, or -1 */

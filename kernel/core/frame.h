@@ -522,8 +522,8 @@ static inline bool acp_op_takes_room(u8 op)
  * @m: message
  * @fence: its frame has ACP_FRAME_FENCE
  *
- * That are the pieces before the last one of a copy that depends on nothing, or of a message, whose
- * pieces are fenced.  The first piece of one that is behind another one is processed alone.
+ * These are pieces of a copy that depends on nothing, or of a message, whose pieces are fenced, but
+ * not the last piece.  The first piece of a message behind another one is processed alone.
  *
  * Context: Any context.
  * Return: True if the others differ from it in dst or, if it has an operation, in the position.

@@ -171,7 +171,8 @@ u8 acp_mailbox_end(struct acp_job *job, const struct acp_place *place, u32 rank,
 	u8 gone;
 
 	if (place->list)
-		return acp_matching_end(job, place, status);
+		return acp_matching_end(acp_matching_find(job, place->dst, place->list), place,
+					status);
 	r = acp_region_get_bh(job, record, sizeof(struct acp_record), rank, ACP_ACCESS_WRITE,
 			      &gone);
 	if (!r)
@@ -190,7 +191,8 @@ u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64
 
 	r = acp_mailbox_reserve(job, m, size, &offset, &status);
 	if (!r)
-		return status ?: acp_matching_begin(job, m, offset, size, tag, place);
+		return status ?: acp_matching_begin(acp_matching_find(job, m->dst, offset), m, size,
+						    tag, place);
 	acp_mailbox_describe(r, offset, m->origin, tag, size << 2 | ACP_RECORD_ARRIVING);
 	*place = (struct acp_place){
 		.dst = m->dst - acp_ga_offset(&job->ga, m->dst) + offset, .room = size,
@@ -217,7 +219,7 @@ u8 acp_mailbox_ask(struct acp_job *job, const struct acp_msg *m)
 	list = list_of(r, acp_ga_offset(&job->ga, m->dst));
 	acp_region_put(r);
 	if (list)
-		return acp_matching_ask(job, m, list);
+		return acp_matching_ask(acp_matching_find(job, m->dst, list), m);
 	return acp_grant_send(job, &grant, acp_ga_color(&job->ga, m->dst)) ? ACP_ST_OK :
 									     ACP_ST_AGAIN;
 }

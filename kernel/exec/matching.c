@@ -23,14 +23,6 @@ struct acp_match_list {
 	unsigned long kib;	/* charged to the user */
 };
 
-/* RCU, or BH off. */
-static struct acp_match_list *list_of(struct acp_job *job, u32 owner, u32 number)
-{
-	struct acp_rank *rank = acp_job_rank(job, owner);
-
-	return rank ? xa_load(&rank->lists, number) : NULL;
-}
-
 /* ---- memory of the owner ---- */
 
 /* Can these bytes be memory of the rank, in one region? */
@@ -125,6 +117,13 @@ static u8 begin(struct acp_match_list *l, const struct acp_msg *m, u64 size, u64
 	return ACP_ST_OK;
 }
 
+struct acp_match_list *acp_matching_find(struct acp_job *job, u64 ga, u32 number)
+{
+	struct acp_rank *rank = acp_job_rank(job, acp_ga_rank(&job->ga, ga));
+
+	return rank ? xa_load(&rank->lists, number) : NULL;
+}
+
 static void end_receive(struct acp_match_list *l, u32 i, u8 status)
 {
 	const struct acp_receive *r = &l->m.receive[i];
@@ -148,10 +147,8 @@ static void end_kept(struct acp_match_list *l, u32 i, u8 status)
 		count_kept(l);
 }
 
-u8 acp_matching_end(struct acp_job *job, const struct acp_place *place, u8 status)
+u8 acp_matching_end(struct acp_match_list *l, const struct acp_place *place, u8 status)
 {
-	struct acp_match_list *l = list_of(job, acp_ga_rank(&job->ga, place->dst), place->list);
-
 	if (!l)
 		return status ?: ACP_ST_RANK;
 	spin_lock(&l->lock);
@@ -277,10 +274,9 @@ static u8 begin_granted(struct acp_match_list *l, const struct acp_msg *m, u64 s
 	return ACP_ST_OK;
 }
 
-u8 acp_matching_begin(struct acp_job *job, const struct acp_msg *m, u32 number, u64 size, u64 tag,
+u8 acp_matching_begin(struct acp_match_list *l, const struct acp_msg *m, u64 size, u64 tag,
 		      struct acp_place *place)
 {
-	struct acp_match_list *l = list_of(job, acp_ga_rank(&job->ga, m->dst), number);
 	u8 status = ACP_ST_AGAIN;
 
 	if (!l || l->mailbox != m->dst)
@@ -314,9 +310,8 @@ static u8 ask(struct acp_match_list *l, const struct acp_msg *m)
 	return status;
 }
 
-u8 acp_matching_ask(struct acp_job *job, const struct acp_msg *m, u32 number)
+u8 acp_matching_ask(struct acp_match_list *l, const struct acp_msg *m)
 {
-	struct acp_match_list *l = list_of(job, acp_ga_rank(&job->ga, m->dst), number);
 	u8 status = ACP_ST_AGAIN;
 
 	if (!l || l->mailbox != m->dst)
@@ -326,7 +321,7 @@ u8 acp_matching_ask(struct acp_job *job, const struct acp_msg *m, u32 number)
 		status = ask(l, m);
 	spin_unlock(&l->lock);
 	if (!status)
-		acp_stat_inc(job->node, messages_asked);
+		acp_stat_inc(l->job->node, messages_asked);
 	return status;
 }
 
@@ -421,12 +416,8 @@ static void refuse_all(struct acp_match_list *l, u8 status)
 
 /* ---- messages that come again ---- */
 
-void acp_matching_undo(struct acp_job *job, const struct acp_place *place)
+void acp_matching_undo(struct acp_match_list *l, const struct acp_place *place)
 {
-	struct acp_match_list *l = list_of(job, acp_ga_rank(&job->ga, place->dst), place->list);
-
-	if (!l)
-		return;
 	spin_lock(&l->lock);
 	if (place->entry & KEPT)
 		end_kept(l, place->entry & ~KEPT, ACP_ST_NOMEM);

@@ -16,6 +16,7 @@
 #include "../core/landing.h"
 #include "../job/job.h"
 
+struct acp_match_list;
 struct acp_rank;
 
 /**
@@ -57,10 +58,20 @@ int acp_matching_unpost(struct acp_rank *rank, const struct acp_unpost *u);
 void acp_matching_leave(struct acp_rank *rank);
 
 /**
- * acp_matching_begin() - find where a message goes
+ * acp_matching_find() - find a match list
  * @job: the job
+ * @ga: an address of its owner
+ * @number: number of the list
+ *
+ * Context: RCU read side, or BH off, as long as the list is used.
+ * Return: The list, or NULL if there is none.
+ */
+struct acp_match_list *acp_matching_find(struct acp_job *job, u64 ga, u32 number);
+
+/**
+ * acp_matching_begin() - find where a message goes
+ * @list: the match list that the mailbox names, or NULL
  * @m: the message; m->dst is the address of a mailbox
- * @number: the match list that the mailbox names
  * @size: bytes of the message
  * @tag: its tag; with ACP_MSG_GRANTED the entry
  * @place: receives where its bytes go, if the status is ACP_ST_OK; acp_matching_end() must follow
@@ -70,21 +81,20 @@ void acp_matching_leave(struct acp_rank *rank);
  * Context: BH off.
  * Return: ACP_ST_OK, ACP_ST_AGAIN or ACP_ST_RANGE.
  */
-u8 acp_matching_begin(struct acp_job *job, const struct acp_msg *m, u32 number, u64 size, u64 tag,
+u8 acp_matching_begin(struct acp_match_list *list, const struct acp_msg *m, u64 size, u64 tag,
 		      struct acp_place *place);
 
 /**
  * acp_matching_ask() - a message asks for a receive before its bytes are sent (rendezvous)
- * @job: the job
+ * @list: the match list that the mailbox names, or NULL
  * @m: the message, with the operands of ACP_MSG_ASK
- * @number: the match list that the mailbox names
  *
  * Sooner or later the message is granted an entry, or refused: see grant.h.
  *
  * Context: BH off.
  * Return: ACP_ST_OK or ACP_ST_AGAIN.
  */
-u8 acp_matching_ask(struct acp_job *job, const struct acp_msg *m, u32 number);
+u8 acp_matching_ask(struct acp_match_list *list, const struct acp_msg *m);
 
 /**
  * acp_matching_gone() - a message that was granted an entry will not come
@@ -105,22 +115,22 @@ void acp_matching_tend(struct acp_job *job);
 
 /**
  * acp_matching_end() - all bytes of a message are there, or will not come
- * @job: the job
+ * @list: the list, or NULL if it is gone
  * @place: that of acp_matching_begin()
  * @status: ACP_ST_OK, or why they will not come
  *
  * Context: BH off.
  * Return: @status; if that is ACP_ST_OK, why the message has failed nevertheless.
  */
-u8 acp_matching_end(struct acp_job *job, const struct acp_place *place, u8 status);
+u8 acp_matching_end(struct acp_match_list *list, const struct acp_place *place, u8 status);
 
 /**
  * acp_matching_undo() - undo acp_matching_begin(): the message will come again
- * @job: the job
+ * @list: the list
  * @place: that of acp_matching_begin()
  *
  * Context: BH off.
  */
-void acp_matching_undo(struct acp_job *job, const struct acp_place *place);
+void acp_matching_undo(struct acp_match_list *list, const struct acp_place *place);
 
 #endif /* ACP_MATCHING_H */

@@ -195,6 +195,16 @@ static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
 	return ACP_ST_OK;
 }
 
+/* Write a payload: tagged bytes are contiguous. */
+static u8 write_payload(struct frame *f, struct acp_region *r, u64 offset, struct sk_buff *skb,
+			u32 at, u32 length)
+{
+	if (at + length > f->cb->tagged)
+		return apply_bytes(r, offset, skb, f->cb, at, length);
+	acp_region_write(r, offset, f->cb->body + at, length);
+	return ACP_ST_OK;
+}
+
 /* Write what there is room for of the bytes of a message, or of a piece of an indirect copy. */
 static u8 apply_to_place(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at,
 			 const struct acp_place *place, u64 from)
@@ -213,19 +223,16 @@ static u8 apply_to_place(struct frame *f, const struct acp_msg *m, struct sk_buf
 	    acp_region_get_bh(job, dst, length, m->origin, ACP_ACCESS_WRITE, &status);
 	if (!r)
 		return status;
-	status = ACP_ST_OK;
-	if (at + length <= f->cb->tagged)
-		acp_region_write(r, acp_ga_offset(&job->ga, dst), f->cb->body + at, length);
-	else
-		status = apply_bytes(r, acp_ga_offset(&job->ga, dst), skb, f->cb, at, length);
+	status = write_payload(f, r, acp_ga_offset(&job->ga, dst), skb, at, length);
 	acp_region_put(r);
 	return status;
 }
 
 /* A message that is in one piece, and goes to a match list. */
 static noinline u8 apply_matched(struct frame *f, const struct acp_msg *m, struct sk_buff *skb,
-				 u32 at, u32 list)
+				 u32 at, u32 number)
 {
+	struct acp_match_list *list = acp_matching_find(f->job, m->dst, number);
 	struct acp_place place;
 	u8 status;
 
@@ -234,17 +241,17 @@ static noinline u8 apply_matched(struct frame *f, const struct acp_msg *m, struc
 		f->refused = true;
 		return ACP_ST_NOMEM;
 	}
-	status = acp_matching_begin(f->job, m, list, m->c, m->a, &place);
+	status = acp_matching_begin(list, m, m->c, m->a, &place);
 	if (status)
 		return status;
 	status = apply_to_place(f, m, skb, at, &place, 0);
 	/* Without memory for the answer, it has no effect: it comes again. */
 	if (unlikely(status) && f->lone_put && !can_answer(f)) {
-		acp_matching_undo(f->job, &place);
+		acp_matching_undo(list, &place);
 		f->refused = true;
 		return status;
 	}
-	return acp_matching_end(f->job, &place, status);
+	return acp_matching_end(list, &place, status);
 }
 
 /* A message that is in one piece. */
@@ -257,10 +264,7 @@ static u8 apply_message(struct frame *f, const struct acp_msg *m, struct sk_buff
 	r = acp_mailbox_reserve(f->job, m, m->c, &offset, &status);
 	if (!r)
 		return status ?: apply_matched(f, m, skb, at, offset);
-	if (at + m->length <= f->cb->tagged)
-		acp_region_write(r, offset, f->cb->body + at, m->length);
-	else
-		status = apply_bytes(r, offset, skb, f->cb, at, m->length);
+	status = write_payload(f, r, offset, skb, at, m->length);
 	acp_mailbox_describe(r, offset, m->origin, m->a,
 			     m->c << 2 | (status ? ACP_RECORD_VOID : ACP_RECORD_READY));
 	acp_region_put(r);

@@ -139,20 +139,24 @@ static void put_copy(const struct acp_peer *peer, struct sk_buff *skb, const str
 		memset(p + head + m->length, 0, size - head - m->length);
 }
 
+/* Does it have 8 bytes, which wait for nothing? */
+static __always_inline bool is_short(const struct acp_out *o)
+{
+	return o->m.size == sizeof(u64) && o->inline_data && !o->fence && !o->failed;
+}
+
 /* Is it a put of 8 bytes that waits for nothing? */
 static bool is_word(const struct acp_out *o)
 {
 	const struct acp_msg data = { .type = ACP_MSG_DATA };
 
-	return o->m.word == data.word && o->m.size == sizeof(u64) && o->inline_data &&
-	       !o->fence && !o->failed;
+	return o->m.word == data.word && is_short(o);
 }
 
 /* Is it a message of 8 bytes? */
 static bool is_short_message(const struct acp_out *o)
 {
-	return o->m.type == ACP_MSG_DATA && o->m.op == ACP_OP_SEND && o->m.size == sizeof(u64) &&
-	       o->inline_data && !o->fence && !o->failed;
+	return o->m.type == ACP_MSG_DATA && o->m.op == ACP_OP_SEND && is_short(o);
 }
 
 /* Messages that depend on nothing, or the second one on the first one. */
@@ -314,14 +318,24 @@ static u32 short_size(const struct acp_item *item)
 	return acp_out_head(out) + ((out->m.size + 7) & ~7u);
 }
 
+/* If others are joined to a message, WORDS have only its tag of what DATA say about it. */
+static u32 spared(const struct acp_sent *s, struct acp_item *item)
+{
+	const struct acp_item *next = item->out.m.op == ACP_OP_SEND ? next_item(s, item) : NULL;
+
+	return next && next->joined ? sizeof(struct acp_msg_more) -
+				      sizeof_field(struct acp_msg_word, tag) : 0;
+}
+
 /* Return the bytes of all items of a frame. */
 static u32 items_size(const struct acp_sent *s)
 {
-	const struct acp_item *item;
+	struct acp_item *item;
 	u32 size = 0;
 
 	list_for_each_entry(item, &s->items, link)
-		size += item->joined ? sizeof(struct acp_msg_word) : short_size(item);
+		size += item->joined ? sizeof(struct acp_msg_word) :
+				       short_size(item) - spared(s, item);
 	return size;
 }
 

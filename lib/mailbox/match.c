@@ -336,6 +336,43 @@ int acpx_receive_cancel(acpx_receive_t receive)
 	return (int)leave(error == -ENOENT ? -EBUSY : error);
 }
 
+/* ---- poll() ---- */
+
+/* Has it ended, as far as acpx_receive_wait() is concerned? Of type libacp_find_t. */
+static int64_t find_ended(void *arg, bool sleeps, const void **word)
+{
+	return find_state(arg, sleeps, word) == -EAGAIN ? -EAGAIN : 1;
+}
+
+/* May these receives be waited for? The caller has entered. Returns 0 or -errno. */
+static int check_all(const acpx_receive_t *receives, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (!receives || !receives[i])
+			return -EINVAL;
+		if (receives[i]->match->memory.joined != libacp.joins)
+			return -ENOTCONN;
+		if (!receives[i]->posted)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int acpx_receive_arm(const acpx_receive_t *receives, size_t count)
+{
+	int64_t found;
+
+	if (!libacp_watch_enter())
+		return -ENOTCONN;
+	found = check_all(receives, count);
+	if (!found)
+		found = libacp_watch_arm(find_ended, (void *const *)(const void *)receives, count);
+	leave(found);
+	return found == -EAGAIN ? 0 : found ? (int)found : 1;
+}
+
 /* ---- Kept messages ---- */
 
 /* What a thread looks for among the kept messages. */

@@ -5,34 +5,15 @@
  */
 #include "../dev/isolated.h"
 
-#include <netinet/udp.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "inject.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT	103
-#endif
+#include "batches.h"
+#include "played_sender.h"
 
 #define KB		1024UL
 #define LONG		(256 * KB)
-#define HEAD		sizeof(struct acp_mailbox)
-#define RECORD		sizeof(struct acp_record)
 #define TAG		0x123456789abcdefULL
-
-static struct nodes n;
-
-/* A mailbox at the start of a region, of which so many bytes are offered. */
-static struct acp_mailbox *offer(struct memory *m, size_t bytes)
-{
-	struct acp_mailbox *box = (void *)m->addr;
-
-	memset(m->addr, 0, HEAD + bytes);
-	box->units = (uint32_t)(bytes / 8);
-	__atomic_store_n(&box->room, ACP_MAILBOX_ROOM(0, box->units), __ATOMIC_RELEASE);
-	return box;
-}
 
 static struct acp_record *record_of(struct memory *m)
 {
@@ -61,12 +42,6 @@ static void begin(bool ipv6, uint32_t integrity)
 	CHECK_EQ(rank_do_copy(&r[0], memory_ga(&to, 0), memory_ga(&from, 0), 8), ACP_ST_OK);
 }
 
-static long long datagrams(void)
-{
-	return nodes_snmp(&n, 1, "Udp", "InDatagrams") + nodes_snmp(&n, 1, "Udp6", "InDatagrams");
-}
-
-/* The network may keep a datagram for some time, and with it the pages of its source. */
 static void one_message(size_t size, size_t at, uint64_t seed, unsigned int late_ms)
 {
 	struct acp_sqe e = {
@@ -86,18 +61,17 @@ static void one_message(size_t size, size_t at, uint64_t seed, unsigned int late
 	CHECK(!there[size] && !there[size + 1]);
 }
 
-/* Returns frames per datagram that arrived, in percent. */
 static long long frames_per_datagram(unsigned int late_ms)
 {
 	static const size_t sizes[] = { LONG, LONG - 1, 100000, 20001, 4096, 3000 };
-	long long frames = nodes_counter(&n, 1, "rx_frames"), units = datagrams();
+	long long frames = nodes_counter(&n, 1, "rx_frames"), units = batches_datagrams(&n, 1);
 	long long again = nodes_counter(&n, 0, "tx_retransmits");
 	uint32_t i;
 
 	for (i = 0; i < 12; i++)
 		one_message(sizes[i % 6], i * 397 % 4096, i, late_ms);
 	frames = nodes_counter(&n, 1, "rx_frames") - frames;
-	units = datagrams() - units;
+	units = batches_datagrams(&n, 1) - units;
 	/* Those that are sent again go one by one. */
 	again = nodes_counter(&n, 0, "tx_retransmits") - again;
 	CHECK(frames > 500);
@@ -107,14 +81,14 @@ static long long frames_per_datagram(unsigned int late_ms)
 	return units > again ? 100 * (frames - again) / (units - again) : 0;
 }
 
+static const struct batches messages = { &n, begin, frames_per_datagram };
+
 static void together(bool ipv6, uint32_t integrity)
 {
 	bool bursts = integrity != ACP_INTEGRITY_CRC32C;
-	int tries = 5;
 
 	begin(ipv6, integrity);
-	while (frames_per_datagram(0) <= 300)
-		CHECK(--tries);
+	batches_share_datagrams(&messages);
 	/* All but the last piece of a message are built together, and most arrive so. */
 	CHECK_EQ(nodes_counter(&n, 0, "tx_burst") > 400, bursts);
 	CHECK_EQ(nodes_counter(&n, 1, "rx_burst") > 400, bursts);
@@ -145,39 +119,25 @@ TEST(A4_pieces_of_messages_with_checksums)
 	together(false, ACP_INTEGRITY_CRC32C);
 }
 
-/* The segments of a batch are impaired one by one, or batches as a whole. */
-static void impaired(const char *netem, uint32_t integrity, bool apart)
-{
-	begin(false, integrity);
-	if (apart)
-		nodes_run(&n, 0, "ip link set eth0 gso_max_segs 1");
-	nodes_impair_all(&n, netem);
-	frames_per_datagram(100);
-	nodes_impair_all(&n, "");
-}
-
 TEST(A4_bursts_of_messages_with_loss)
 {
-	impaired("loss 10%", ACP_INTEGRITY_TAG, false);
-	CHECK(nodes_counters(&n, "tx_retransmits") > 0);
+	batches_lost(&messages, ACP_INTEGRITY_TAG);
 }
 
 TEST(A4_bursts_of_messages_with_loss_of_frames)
 {
-	impaired("loss 2%", ACP_INTEGRITY_TAG, true);
+	batches_impaired(&messages, "loss 2%", ACP_INTEGRITY_TAG, true);
 	CHECK(nodes_counters(&n, "tx_retransmits") > 0);
 }
 
 TEST(A4_bursts_of_messages_with_loss_encrypted)
 {
-	impaired("loss 10%", ACP_INTEGRITY_AEAD, false);
-	CHECK(nodes_counters(&n, "tx_retransmits") > 0);
+	batches_lost(&messages, ACP_INTEGRITY_AEAD);
 }
 
 TEST(A4_bursts_of_messages_twice_and_out_of_order)
 {
-	impaired("delay 1ms 1ms duplicate 20%", ACP_INTEGRITY_TAG, false);
-	CHECK(nodes_counters(&n, "drop_duplicate") > 0);
+	batches_disordered(&messages, ACP_INTEGRITY_TAG);
 }
 
 /*
@@ -226,35 +186,11 @@ TEST(A4_N1_pieces_that_wait_for_a_lost_one_are_no_sign_that_it_was_late)
 #define PIECE		256U		/* bytes of a payload */
 #define ROW		9U		/* pieces before the last one */
 #define TOTAL		((ROW + 1) * PIECE)
-#define VICTIM_SIZE	(16 * KB)
 #define EACH		(sizeof(struct acp_frame_hdr) + sizeof(struct acp_msg_data) + \
 			 sizeof(struct acp_msg_more) + PIECE)
 
-static struct inject x;
-static struct rank victim, second;
-static struct memory target;
 static char batch[60000];
 static size_t filled_up;		/* bytes used */
-
-static void play(uint32_t integrity)
-{
-	static struct setup setup;
-
-	nodes_open(&n, 2, 1, false);
-	nodes_setup(&n, &setup, 0, 4);
-	setup.join.integrity = integrity;
-	nodes_join(&n, &victim, &setup);
-	setup.join.rank = 1;
-	nodes_join(&n, &second, &setup);
-	memory_open(&victim, &target, VICTIM_SIZE);
-	inject_open(&x, &n, 1, 0, &setup);
-	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
-	inject_handshake(&x);
-	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
-	inject_drain(&x);
-	filled_up = 0;
-	offer(&target, VICTIM_SIZE - HEAD);
-}
 
 static size_t each(void)
 {

@@ -8,16 +8,12 @@
 #include "../dev/isolated.h"
 
 #include <arpa/inet.h>
-#include <netinet/udp.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
 #include "../unit/crc32c.h"
+#include "batches.h"
 #include "inject.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT	103
-#endif
 
 #define KB		1024UL
 #define LONG		(256 * KB)
@@ -49,22 +45,14 @@ static long long sent_again(void)
 	return nodes_counter(&n, 0, "tx_retransmits");
 }
 
-/* Return the number of datagrams that UDP delivered to sockets of a node. */
-static long long datagrams(uint32_t node)
-{
-	return nodes_snmp(&n, node, "Udp", "InDatagrams") +
-	       nodes_snmp(&n, node, "Udp6", "InDatagrams");
-}
-
 /*
- * Copy in both directions, to and from all kinds of addresses. Returns frames per datagram received
- * by node 1, in percent. The network may keep a copy of a datagram for late_ms; it shares the pages
- * of the source, which does not change before such copies have arrived.
+ * Copy in both directions, to and from all kinds of addresses. A source does not change before
+ * copies that the network has kept have arrived.
  */
 static long long frames_per_datagram(unsigned int late_ms)
 {
 	static const size_t sizes[] = { LONG, LONG - 1, 100000, 20001, 4096 };
-	long long frames = nodes_counter(&n, 1, "rx_frames"), before = datagrams(1);
+	long long frames = nodes_counter(&n, 1, "rx_frames"), before = batches_datagrams(&n, 1);
 	long long again = sent_again();
 	uint32_t i;
 
@@ -89,27 +77,17 @@ static long long frames_per_datagram(unsigned int late_ms)
 	CHECK_EQ(nodes_counters(&n, "drop_bad_mac"), 0);
 	CHECK_EQ(nodes_counters(&n, "drop_bad_aead"), 0);
 	again = sent_again() - again;
-	before = datagrams(1) - before;
+	before = batches_datagrams(&n, 1) - before;
 	printf("# %lld frames in %lld datagrams, %lld sent again\n", frames, before, again);
 	return before > again ? 100 * (frames - again) / (before - again) : 0;
 }
 
-/*
- * Check that frames share datagrams; fewer if the machine pauses and frames are retransmitted one
- * by one.
- */
-static void share_datagrams(void)
-{
-	int tries = 5;
-
-	while (frames_per_datagram(0) <= 300)
-		CHECK(--tries);
-}
+static const struct batches long_copies = { &n, begin, frames_per_datagram };
 
 static void together(bool ipv6, uint32_t integrity)
 {
 	begin(ipv6, integrity);
-	share_datagrams();
+	batches_share_datagrams(&long_copies);
 }
 
 TEST(gso__long_copies)
@@ -163,7 +141,7 @@ TEST(gso__through_a_firewall)
 		  "meta l4proto icmp accept; }; }'");
 	nodes_run(&n, 0, "nft 'table inet t { chain out { type filter hook output priority 0; "
 		  "policy drop; udp dport 16707 accept; }; }'");
-	share_datagrams();
+	batches_share_datagrams(&long_copies);
 }
 
 /*
@@ -175,7 +153,7 @@ TEST(gso__another_address_comes_ipv6)
 	int tries = 5, i;
 
 	begin(true, ACP_INTEGRITY_TAG);
-	share_datagrams();
+	batches_share_datagrams(&long_copies);
 	for (i = 1; i <= 5; i++) {
 		nodes_run(&n, 1, "ip -6 addr add fd00:77::%d/64 dev eth0", i);
 		while (frames_per_datagram(0) <= 300)
@@ -220,48 +198,24 @@ TEST(gso__card_takes_none_encrypted_ipv6)
 	taken_apart(true, ACP_INTEGRITY_AEAD);
 }
 
-/* ... with impairments of batches, or of their segments. */
-static void impaired(const char *netem, uint32_t integrity, bool apart)
-{
-	begin(false, integrity);
-	if (apart)
-		nodes_run(&n, 0, "ip link set eth0 gso_max_segs 1");
-	nodes_impair_all(&n, netem);
-	frames_per_datagram(100);
-	nodes_impair_all(&n, "");
-}
-
-/* A batch is lost as a whole: few are sent, and one must be lost. */
-static void lost(uint32_t integrity)
-{
-	impaired("loss 10%", integrity, false);
-	CHECK(nodes_counters(&n, "tx_retransmits") > 0);
-}
-
-static void disordered(uint32_t integrity)
-{
-	impaired("delay 1ms 1ms duplicate 20%", integrity, false);
-	CHECK(nodes_counters(&n, "drop_duplicate") > 0);
-}
-
 TEST(gso__loss)
 {
-	lost(ACP_INTEGRITY_TAG);
+	batches_lost(&long_copies, ACP_INTEGRITY_TAG);
 }
 
 TEST(gso__duplicates_out_of_order)
 {
-	disordered(ACP_INTEGRITY_TAG);
+	batches_disordered(&long_copies, ACP_INTEGRITY_TAG);
 }
 
 TEST(gso__loss_encrypted)
 {
-	lost(ACP_INTEGRITY_AEAD);
+	batches_lost(&long_copies, ACP_INTEGRITY_AEAD);
 }
 
 TEST(gso__duplicates_out_of_order_encrypted)
 {
-	disordered(ACP_INTEGRITY_AEAD);
+	batches_disordered(&long_copies, ACP_INTEGRITY_AEAD);
 }
 
 static void swallowed(uint32_t integrity)
@@ -395,7 +349,7 @@ static void all_there(uint32_t from_place, uint32_t end)
  */
 static long long forty(void)
 {
-	long long before = datagrams(0);
+	long long before = batches_datagrams(&n, 0);
 	uint32_t i;
 
 	memset(target.addr, 0, 40 * PIECE);
@@ -404,7 +358,7 @@ static long long forty(void)
 	depart(EACH);
 	inject_applied(&x, x.seq - 1);
 	all_there(0, 40);
-	return datagrams(0) - before;
+	return batches_datagrams(&n, 0) - before;
 }
 
 /*
@@ -566,15 +520,15 @@ static long long drops_for_headers(void)
 static void send_wrong(size_t each)
 {
 	size_t size = each * 60 < filled_up ? each * 60 : filled_up;
-	long long segments = (long long)((size + each - 1) / each), came = datagrams(0);
+	long long segments = (long long)((size + each - 1) / each), came = batches_datagrams(&n, 0);
 	long long drops = drops_for_headers(), wanted;
 	uint32_t k;
 
 	filled_up = size;
 	depart(each);
-	for (k = 0; k < 100 && datagrams(0) == came; k++)
+	for (k = 0; k < 100 && batches_datagrams(&n, 0) == came; k++)
 		sleep_ms(20);
-	came = datagrams(0) - came;
+	came = batches_datagrams(&n, 0) - came;
 	/* Segments shorter than a header are one error, unless UDP has segmented the batch. */
 	wanted = each < HEADER && came == 1 ? 1 : segments;
 	for (k = 0; k < 100 && drops_for_headers() - drops < wanted; k++)

@@ -186,6 +186,41 @@ static void receive_matched(acpx_match_t match)
 	}
 }
 
+/* As long as none of the receives has ended, the process sleeps in poll(). */
+static void receive_polled(acpx_match_t match)
+{
+	uint64_t got[RANKS] = { 0 }, left = (RANKS - 1) * MESSAGES;
+	acpx_receive_t posted[RANKS - 1];
+	unsigned int polls = 0;
+	int64_t size;
+	int i, armed;
+
+	for (i = 0; i < RANKS - 1; i++)
+		CHECK_EQ(acpx_post(match, i + 1, (uint64_t)i + 1, 0,
+				   member_at(0, BUFFER + 8 * (size_t)i), 8, &posted[i]), 0);
+	while (left) {
+		armed = acpx_receive_arm(posted, RANKS - 1);
+		CHECK(armed == 0 || armed == 1);
+		if (!armed) {
+			CHECK(patience_poll(acpx_event_fd(), POLLIN, PATIENCE_SOON));
+			polls++;
+		}
+		for (i = 0; i < RANKS - 1; i++) {
+			size = acpx_receive_wait(posted[i], NULL, 0);
+			if (size == -ETIMEDOUT)
+				continue;
+			CHECK_EQ(size, 8);
+			CHECK_EQ(*member_word(BUFFER + 8 * (size_t)i), got[i]++);
+			left--;
+			CHECK_EQ(acpx_post(match, i + 1, (uint64_t)i + 1, 0,
+					   member_at(0, BUFFER + 8 * (size_t)i), 8, &posted[i]), 0);
+		}
+	}
+	CHECK(polls > 0);
+	CHECK_EQ(acpx_receive_arm(posted, RANKS - 1), 0);
+	CHECK(!is_readable());
+}
+
 static void receive_by_rank(acpx_match_t match)
 {
 	struct acpx_message message;
@@ -210,24 +245,21 @@ static void receive_by_rank(acpx_match_t match)
 		}
 }
 
-/* Who waits for a message that is kept needs room for all that come before it. */
-static void matched_by(void (*receive)(acpx_match_t match), uint32_t messages)
+/* Rank 0 receives with a match list, to which the others send. */
+static void matched(const struct acpx_match_limits *limits, void (*receive)(acpx_match_t match),
+		    void (*send)(acp_ga_t to))
 {
-	const struct acpx_match_limits limits = {
-		.bytes = 8 * messages, .receives = 16, .messages = messages, .masks = 2,
-		.mask = { 0, ~0ULL },
-	};
 	acpx_match_t match = NULL;
 	acp_ga_t to;
 
 	member_init();
 	if (!acp_rank()) {
-		CHECK_EQ(acpx_match_create(&limits, &match), 0);
+		CHECK_EQ(acpx_match_create(limits, &match), 0);
 		*member_word(INBOX) = acpx_match_ga(match);
 	}
 	to = inbox_of_0();
 	if (acp_rank())
-		send_numbers(to);
+		send(to);
 	else
 		receive(match);
 	CHECK_EQ(acp_sync(), 0);
@@ -236,9 +268,25 @@ static void matched_by(void (*receive)(acpx_match_t match), uint32_t messages)
 	CHECK_EQ(acp_finalize(), 0);
 }
 
+/* Who waits for a message that is kept needs room for all that come before it. */
+static void matched_by(void (*receive)(acpx_match_t match), uint32_t messages)
+{
+	const struct acpx_match_limits limits = {
+		.bytes = 8 * messages, .receives = 16, .messages = messages, .masks = 2,
+		.mask = { 0, ~0ULL },
+	};
+
+	matched(&limits, receive, send_numbers);
+}
+
 static void matched_any(void)
 {
 	matched_by(receive_matched, 8);
+}
+
+static void matched_polled(void)
+{
+	matched_by(receive_polled, 8);
 }
 
 static void matched_by_rank(void)
@@ -249,6 +297,11 @@ static void matched_by_rank(void)
 TEST(A4_posted_receives_of_any_rank)
 {
 	members_run(RANKS, PER_NODE, matched_any);
+}
+
+TEST(A4_poll_reports_receives)
+{
+	members_run(RANKS, PER_NODE, matched_polled);
 }
 
 TEST(A4_posted_receives_and_probes_by_rank)
@@ -328,23 +381,8 @@ static void computing(void)
 	const struct acpx_match_limits limits = {
 		.bytes = BYTES, .receives = 2 * SENDERS, .messages = 1, .masks = 1,
 	};
-	acpx_match_t match = NULL;
-	acp_ga_t to;
 
-	member_init();
-	if (!acp_rank()) {
-		CHECK_EQ(acpx_match_create(&limits, &match), 0);
-		*member_word(INBOX) = acpx_match_ga(match);
-	}
-	to = inbox_of_0();
-	if (acp_rank())
-		send_and_say(to);
-	else
-		compute_and_receive(match);
-	CHECK_EQ(acp_sync(), 0);
-	if (match)
-		CHECK_EQ(acpx_match_free(match), 0);
-	CHECK_EQ(acp_finalize(), 0);
+	matched(&limits, compute_and_receive, send_and_say);
 }
 
 TEST(A4_a_receiver_that_computes_delays_nobody)

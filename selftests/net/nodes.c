@@ -367,23 +367,43 @@ void nodes_join(const struct nodes *n, struct rank *r, struct setup *s)
 	CHECK_EQ(r->join.node, node_of(s, s->join.rank));
 }
 
+static void setup_like(const struct nodes *n, struct setup *s, uint32_t rank, uint32_t nprocs,
+		       const struct acp_join *wish)
+{
+	nodes_setup(n, s, rank, nprocs);
+	if (wish->integrity)
+		s->join.integrity = wish->integrity;
+	if (wish->timeout_ms)
+		s->join.timeout_ms = wish->timeout_ms;
+	if (wish->open_timeout_ms)
+		s->join.open_timeout_ms = wish->open_timeout_ms;
+	if (wish->heap_size)
+		s->join.heap_size = wish->heap_size;
+	if (wish->depth)
+		s->join.depth = wish->depth;
+}
+
 void nodes_join_like(const struct nodes *n, struct rank *r, uint32_t rank, uint32_t nprocs,
 		     const struct acp_join *wish)
 {
 	struct setup s;
 
-	nodes_setup(n, &s, rank, nprocs);
-	if (wish->integrity)
-		s.join.integrity = wish->integrity;
-	if (wish->timeout_ms)
-		s.join.timeout_ms = wish->timeout_ms;
-	if (wish->open_timeout_ms)
-		s.join.open_timeout_ms = wish->open_timeout_ms;
-	if (wish->heap_size)
-		s.join.heap_size = wish->heap_size;
-	if (wish->depth)
-		s.join.depth = wish->depth;
+	setup_like(n, &s, rank, nprocs, wish);
 	nodes_join(n, r, &s);
+}
+
+/* Only root may enter the namespace of the node. */
+void nodes_join_as(uid_t user, const struct nodes *n, struct rank *r, uint32_t rank,
+		   uint32_t nprocs, const struct acp_join *wish)
+{
+	struct setup s;
+
+	setup_like(n, &s, rank, nprocs, wish);
+	nodes_enter(n, node_of(&s, rank));
+	CHECK_EQ(setresuid(0, user, 0), 0);
+	rank_open(r, &s);
+	CHECK_EQ(setresuid(0, 0, 0), 0);
+	nodes_leave(n);
 }
 
 void nodes_ranks_like(const struct nodes *n, struct rank *ranks, uint32_t nprocs,

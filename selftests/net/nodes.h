@@ -65,6 +65,10 @@ void nodes_join(const struct nodes *n, struct rank *r, struct setup *s);
 void nodes_join_like(const struct nodes *n, struct rank *r, uint32_t rank, uint32_t nprocs,
 		     const struct acp_join *wish);
 
+/* The same as another user, whose the rank is. The caller is root before and after. */
+void nodes_join_as(uid_t user, const struct nodes *n, struct rank *r, uint32_t rank,
+		   uint32_t nprocs, const struct acp_join *wish);
+
 /* Join all ranks of a job. */
 void nodes_ranks(const struct nodes *n, struct rank *ranks, uint32_t nprocs);
 void nodes_ranks_like(const struct nodes *n, struct rank *ranks, uint32_t nprocs,

@@ -131,10 +131,10 @@ static void group_detach(int group, int prog, uint32_t type)
 
 /* ---- Jobs ---- */
 
+static const struct acp_join wish = { .timeout_ms = 30000, .open_timeout_ms = 30000 };
+
 static void join(uint32_t rank)
 {
-	const struct acp_join wish = { .timeout_ms = 30000, .open_timeout_ms = 30000 };
-
 	nodes_join_like(&n, &r[rank], rank, n.count, &wish);
 }
 
@@ -147,17 +147,8 @@ static void begin_traffic(void)
 /* Rank 0, on node 0, joins as another user. */
 static void begin_as_user(bool ipv6)
 {
-	struct setup s;
-
 	nodes_open(&n, 2, 1, ipv6);
-	nodes_setup(&n, &s, 0, 2);
-	s.join.timeout_ms = 30000;
-	s.join.open_timeout_ms = 30000;
-	nodes_enter(&n, 0);
-	CHECK_EQ(setresuid(0, USER, 0), 0);
-	rank_open(&r[0], &s);
-	CHECK_EQ(setresuid(0, 0, 0), 0);
-	nodes_leave(&n);
+	nodes_join_as(USER, &n, &r[0], 0, 2, &wish);
 	join(1);
 	begin_traffic();
 }

@@ -479,21 +479,13 @@ static bool make_probe(void)
  */
 static void asks_for_class(bool ipv6)
 {
+	const struct acp_join wish = { .timeout_ms = 30000, .open_timeout_ms = 30000 };
 	bool typed = make_probe();
-	struct setup s;
 	const char *at;
 
 	nodes_open(&n, 2, 1, ipv6);
-	nodes_setup(&n, &s, 0, 2);
-	s.join.timeout_ms = 30000;
-	s.join.open_timeout_ms = 30000;
-	nodes_enter(&n, 0);
-	CHECK_EQ(setresuid(0, USER, 0), 0);
-	rank_open(&r[0], &s);
-	CHECK_EQ(setresuid(0, 0, 0), 0);
-	nodes_leave(&n);
-	s.join.rank = 1;
-	nodes_join(&n, &r[1], &s);
+	nodes_join_as(USER, &n, &r[0], 0, 2, &wish);
+	nodes_join_like(&n, &r[1], 1, 2, &wish);
 	CHECK_EQ(put_there(8), ACP_ST_OK);
 	put("events/kprobes/acp_class/enable", "0");
 	put("events/kprobes/acp_class/trigger", "!stacktrace");

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "frame.h"
 #include "nodes.h"
 
 #define MOST	200		/* of a burst: several frames */
@@ -309,6 +310,56 @@ TEST(A4_bursts_of_messages_share_frames)
 		 nodes_counter(&n, 0, "tx_retransmits");
 	printf("# %lld frames\n", frames);
 	CHECK(frames <= MOST / 32);	/* each alone in 64 bytes: 22 in a frame, so 10 */
+}
+
+/* Do not let datagrams of that many bytes, from the IP header on, arrive; 0: let all. */
+static void swallow(unsigned int bytes)
+{
+	if (bytes)
+		nodes_run(&n, NODES_HUB, "tc filter add dev port0.1 egress protocol ip u32 "
+			  "match u16 %u 0xffff at 2 action drop", bytes);
+	else
+		nodes_run(&n, NODES_HUB, "tc filter del dev port0.1 egress");
+}
+
+/* Bytes of a datagram with messages that share WORDS. */
+static unsigned int bytes_of(unsigned int messages)
+{
+	return 28 + (unsigned int)(sizeof(struct acp_frame_hdr) + sizeof(struct acp_msg_data) +
+				   messages * sizeof(struct acp_msg_word));
+}
+
+/* Send them, but let their datagram not arrive until a path has been found too narrow, or not. */
+static void send_swallowed(unsigned int messages, bool narrow)
+{
+	long long before = nodes_counter(&n, 0, "timeouts"), late;
+
+	offer(MOST);
+	swallow(bytes_of(messages));
+	send_row(&r[0], messages, messages, 0);
+	do {
+		sleep_ms(10);
+		late = nodes_counter(&n, 0, "timeouts") - before;
+	} while (rank_completed(&r[0]) != r[0].last && late < 25);
+	/* Then it is sent in fragments, which arrive. */
+	CHECK_EQ(late < 25, narrow);
+	CHECK_EQ(nodes_counter(&n, 0, "narrowed") > 0, narrow);
+	swallow(0);
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
+	check_row(messages, true);
+}
+
+/* All paths carry 576 bytes: one that seems to carry less is not narrow. */
+TEST(A4_N16_the_size_of_frames_of_messages_is_known)
+{
+	unsigned int fit = 1;
+
+	begin(2);
+	nodes_run(&n, NODES_HUB, "tc qdisc add dev port0.1 clsact");
+	while (bytes_of(fit + 1) <= 576)
+		fit++;
+	send_swallowed(fit, false);
+	send_swallowed(fit + 1, true);
 }
 
 TEST(A4_bursts_of_messages_over_a_bad_network)

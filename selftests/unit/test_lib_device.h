@@ -27,6 +27,7 @@
 #include "acp_abi.h"
 #include "acp_ga.h"
 #include "mailbox_play.h"
+#include "test.h"
 
 #define FAKE_RANKS	8
 #define FAKE_REGIONS	64
@@ -571,6 +572,22 @@ static inline unsigned int fake_watches(void)
 	n = fake.watches;
 	pthread_mutex_unlock(&fake.lock);
 	return n;
+}
+
+/* Wait until a thread sleeps until a write, or is about to: fake_watches() returned that before. */
+static inline void fake_await_watch(unsigned int before)
+{
+	while (fake_watches() == before)
+		usleep(1000);
+}
+
+/* Start a thread; on return it sleeps until a write, or is about to. */
+static inline void fake_start_sleeper(pthread_t *thread, void *(*body)(void *), void *arg)
+{
+	const unsigned int before = fake_watches();
+
+	CHECK(pthread_create(thread, NULL, body, arg) == 0);
+	fake_await_watch(before);
 }
 
 /* A barrier that others do not enter, with signals in between. Nobody waits for it for ever. */

@@ -346,12 +346,8 @@ static void *receive(void *arg)
 /* Start a receiver; on return it sleeps, or is about to. */
 static void receiver_start(struct receiver *r, acpx_mailbox_t box, bool lends)
 {
-	const unsigned int before = fake_watches();
-
 	*r = (struct receiver){ .box = box, .lends = lends };
-	CHECK(pthread_create(&r->thread, NULL, receive, r) == 0);
-	while (fake_watches() == before)
-		libacp_sleep(MS);
+	fake_start_sleeper(&r->thread, receive, r);
 }
 
 static int64_t receiver_end(struct receiver *r)
@@ -661,8 +657,7 @@ static void *complete_late(void *arg)
 {
 	const struct late *l = arg;
 
-	while (fake_watches() == l->watches)
-		libacp_sleep(MS);
+	fake_await_watch(l->watches);
 	set_state(l->box, l->record, 64, l->state);
 	return NULL;
 }

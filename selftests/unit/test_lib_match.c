@@ -504,6 +504,92 @@ TEST(cancel__or_too_late)
 	end(match);
 }
 
+/* ---- poll() ---- */
+
+TEST(arm__arguments)
+{
+	acpx_receive_t receives[2] = { NULL, NULL };
+	acpx_match_t match;
+
+	CHECK_EQ(acpx_receive_arm(receives, 0), -ENOTCONN);
+	match = start();
+	receives[0] = post(match, 1, 0, 8);
+	CHECK_EQ(acpx_receive_arm(NULL, 1), -EINVAL);
+	CHECK_EQ(acpx_receive_arm(receives, 2), -EINVAL);
+	CHECK_EQ(acpx_receive_arm(receives, 1), 0);
+	CHECK_EQ(acpx_receive_arm(NULL, 0), 0);
+	CHECK_EQ(acpx_receive_cancel(receives[0]), 0);
+	CHECK_EQ(acpx_receive_arm(receives, 1), -EINVAL);
+	CHECK(!fake_readable());
+	end(match);
+}
+
+TEST(arm__reports_the_end_of_receives)
+{
+	acpx_match_t match = start();
+	acpx_receive_t receives[2];
+	uint64_t i;
+
+	for (i = 0; i < 2; i++) {
+		receives[0] = post(match, 0, 0, 8);
+		receives[1] = post(match, 1, 8, 8);
+		CHECK_EQ(acpx_receive_arm(receives, 2), 0);
+		/* One that none of them accepts. */
+		CHECK_EQ(arrive(1, 2, "", 1), 0);
+		CHECK(!fake_readable());
+		CHECK_EQ(arrive(1, i, "abc", 3), 0);
+		CHECK(fake_readable());
+		CHECK_EQ(acpx_receive_arm(receives, 2), 1);
+		CHECK_EQ(acpx_receive_wait(receives[i], NULL, 0), 3);
+		CHECK_EQ(acpx_receive_arm(&receives[!i], 1), 0);
+		CHECK_EQ(acpx_receive_cancel(receives[!i]), 0);
+	}
+	/* A kept message; a failure. */
+	receives[0] = post(match, 2, 0, 8);
+	CHECK_EQ(acpx_receive_arm(receives, 1), 1);
+	CHECK_EQ(acpx_receive_wait(receives[0], NULL, 0), 1);
+	receives[0] = post(match, 3, 0, 8);
+	CHECK_EQ(acpx_receive_arm(receives, 1), 0);
+	lock();
+	play.receives[play.post.result].posted = false;
+	play_fail(play.post.result, ACP_ST_PEER);
+	unlock();
+	CHECK(fake_readable());
+	CHECK_EQ(acpx_receive_arm(receives, 1), 1);
+	CHECK_EQ(acpx_receive_wait(receives[0], NULL, 0), -ECONNRESET);
+	end(match);
+}
+
+/* acpx_receive_wait() says what is wrong with it. */
+TEST(arm__reports_a_damaged_result)
+{
+	const struct acp_result wrong = { .state = 4 };
+	acpx_match_t match = start();
+	acpx_receive_t receive = post(match, 1, 0, 8);
+
+	CHECK_EQ(acpx_receive_arm(&receive, 1), 0);
+	lock();
+	play_result(0, &wrong);
+	unlock();
+	CHECK(fake_readable());
+	CHECK_EQ(acpx_receive_arm(&receive, 1), 1);
+	CHECK_EQ(acpx_receive_wait(receive, NULL, 0), -EBADMSG);
+	end(match);
+}
+
+TEST(arm__ends_with_the_job)
+{
+	acpx_match_t match = start();
+	acpx_receive_t receive = post(match, 1, 0, 8);
+
+	CHECK_EQ(acpx_receive_arm(&receive, 1), 0);
+	fake_abort();
+	CHECK_EQ(acpx_receive_arm(&receive, 1), -ECANCELED);
+	CHECK_EQ(acpx_match_free(match), 0);
+	CHECK(acp_finalize() == -1);
+	CHECK_EQ(acpx_receive_arm(&receive, 0), -ENOTCONN);
+}
+
 /* ---- Kept messages ---- */
 
 TEST(probe__leaves_the_message)
@@ -669,13 +755,8 @@ static void *wait_or_probe(void *arg)
 /* Start a thread; on return it sleeps, or is about to. */
 static void waiter_start(struct waiter *w, acpx_match_t match, acpx_receive_t receive, bool probes)
 {
-	const unsigned int before = fake_watches();
-
 	*w = (struct waiter){ .match = match, .receive = receive, .probes = probes };
-	CHECK(pthread_create(&w->thread, NULL, receive || probes ? wait_or_probe : take,
-			     w) == 0);
-	while (fake_watches() == before)
-		libacp_sleep(MS);
+	fake_start_sleeper(&w->thread, receive || probes ? wait_or_probe : take, w);
 }
 
 static int64_t waiter_end(struct waiter *w)

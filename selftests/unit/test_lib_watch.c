@@ -220,12 +220,8 @@ static void *sleep_thread(void *arg)
 
 static void sleeper_start(struct sleeper *s, size_t offset, uint64_t value)
 {
-	unsigned int before = fake_watches();
-
 	*s = (struct sleeper){ .offset = offset, .value = value, .result = 1 };
-	CHECK(pthread_create(&s->thread, NULL, sleep_thread, s) == 0);
-	while (fake_watches() == before)
-		libacp_sleep(MS);
+	fake_start_sleeper(&s->thread, sleep_thread, s);
 }
 
 static int sleeper_end(struct sleeper *s)

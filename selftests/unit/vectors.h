@@ -61,6 +61,20 @@ static const struct vector vectors[] = {
 			"60000000000000240000000000000007"
 			"0000000000000009",
 	}, {
+		.name = "DATA, an append of 5 bytes",
+		.frame = { .type = ACP_FRAME_DATA, .job = 1, .epoch_src = 0x11223344,
+			   .epoch_dst = 0x55667788, .seq = 7, .ack = 1 },
+		.msg = { .type = ACP_MSG_DATA, .op = ACP_OP_APPEND, .flags = ACP_MSG_LAST,
+			 .ticket = 8, .length = 5, .dst = 0x6000000000000040, .c = 5 },
+		.body = "68656c6c6f000000",
+		.wire = "b689939be56e7f880101000000000001"
+			"00000040000000001122334455667788"
+			"00000000000000070000000000000001"
+			"01011200000000000000000000000005"
+			"00000000000000086000000000000040"
+			"00000000000000050000000000000000"
+			"000000000000000068656c6c6f000000",
+	}, {
 		.name = "DATA, two messages of 8 bytes together",
 		.frame = { .type = ACP_FRAME_DATA, .flags = ACP_FRAME_FENCE, .job = 1,
 			   .epoch_src = 0x11223344, .epoch_dst = 0x55667788, .seq = 7, .ack = 1 },
