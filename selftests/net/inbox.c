@@ -28,7 +28,7 @@ static acp_ga_t inbox_of_0(void)
 }
 
 /* Numbers in their order, with pauses, of which some are long enough for rank 0 to sleep. */
-static void send_numbers(acp_ga_t to)
+static void send_numbers_like(acp_ga_t to, int flags)
 {
 	uint64_t seed = (uint64_t)acp_rank() + 1;
 	acp_handle_t handle;
@@ -36,12 +36,23 @@ static void send_numbers(acp_ga_t to)
 
 	for (i = 0; i < MESSAGES; i++) {
 		*member_word(OWN) = i;
-		handle = acpx_send(to, member_at(acp_rank(), OWN), 8, (uint64_t)acp_rank(),
-				   ACPX_RETRY, ACP_HANDLE_NULL);
+		handle = acpx_send(to, member_at(acp_rank(), OWN), 8, (uint64_t)acp_rank(), flags,
+				   ACP_HANDLE_NULL);
 		CHECK_EQ(member_status(handle), 0);
 		if (next_random(&seed) % 8 == 0)
 			sleep_ms(1 + (unsigned int)(next_random(&seed) % 5));
 	}
+}
+
+static void send_numbers(acp_ga_t to)
+{
+	send_numbers_like(to, ACPX_RETRY);
+}
+
+/* Each is sent when a receive has matched it. */
+static void send_when_matched(acp_ga_t to)
+{
+	send_numbers_like(to, ACPX_RETRY | ACPX_RENDEZVOUS);
 }
 
 /* ---- poll() ---- */
@@ -269,29 +280,41 @@ static void matched(const struct acpx_match_limits *limits, void (*receive)(acpx
 }
 
 /* Who waits for a message that is kept needs room for all that come before it. */
-static void matched_by(void (*receive)(acpx_match_t match), uint32_t messages)
+static void matched_by(void (*receive)(acpx_match_t match), uint32_t messages,
+		       void (*send)(acp_ga_t to))
 {
 	const struct acpx_match_limits limits = {
 		.bytes = 8 * messages, .receives = 16, .messages = messages, .masks = 2,
 		.mask = { 0, ~0ULL },
 	};
 
-	matched(&limits, receive, send_numbers);
+	matched(&limits, receive, send);
 }
 
 static void matched_any(void)
 {
-	matched_by(receive_matched, 8);
+	matched_by(receive_matched, 8, send_numbers);
 }
 
 static void matched_polled(void)
 {
-	matched_by(receive_polled, 8);
+	matched_by(receive_polled, 8, send_numbers);
 }
 
 static void matched_by_rank(void)
 {
-	matched_by(receive_by_rank, (RANKS - 1) * MESSAGES);
+	matched_by(receive_by_rank, (RANKS - 1) * MESSAGES, send_numbers);
+}
+
+static void rendezvous_any(void)
+{
+	matched_by(receive_matched, 8, send_when_matched);
+}
+
+/* One message of each sender waits at a time. */
+static void rendezvous_by_rank(void)
+{
+	matched_by(receive_by_rank, RANKS - 1, send_when_matched);
 }
 
 TEST(A4_posted_receives_of_any_rank)
@@ -307,6 +330,16 @@ TEST(A4_poll_reports_receives)
 TEST(A4_posted_receives_and_probes_by_rank)
 {
 	members_run(RANKS, PER_NODE, matched_by_rank);
+}
+
+TEST(A4_rendezvous_of_any_rank)
+{
+	members_run(RANKS, PER_NODE, rendezvous_any);
+}
+
+TEST(A4_rendezvous_and_probes_by_rank)
+{
+	members_run(RANKS, PER_NODE, rendezvous_by_rank);
 }
 
 /* ---- A receiver that computes ---- */

@@ -3,7 +3,7 @@
  * kernel/core/frame.c: encoding, and rejection of everything else.
  *
  * Buffers end where the message ends, so that AddressSanitizer detects any read beyond. The vectors
- * at the end are those of PROTOCOL.md.
+ * at the end are those of VECTORS.md.
  */
 #include "test.h"
 #include "frame.h"

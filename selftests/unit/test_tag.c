@@ -139,7 +139,7 @@ TEST(N4_words_and_blocks_that_change_places_change_the_tag)
 	CHECK_EQ(tag_of(HEAD, size, 0), want);
 }
 
-/* PROTOCOL.md, section 10. */
+/* VECTORS.md. */
 TEST(vectors__nh)
 {
 	uint64_t sum[2];

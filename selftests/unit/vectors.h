@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Complete frames, as shown in PROTOCOL.md; for test_frame.c only. */
+/* Complete frames, as shown in VECTORS.md; for test_frame.c only. */
 
 /* The same put of 8 bytes, by each cipher. */
 #define ENCRYPTED_PUT								\
@@ -130,6 +130,31 @@ static const struct vector vectors[] = {
 			"0540000000000000000000010000000c"
 			"00000000000000070000000000000000"
 			"0000000000000000",
+	}, {
+		.name = "DATA with FENCE, a message that asks",
+		.frame = { .type = ACP_FRAME_DATA, .flags = ACP_FRAME_FENCE, .job = 1,
+			   .epoch_src = 0x11223344, .epoch_dst = 0x55667788, .seq = 8, .ack = 1 },
+		.msg = { .type = ACP_MSG_ASK, .flags = ACP_MSG_ORDERED, .op = ACP_OP_SEND,
+			 .ticket = 10, .dst = 0x6000000000000040, .size = 100000, .b = 9 },
+		.body = "",
+		.wire = "af8c788177f87a920101010000000001"
+			"00000030000000001122334455667788"
+			"00000000000000080000000000000001"
+			"07041300000000000000000000000000"
+			"000000000000000a6000000000000040"
+			"00000000000186a00000000000000009",
+	}, {
+		.name = "DATA, a grant",
+		.frame = { .type = ACP_FRAME_DATA, .job = 1, .node = 1, .epoch_src = 0x55667788,
+			   .epoch_dst = 0x11223344, .seq = 6, .ack = 9 },
+		.msg = { .type = ACP_MSG_GRANT, .ticket = 10, .dst = 0x6000000000000040, .a = 3 },
+		.body = "",
+		.wire = "c0d87b8aaee1ae5a0101000000000001"
+			"00000028000000015566778811223344"
+			"00000000000000060000000000000009"
+			"08000000000000000000000000000000"
+			"000000000000000a6000000000000040"
+			"0000000000000003",
 	}, {
 		.name = "DATA, two puts of 8 bytes in one message",
 		.frame = { .type = ACP_FRAME_DATA, .job = 1, .epoch_src = 0x11223344,

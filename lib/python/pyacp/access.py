@@ -282,12 +282,15 @@ def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, orde
                              number(size, 63, "size"), int(bool(advance)) + 2 * int(bool(retry)), _order(order))
 
 
-def send(mailbox: int, src: int, size: int, tag: int = 0, order: int = NULL, retry: bool = False) -> int:
+def send(mailbox: int, src: int, size: int, tag: int = 0, order: int = NULL, retry: bool = False,
+         rendezvous: bool = False) -> int:
     """Send size bytes from src as a message into the mailbox at a global address, with a number of
-    64 bits. The status is AGAIN if there is no room, with retry only after the time-out. Returns a
-    handle, which is complete when the message is in the mailbox. See Mailbox."""
+    64 bits. The status is AGAIN if there is no room, with retry only after the time-out. With
+    rendezvous, the bytes are sent to a MatchList when a receive has matched. Returns a handle,
+    which is complete when the message is in the mailbox, or in the buffer. See Mailbox."""
     return _here().issue(lib.acpx_send, number(mailbox, 64, "mailbox"), number(src, 64, "src"),
-                             number(size, 63, "size"), number(tag, 64, "tag"), 2 * int(bool(retry)), _order(order))
+                             number(size, 63, "size"), number(tag, 64, "tag"),
+                             2 * int(bool(retry)) + 4 * int(bool(rendezvous)), _order(order))
 
 
 def copy_notify(dst: int, src: int, size: int, mailbox: int, tag: int = 0, order: int = NULL,
