@@ -37,17 +37,19 @@ struct what {
 	size_t others;		/* receives that the target has posted before */
 	bool computes;		/* the target, until the round of rank 0 is over */
 	bool kept;		/* it posts a receive when its message is there */
+	int flags;		/* of acpx_send() */
 };
 
 static const struct what one_way[] = {
-	{ "send", NULL, 0, false, false },
-	{ "busy", "the target computes", 0, true, false },
-	{ "among", "1000 other receives are older", OTHERS, false, false },
+	{ .op = "send" },
+	{ .op = "busy", .note = "the target computes", .computes = true },
+	{ .op = "among", .note = "1000 other receives are older", .others = OTHERS },
+	{ .op = "rendezvous", .note = "it asks for its receive first", .flags = ACPX_RENDEZVOUS },
 };
 
 static const struct what answered[] = {
-	{ "round_trip", "answered by 8 bytes", 0, false, false },
-	{ "kept", "posted when the message is there", 0, false, true },
+	{ .op = "round_trip", .note = "answered by 8 bytes" },
+	{ .op = "kept", .note = "posted when the message is there", .kept = true },
 };
 
 static bool takes_part(const struct perf_job *job)
@@ -93,14 +95,14 @@ static void cancel_others(const struct exchange *x, const struct what *what)
 			perf_fatal("acpx_receive_cancel failed");
 }
 
-static double time_of(const struct exchange *x, size_t size, bool put)
+static double time_of(const struct exchange *x, size_t size, bool put, int flags)
 {
 	const struct perf_job *job = &x->run->job;
 	const acp_ga_t source = job->area[PERF_OWN].ga;
 	uint64_t begin = perf_now();
 
 	perf_finish(put ? acp_copy(job->area[PERF_TARGET].ga, source, size, ACP_HANDLE_NULL) :
-			  acpx_send(x->there, source, size, NEXT, 0, ACP_HANDLE_NULL),
+			  acpx_send(x->there, source, size, NEXT, flags, ACP_HANDLE_NULL),
 		    put ? "put" : "message");
 	return (double)(perf_now() - begin);
 }
@@ -142,7 +144,7 @@ static void play_round(struct exchange *x, const struct what *what, size_t size,
 
 	for (i = 0; i < ROUND && job->rank == 0; i++)
 		for (put = 0; put < 2; put++)
-			perf_samples_add(&samples[put], time_of(x, size, put));
+			perf_samples_add(&samples[put], time_of(x, size, put, what->flags));
 	if (what->computes && job->rank == 0)
 		say_round_is_over(job);
 	if (what->computes && job->rank == job->target)
