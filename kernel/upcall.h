@@ -106,6 +106,15 @@ void acp_station_abandon(struct acp_job *job, const struct acp_landing *l);
 void acp_station_idle(struct acp_job *job);
 
 /**
+ * acp_station_tend() - let the periodic work of a job look at messages that have asked
+ * @job: the job, whose peers have not been stopped
+ * @now: at once; otherwise within a second
+ *
+ * Context: any.
+ */
+void acp_station_tend(struct acp_job *job, bool now);
+
+/**
  * acp_station_copied() - report the end of a long copy
  * @job: job of the copy
  * @m: the command

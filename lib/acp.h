@@ -512,7 +512,7 @@ acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t 
  */
 #define ACPX_ADVANCE	1	/* append to the buffer; full: the access ends with ACPX_EAGAIN */
 #define ACPX_RETRY	2	/* ... but only after ACP_TIMEOUT; until then it is tried again */
-#define ACPX_RENDEZVOUS	4	/* acpx_send: send the bytes when a receive has matched, see there */
+#define ACPX_RENDEZVOUS	4	/* acpx_send: send the bytes when a receive has matched */
 
 struct acpx_buffer {
 	acp_ga_t next, end;	/* of memory of the same rank; next is a multiple of 8 */

@@ -235,8 +235,6 @@ struct acp_msg_ask {
 	__be64 args[];
 };
 
-#define ACP_GRANT_PLAIN	(~0ULL)	/* entry: the message is sent without GRANTED */
-
 /*
  * The most frequent content of a frame: one DATA of 8 bytes that is all of its command and depends
  * on nothing. It can be encoded and decoded in fewer steps; on the wire it is an ordinary DATA.

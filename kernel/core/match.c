@@ -435,6 +435,7 @@ u8 acp_matcher_ask(struct acp_matcher *m, u32 rank, u64 tag, u64 size, const str
 void acp_matcher_refuse(struct acp_matcher *m, u32 message)
 {
 	unlist_message(m, message);
+	m->kept[message].asks = false;
 	m->asking--;
 	free_entry(m, message);
 }

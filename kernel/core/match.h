@@ -50,7 +50,7 @@ struct acp_keys {
 struct acp_ask {
 	u64 ticket;		/* its command, of the rank that sends it */
 	u64 when;		/* ns, when it was granted; 0: not yet */
-	u32 epoch;		/* incarnation of the flow that has the grant */
+	u32 epoch;		/* incarnation of the flow in which it has asked */
 	u32 color;		/* of that flow */
 };
 

@@ -44,6 +44,7 @@ static u8 read_entry(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	cmd->more = e.flags & ACP_SQE_MORE;
 	cmd->retry = e.flags & ACP_SQE_RETRY;
 	cmd->rendezvous = e.flags & ACP_SQE_RENDEZVOUS;
+	cmd->asked = false;
 	cmd->granted = false;
 	cmd->order = e.order;
 	cmd->seen = READ_ONCE(entry->seen);
@@ -92,7 +93,7 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));
 	/* A node that only forwards a message cannot be granted anything. */
-	if (cmd->step.plan == ACP_PLAN_DELEGATE)
+	if (status || cmd->step.plan == ACP_PLAN_DELEGATE)
 		cmd->rendezvous = false;
 	if (unlikely(is_single_message(cmd)))
 		cmd->step.later = false;
@@ -282,6 +283,7 @@ static void start_parked(struct acp_queue *queue, struct acp_cmd *cmd,
 		grants->count--;
 	if (cmd->refused)
 		acp_stat_inc(queue->job->node, commands_retried);
+	cmd->asked = false;
 	cmd->granted = false;
 	wait_again(queue, cmd);
 }

@@ -130,15 +130,11 @@ u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status)
 	return acp_mailbox_end(job, &place, m->origin, m->size, status);
 }
 
-/* A message that was granted an entry goes there; ACP_GRANT_PLAIN is none. */
+/* A message that was granted an entry goes there. */
 static void set_entry(struct acp_cmd *cmd)
 {
-	struct acp_msg *m = &cmd->item.out.m;
-
-	if (cmd->entry == ACP_GRANT_PLAIN)
-		return;
-	m->flags |= ACP_MSG_GRANTED;
-	m->c = cmd->entry;
+	cmd->item.out.m.flags |= ACP_MSG_GRANTED;
+	cmd->item.out.m.c = cmd->entry;
 }
 
 /* The bytes of a message will not go where they were granted an entry. */
@@ -176,12 +172,17 @@ u8 acp_execute_local(struct acp_job *job, const struct acp_msg *m)
 /* ---- starting commands of this node's ranks ---- */
 
 /* The command waits for a grant from this node. */
-static void ask_here(struct acp_queue *queue, const struct acp_msg *m)
+static void ask_here(struct acp_queue *queue, struct acp_cmd *cmd)
 {
-	u8 status = acp_indirect_source(queue->job, m) ?: acp_mailbox_ask(queue->job, m);
+	const struct acp_msg *m = &cmd->item.out.m;
+	u8 status;
 
+	cmd->asked = true;
+	status = acp_indirect_source(queue->job, m) ?: acp_mailbox_ask(queue->job, m, 0);
 	if (status)
 		acp_queue_complete(queue, m->ticket, status);
+	else
+		acp_queue_accepted(queue, cmd);
 }
 
 static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
@@ -192,7 +193,7 @@ static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 	acp_stat_inc(queue->job->node, local);
 	if (unlikely(cmd->rendezvous)) {
 		if (!cmd->granted) {
-			ask_here(queue, m);
+			ask_here(queue, cmd);
 			return;
 		}
 		set_entry(cmd);
@@ -286,7 +287,7 @@ bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
 	const struct acp_step *s = &cmd->step;
 	struct acp_peer *peer = acp_peer_find(job, s->node, s->color), *third;
 
-	if (peer && !acp_delegates(acp_peer_awaited(peer) - atomic_read(&peer->asked)))
+	if (peer && !acp_delegates(max(0, (int)(acp_peer_awaited(peer) - atomic_read(&peer->asked)))))
 		return false;
 	if (!s->third)
 		return true;
@@ -332,8 +333,11 @@ static u8 expect_in(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_pee
 /* A grant is expected. */
 static void expect_grant(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_peer *peer)
 {
-	u8 status = expect_in(queue, cmd, peer, acp_peer_expect(peer), ACP_EXPECT_SOURCE);
+	u32 epoch = acp_peer_expect(peer);
+	u8 status = expect_in(queue, cmd, peer, epoch, ACP_EXPECT_SOURCE);
 
+	if (epoch != cmd->sent)
+		status = ACP_ST_PEER;
 	/* It may have been granted already: then this has no effect. */
 	if (status)
 		acp_queue_complete(queue, cmd->item.out.m.ticket, status);
@@ -363,6 +367,7 @@ static u8 prepare_remote(struct acp_queue *queue, struct acp_cmd *cmd, struct ac
 		return no_peer(queue->job);
 	if (unlikely(cmd->rendezvous)) {
 		if (!cmd->granted) {
+			cmd->asked = true;
 			cmd->item.out.m.type = ACP_MSG_ASK;
 			return acp_indirect_source(queue->job, &cmd->item.out.m);
 		}
@@ -436,8 +441,8 @@ void acp_station_lost(struct acp_peer *peer, u8 status)
 		acp_queue_lost(queue, peer->node, peer->color, epoch, status);
 	rcu_read_unlock();
 	acp_barrier_break(job);
-	if (atomic_read(&job->grants))
-		acp_job_tend_soon(job);
+	if (atomic_read(&job->asks))
+		acp_station_tend(job, true);
 }
 
 int acp_station_init(void)

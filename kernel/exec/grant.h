@@ -13,16 +13,27 @@
 #include "../job/job.h"
 
 /**
+ * acp_grant_ok() - may a node say that?
+ * @job: the job
+ * @m: ACP_MSG_GRANT, whose origin is a rank of the job
+ * @from: the node
+ *
+ * Context: any.
+ * Return: true if the mailbox is on the node that grants, and the sender on the other one.
+ */
+bool acp_grant_ok(struct acp_job *job, const struct acp_msg *m, u32 from);
+
+/**
  * acp_grant_send() - send a grant
  * @job: the job
  * @m: ACP_MSG_GRANT
  * @color: color of the flow, if the sender is at another node
+ * @epoch: the only incarnation of that flow in which it may be sent
  *
  * Context: BH off.
- * Return: the incarnation of the flow that has the grant; 0: there was no memory, or the command of
- * a rank of this node has gone.
+ * Return: false if there was no memory, or the command of a rank of this node has gone.
  */
-u32 acp_grant_send(struct acp_job *job, const struct acp_msg *m, u32 color);
+bool acp_grant_send(struct acp_job *job, const struct acp_msg *m, u32 color, u32 epoch);
 
 /**
  * acp_grant_return() - send a grant back to another node
@@ -44,16 +55,18 @@ void acp_grant_return(struct acp_job *job, const struct acp_msg *m);
 bool acp_grant_take(struct acp_job *job, const struct acp_msg *m);
 
 /**
- * acp_grant_known() - is there still a command of this node that asked?
+ * acp_grant_gone() - will the bytes of a message that asked not come any more?
  * @job: the job
- * @rank: its rank
- * @ticket: the command
- * @mailbox: where it sends to
+ * @rank: its sender
+ * @ticket: its command
+ * @mailbox: where it was sent to
+ * @color: color of the flow, if the sender is at another node
+ * @epoch: incarnation of that flow in which it asked
  *
  * Context: BH off.
- * Return: true if there is.
+ * Return: true if the flow, or the command of a rank of this node, has ended.
  */
-bool acp_grant_known(struct acp_job *job, u32 rank, u64 ticket, u64 mailbox);
+bool acp_grant_gone(struct acp_job *job, u32 rank, u64 ticket, u64 mailbox, u32 color, u32 epoch);
 
 /**
  * acp_grant_refuse() - end a command that asks

@@ -116,6 +116,8 @@ static void own_done(struct acp_item *item)
 
 	if (acp_out_ends(&item->out, item->status, &status))
 		acp_queue_complete(queue, item->out.m.ticket, status);
+	else if (item->out.m.type == ACP_MSG_ASK)
+		acp_queue_accepted(queue, cmd);
 	item->queue = NULL;
 	acp_queue_item_back(queue, cmd);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Mailboxes: see mailbox.h. */
-#include "grant.h"
 #include "mailbox.h"
 #include "matching.h"
 
@@ -82,6 +81,12 @@ struct acp_region *acp_mailbox_reserve(struct acp_job *job, const struct acp_msg
 		acp_region_put(r);
 		*offset = list;
 		*status = ACP_ST_OK;
+		return NULL;
+	}
+	/* What was granted an entry of a list takes no record. */
+	if (unlikely(m->flags & ACP_MSG_GRANTED)) {
+		acp_region_put(r);
+		*status = ACP_ST_AGAIN;
 		return NULL;
 	}
 	*status = take_room(r, mailbox, units_of(size),
@@ -201,12 +206,8 @@ u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64
 	return ACP_ST_OK;
 }
 
-u8 acp_mailbox_ask(struct acp_job *job, const struct acp_msg *m)
+u8 acp_mailbox_ask(struct acp_job *job, const struct acp_msg *m, u32 epoch)
 {
-	const struct acp_msg grant = {
-		.type = ACP_MSG_GRANT, .origin = m->origin, .ticket = m->ticket, .dst = m->dst,
-		.a = ACP_GRANT_PLAIN,
-	};
 	struct acp_region *r;
 	u32 list;
 	u8 status;
@@ -218,8 +219,5 @@ u8 acp_mailbox_ask(struct acp_job *job, const struct acp_msg *m)
 		return status;
 	list = list_of(r, acp_ga_offset(&job->ga, m->dst));
 	acp_region_put(r);
-	if (list)
-		return acp_matching_ask(acp_matching_find(job, m->dst, list), m);
-	return acp_grant_send(job, &grant, acp_ga_color(&job->ga, m->dst)) ? ACP_ST_OK :
-									     ACP_ST_AGAIN;
+	return list ? acp_matching_ask(acp_matching_find(job, m->dst, list), m, epoch) : ACP_ST_OP;
 }

@@ -50,9 +50,9 @@ u8 acp_mailbox_begin(struct acp_job *job, const struct acp_msg *m, u64 size, u64
 		     struct acp_place *place);
 
 /*
- * A message asks for a receive before its bytes are sent.  It is granted an entry later; in a
- * mailbox without a match list, no entry, but at once.  Return a status.  BH off.
+ * A message asks for a receive before its bytes are sent, in an incarnation of its flow: see
+ * acp_matching_ask().  Return a status; ACP_ST_OP if the mailbox has no match list.  BH off.
  */
-u8 acp_mailbox_ask(struct acp_job *job, const struct acp_msg *m);
+u8 acp_mailbox_ask(struct acp_job *job, const struct acp_msg *m, u32 epoch);
 
 #endif /* ACP_MAILBOX_H */

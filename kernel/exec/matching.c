@@ -9,6 +9,7 @@
 #include "../job/limits.h"
 #include "../job/node.h"
 #include "../mem/region.h"
+#include "../upcall.h"
 
 #define KEPT	0x80000000u	/* in acp_place.entry: a kept message, not a receive */
 
@@ -192,6 +193,7 @@ static void end_grant(struct acp_match_list *l, u32 entry)
 		l->m.receive[i].granted = false;
 	l->m.granted--;
 	atomic_dec(&l->job->grants);
+	atomic_dec(&l->job->asks);
 }
 
 static void send_grant(struct acp_match_list *l, u32 entry)
@@ -201,10 +203,9 @@ static void send_grant(struct acp_match_list *l, u32 entry)
 	struct acp_ask *ask = granted_to(l, entry, &m.origin, &size);
 
 	m.ticket = ask->ticket;
-	ask->epoch = acp_grant_send(l->job, &m, ask->color);
-	ask->when = ask->epoch ? acp_now() : 0;
-	if (!ask->epoch)
-		acp_job_tend_soon(l->job);
+	ask->when = acp_grant_send(l->job, &m, ask->color, ask->epoch) ? acp_now() : 0;
+	if (!ask->when)
+		acp_station_tend(l->job, true);
 }
 
 /* The entry is granted from now on. */
@@ -212,6 +213,36 @@ static void grant(struct acp_match_list *l, u32 entry)
 {
 	atomic_inc(&l->job->grants);
 	send_grant(l, entry);
+	acp_station_tend(l->job, false);
+}
+
+/* Remove a message that asks. */
+static void refuse(struct acp_match_list *l, u32 i)
+{
+	acp_matcher_refuse(&l->m, i);
+	atomic_dec(&l->job->asks);
+}
+
+static bool is_gone(const struct acp_match_list *l, u32 i)
+{
+	const struct acp_kept *kept = &l->m.kept[i];
+
+	return kept->asks && acp_grant_gone(l->job, kept->rank, kept->ask.ticket, l->mailbox,
+					    kept->ask.color, kept->ask.epoch);
+}
+
+#define GONE_MAX	64	/* messages that are removed in one look */
+
+/* The oldest kept message that a receive accepts.  Those whose senders have gone are removed. */
+static u32 find_kept(struct acp_match_list *l, const struct acp_key *key)
+{
+	u32 i = acp_matcher_find(&l->m, key), n;
+
+	for (n = 0; n < GONE_MAX && i != ACP_MATCH_NONE && is_gone(l, i); n++) {
+		refuse(l, i);
+		i = acp_matcher_find(&l->m, key);
+	}
+	return i;
 }
 
 /* A receive that is POSTED gets the kept message. */
@@ -220,6 +251,7 @@ static void accept(struct acp_match_list *l, u32 i, u32 number)
 	struct acp_matcher *m = &l->m;
 
 	if (m->kept[i].asks) {
+		acp_stat_inc(l->job->node, messages_matched);
 		acp_matcher_grant(m, i, number);
 		grant(l, number);
 		return;
@@ -236,7 +268,7 @@ static void post_again(struct acp_match_list *l, u32 number)
 	u32 i;
 
 	acp_matcher_return(m, number);
-	i = acp_matcher_find(m, &m->by_receive.e[number].key);
+	i = find_kept(l, &m->by_receive.e[number].key);
 	if (i != ACP_MATCH_NONE)
 		accept(l, i, number);
 }
@@ -290,10 +322,10 @@ u8 acp_matching_begin(struct acp_match_list *l, const struct acp_msg *m, u64 siz
 	return status;
 }
 
-static u8 ask(struct acp_match_list *l, const struct acp_msg *m)
+static u8 ask(struct acp_match_list *l, const struct acp_msg *m, u32 epoch)
 {
 	const struct acp_ask ask = {
-		.ticket = m->ticket, .color = acp_ga_color(&l->job->ga, m->dst),
+		.ticket = m->ticket, .epoch = epoch, .color = acp_ga_color(&l->job->ga, m->dst),
 	};
 	u32 i = acp_matcher_match(&l->m, m->origin, m->b, m->size);
 	u8 status;
@@ -301,16 +333,19 @@ static u8 ask(struct acp_match_list *l, const struct acp_msg *m)
 	if (i != ACP_MATCH_NONE) {
 		acp_stat_inc(l->job->node, messages_matched);
 		acp_matcher_promise(&l->m, i, &ask);
+		atomic_inc(&l->job->asks);
 		grant(l, i);
 		return ACP_ST_OK;
 	}
 	status = acp_matcher_ask(&l->m, m->origin, m->b, m->size, &ask);
-	if (!status)
-		count_kept(l);
-	return status;
+	if (status)
+		return status;
+	atomic_inc(&l->job->asks);
+	count_kept(l);
+	return ACP_ST_OK;
 }
 
-u8 acp_matching_ask(struct acp_match_list *l, const struct acp_msg *m)
+u8 acp_matching_ask(struct acp_match_list *l, const struct acp_msg *m, u32 epoch)
 {
 	u8 status = ACP_ST_AGAIN;
 
@@ -318,7 +353,7 @@ u8 acp_matching_ask(struct acp_match_list *l, const struct acp_msg *m)
 		return status;
 	spin_lock(&l->lock);
 	if (!l->closed)
-		status = ask(l, m);
+		status = ask(l, m, epoch);
 	spin_unlock(&l->lock);
 	if (!status)
 		acp_stat_inc(l->job->node, messages_asked);
@@ -353,34 +388,31 @@ void acp_matching_gone(struct acp_job *job, const struct acp_msg *m)
 static void tend_entry(struct acp_match_list *l, u32 entry)
 {
 	const struct acp_ask *ask;
-	struct acp_peer *peer;
-	u32 rank, node;
+	u32 rank;
 	u64 size;
 
 	ask = granted_to(l, entry, &rank, &size);
 	if (!ask)
 		return;
-	node = acp_job_node_of(l->job, rank);
-	peer = node == l->job->me ? NULL : acp_peer_find(l->job, node, ask->color);
-	if (peer && ask->when && acp_peer_epoch(peer) != ask->epoch)
-		take_back(l, entry);
-	else if (!peer && !acp_grant_known(l->job, rank, ask->ticket, l->mailbox))
+	if (acp_grant_gone(l->job, rank, ask->ticket, l->mailbox, ask->color, ask->epoch))
 		take_back(l, entry);
 	else if (acp_now() - ask->when >= REPEAT_NS)
 		send_grant(l, entry);
 }
 
-#define TEND_ENTRIES	256	/* with BH off */
+#define TEND_ENTRIES	32	/* with BH off */
 
 static void tend_list(struct acp_match_list *l)
 {
 	u32 count = max(l->m.receives, l->m.messages), i = 0, until;
 
-	while (i < count && READ_ONCE(l->m.granted)) {
+	while (i < count && READ_ONCE(l->m.granted) + READ_ONCE(l->m.asking)) {
 		spin_lock_bh(&l->lock);
 		for (until = i + TEND_ENTRIES; i < min(until, count); i++) {
 			tend_entry(l, i);
 			tend_entry(l, i | KEPT);
+			if (i < l->m.messages && is_gone(l, i))
+				refuse(l, i);
 		}
 		spin_unlock_bh(&l->lock);
 	}
@@ -399,19 +431,38 @@ void acp_matching_tend(struct acp_job *job)
 	rcu_read_unlock();
 }
 
-/* The list is removed: those that ask are told so.  Nobody else finds the list. */
+/* The grant of an entry may not have been sent. */
+static void refuse_granted(struct acp_match_list *l, u32 entry, u8 status)
+{
+	u32 rank;
+	u64 size;
+	const struct acp_ask *ask = granted_to(l, entry, &rank, &size);
+
+	if (!ask)
+		return;
+	acp_grant_refuse(l->job, rank, ask->ticket, ask->color, status);
+	end_grant(l, entry);
+}
+
+/* The list is removed: all that have asked are told so.  Nobody else finds the list. */
 static void refuse_all(struct acp_match_list *l, u8 status)
 {
-	u32 i;
+	u32 count = max(l->m.receives, l->m.messages), i;
 
-	for (i = 0; l->m.asking && i < l->m.messages; i++) {
+	for (i = 0; i < count && l->m.asking + l->m.granted; i++) {
 		const struct acp_kept *kept = &l->m.kept[i];
 
-		if (kept->state != ACP_KEPT_LISTED || !kept->asks)
+		refuse_granted(l, i, status);
+		refuse_granted(l, i | KEPT, status);
+		if (i >= l->m.messages || !kept->asks)
 			continue;
 		acp_grant_refuse(l->job, kept->rank, kept->ask.ticket, kept->ask.color, status);
-		acp_matcher_refuse(&l->m, i);
+		refuse(l, i);
 	}
+	/* Commands of this node may be ordered behind those that have ended. */
+	local_bh_disable();
+	acp_station_idle(l->job);
+	local_bh_enable();
 }
 
 /* ---- messages that come again ---- */
@@ -466,7 +517,7 @@ static int post(struct acp_match_list *l, struct acp_post *p)
 	if (!(p->flags & ACP_POST_PROBE) && m->receive[p->result].state != ACP_RECEIVE_FREE)
 		return -EBUSY;
 	key = acp_matcher_key(m, p->flags & ACP_POST_ANY_RANK ? ~0u : p->rank, p->tag, mask);
-	i = acp_matcher_find(m, &key);
+	i = find_kept(l, &key);
 	if ((p->flags & ~ACP_POST_ANY_RANK) && (i == ACP_MATCH_NONE || m->kept[i].arriving))
 		return -EAGAIN;
 	if ((p->flags & ACP_POST_TAKE) && m->kept[i].asks)
@@ -619,23 +670,23 @@ static struct acp_match_list *list_alloc(struct acp_rank *rank, const struct acp
 	size_t bytes = sizeof(struct acp_match_list) + acp_matcher_bytes(&m);
 	unsigned long kib = DIV_ROUND_UP(bytes, 1024);
 	int err = acp_user_charge(rank->user, ACP_LIMIT_USER_MEMORY, kib);
-	struct acp_match_list *l;
+	struct acp_match_list *matches;
 	u64 secret[2];
 
 	if (err)
 		return ERR_PTR(err);
-	l = kvzalloc(bytes, GFP_KERNEL_ACCOUNT);
-	if (!l) {
+	matches = kvzalloc(bytes, GFP_KERNEL_ACCOUNT);
+	if (!matches) {
 		acp_user_uncharge(rank->user, ACP_LIMIT_USER_MEMORY, kib);
 		return ERR_PTR(-ENOMEM);
 	}
 	memcpy(m.mask, a->mask, sizeof(m.mask));
 	get_random_bytes(secret, sizeof(secret));
-	spin_lock_init(&l->lock);
-	l->m = m;
-	acp_matcher_init(&l->m, l + 1, secret);
-	l->kib = kib;
-	return l;
+	spin_lock_init(&matches->lock);
+	matches->m = m;
+	acp_matcher_init(&matches->m, matches + 1, secret);
+	matches->kib = kib;
+	return matches;
 }
 
 /* The caller holds queues_lock. */
@@ -685,7 +736,6 @@ void acp_matching_leave(struct acp_rank *rank)
 
 	xa_for_each(&rank->lists, i, l) {
 		refuse_all(l, ACP_ST_RANK);
-		atomic_sub(l->m.granted, &l->job->grants);
 		list_free(rank, l);
 	}
 	xa_destroy(&rank->lists);

@@ -35,7 +35,7 @@ int acp_matching_create(struct acp_rank *rank, struct acp_match *a);
  * @p: the request, which receives the message that was found
  *
  * Context: Process context.
- * Return: 1 if a message was found, 0, -EINVAL, -ENOENT, -EBUSY or -EAGAIN.
+ * Return: 1 if a message was found, 0, -EINVAL, -ENOENT, -EBUSY, -EAGAIN or -EMSGSIZE.
  */
 int acp_matching_post(struct acp_rank *rank, struct acp_post *p);
 
@@ -88,13 +88,14 @@ u8 acp_matching_begin(struct acp_match_list *list, const struct acp_msg *m, u64 
  * acp_matching_ask() - a message asks for a receive before its bytes are sent (rendezvous)
  * @list: the match list that the mailbox names, or NULL
  * @m: the message, with the operands of ACP_MSG_ASK
+ * @epoch: incarnation of the flow that it came in, if it came from another node
  *
  * Sooner or later the message is granted an entry, or refused: see grant.h.
  *
  * Context: BH off.
  * Return: ACP_ST_OK or ACP_ST_AGAIN.
  */
-u8 acp_matching_ask(struct acp_match_list *list, const struct acp_msg *m);
+u8 acp_matching_ask(struct acp_match_list *list, const struct acp_msg *m, u32 epoch);
 
 /**
  * acp_matching_gone() - a message that was granted an entry will not come
@@ -106,10 +107,10 @@ u8 acp_matching_ask(struct acp_match_list *list, const struct acp_msg *m);
 void acp_matching_gone(struct acp_job *job, const struct acp_msg *m);
 
 /**
- * acp_matching_tend() - repeat grants, and take back those of flows that have ended
+ * acp_matching_tend() - repeat grants, and forget messages of senders that have gone
  * @job: the job
  *
- * Context: Process context; none of its ranks leaves.
+ * Context: Process context.
  */
 void acp_matching_tend(struct acp_job *job);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Frames from other nodes: their messages are validated and executed, see station.h. */
 #include <linux/slab.h>
+#include "answer.h"
 #include "barrier.h"
 #include "copies.h"
 #include "execute.h"
 #include "grant.h"
 #include "indirect.h"
-#include "item.h"
 #include "mailbox.h"
 #include "matching.h"
 #include "ping.h"
@@ -24,139 +24,22 @@ static void complete_own(struct acp_job *job, u32 rank, u64 ticket, u8 status)
 		acp_stat_inc(job->node, stray_done);
 }
 
-/* A frame that is being applied. */
-struct frame {
-	struct acp_peer *peer;
-	struct acp_job *job;
-	const struct acp_frame_cb *cb;
-	u32 epoch;
-	struct acp_arrival *arrival;	/* allocated when first needed */
-	u32 spare;			/* items reserved for its messages */
-	u32 count;			/* messages */
-	u32 gap;			/* bytes between a DATA message and its payload */
-	u32 end_node;			/* node of the last ending message's origin */
-	bool lone_put;
-	bool pending;
-	bool refused;			/* there was no memory to report a failure */
-	u32 first_size;
-	struct acp_batch batch;		/* for other peers */
-	struct acp_msg first;		/* the first message, mostly the only one */
-};
-
-/*
- * Send soon what was queued.  The peer that the frame came from sends anyway; one other peer is
- * flushed at the end of the frame, further ones by their tasklets.
- */
-static void send_soon(struct frame *f, struct acp_peer *peer)
-{
-	if (f && peer == f->peer)
-		return;
-	if (f && !f->batch.peer)
-		f->batch.peer = peer;
-	else if (!f || f->batch.peer != peer)
-		acp_peer_kick(peer);
-}
-
-/* Report to the origin, through "peer", how its command ended. */
-static void answer(struct frame *f, struct acp_peer *peer, struct acp_item *item,
-		   const struct acp_msg *m, u8 status)
-{
-	acp_out_done(&item->out, m, status);
-	acp_peer_send(peer, item, 0);
-	send_soon(f, peer);
-}
-
 void acp_station_copied(struct acp_job *job, const struct acp_msg *m, u8 status,
 			struct acp_item *done, struct acp_peer *peer)
 {
 	status = acp_execute_end(job, m, status);
 	if (done)
-		answer(NULL, peer, done, m, status);
+		acp_answer(NULL, peer, done, m, status);
 	else
 		complete_own(job, m->origin, m->ticket, status);
 	acp_station_idle(job);
-}
-
-static bool need_arrival(struct frame *f)
-{
-	if (f->arrival)
-		return true;
-	f->arrival = kzalloc(sizeof(*f->arrival), GFP_ATOMIC | __GFP_NOWARN);
-	if (!f->arrival)
-		return false;
-	f->arrival->peer = f->peer;
-	f->arrival->seq = f->cb->seq;
-	f->arrival->epoch = f->epoch;
-	refcount_set(&f->arrival->refs, 1);
-	return true;
-}
-
-/* Reserve all that applying may need, so that it cannot stop halfway. */
-static bool reserve(struct frame *f, int needs)
-{
-	/*
-	 * A lone message that fails has no effect: without memory, the frame is refused and sent
-	 * again.
-	 */
-	if (needs && f->count > 1 && !need_arrival(f))
-		return false;
-	if (!acp_item_reserve(needs))
-		return false;
-	f->spare = needs;
-	return true;
-}
-
-/* Is there what answer_failure() needs? */
-static bool can_answer(struct frame *f)
-{
-	return need_arrival(f) && (f->spare || reserve(f, 1));
-}
-
-static struct acp_item *take_spare(struct frame *f)
-{
-	f->spare--;
-	return acp_item_new();
-}
-
-/* The frame stays unacknowledged until this item was delivered or has failed. */
-static void hold_arrival(struct frame *f, struct acp_item *item)
-{
-	f->pending = true;
-	refcount_inc(&f->arrival->refs);
-	item->arrival = f->arrival;
-}
-
-/*
- * A command of the peer that sent this frame failed.  The peer must know that before it sees the
- * acknowledgement, and the commands that it fenced behind this one must fail, too.
- */
-static void answer_failure(struct frame *f, const struct acp_msg *m, u8 status)
-{
-	struct acp_item *item;
-
-	if (!can_answer(f)) {
-		/*
-		 * The frame will be sent again; failures of earlier pieces must not be lost.  A
-		 * whole indirect copy has none, and the pointer decides anew.
-		 */
-		if (m->type == ACP_MSG_DATA && !(acp_op_indirect(m->op) && !m->b))
-			acp_peer_fail(f->peer, f->epoch, m, status, 0);
-		f->refused = true;
-		return;
-	}
-	item = take_spare(f);
-	/* Behind what takes room, only messages in their turn are fenced, and only until it has. */
-	if (acp_msg_in_turn(m) ? status == ACP_ST_AGAIN : !acp_op_takes_room(m->op))
-		acp_peer_fail(f->peer, f->epoch, m, status, acp_fails_until(f->cb->seq));
-	hold_arrival(f, item);
-	answer(f, f->peer, item, m, status);
 }
 
 /*
  * Did a command fail that this message depends on?  Of a message into a mailbox, only the first
  * piece asks: the others follow it.
  */
-static bool depends_failed(struct frame *f, const struct acp_msg *m)
+static bool depends_failed(struct acp_arriving *f, const struct acp_msg *m)
 {
 	struct acp_queue *queue;
 	u64 first, last;
@@ -196,8 +79,8 @@ static u8 apply_bytes(struct acp_region *r, u64 offset, struct sk_buff *skb,
 }
 
 /* Write a payload: tagged bytes are contiguous. */
-static u8 write_payload(struct frame *f, struct acp_region *r, u64 offset, struct sk_buff *skb,
-			u32 at, u32 length)
+static u8 write_payload(struct acp_arriving *f, struct acp_region *r, u64 offset,
+			struct sk_buff *skb, u32 at, u32 length)
 {
 	if (at + length > f->cb->tagged)
 		return apply_bytes(r, offset, skb, f->cb, at, length);
@@ -206,8 +89,8 @@ static u8 write_payload(struct frame *f, struct acp_region *r, u64 offset, struc
 }
 
 /* Write what there is room for of the bytes of a message, or of a piece of an indirect copy. */
-static u8 apply_to_place(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at,
-			 const struct acp_place *place, u64 from)
+static u8 apply_to_place(struct acp_arriving *f, const struct acp_msg *m, struct sk_buff *skb,
+			 u32 at, const struct acp_place *place, u64 from)
 {
 	u64 room = place->room > from ? place->room - from : 0;
 	u32 length = min_t(u64, m->length, room);
@@ -229,15 +112,15 @@ static u8 apply_to_place(struct frame *f, const struct acp_msg *m, struct sk_buf
 }
 
 /* A message that is in one piece, and goes to a match list. */
-static noinline u8 apply_matched(struct frame *f, const struct acp_msg *m, struct sk_buff *skb,
-				 u32 at, u32 number)
+static noinline u8 apply_matched(struct acp_arriving *f, const struct acp_msg *m,
+				 struct sk_buff *skb, u32 at, u32 number)
 {
 	struct acp_match_list *list = acp_matching_find(f->job, m->dst, number);
 	struct acp_place place;
 	u8 status;
 
 	/* It cannot come again: its entry would not be granted any more. */
-	if ((m->flags & ACP_MSG_GRANTED) && f->lone_put && !can_answer(f)) {
+	if ((m->flags & ACP_MSG_GRANTED) && f->lone_put && !acp_answer_can(f)) {
 		f->refused = true;
 		return ACP_ST_NOMEM;
 	}
@@ -246,7 +129,7 @@ static noinline u8 apply_matched(struct frame *f, const struct acp_msg *m, struc
 		return status;
 	status = apply_to_place(f, m, skb, at, &place, 0);
 	/* Without memory for the answer, it has no effect: it comes again. */
-	if (unlikely(status) && f->lone_put && !can_answer(f)) {
+	if (unlikely(status) && f->lone_put && !acp_answer_can(f)) {
 		acp_matching_undo(list, &place);
 		f->refused = true;
 		return status;
@@ -255,7 +138,8 @@ static noinline u8 apply_matched(struct frame *f, const struct acp_msg *m, struc
 }
 
 /* A message that is in one piece. */
-static u8 apply_message(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+static u8 apply_message(struct acp_arriving *f, const struct acp_msg *m, struct sk_buff *skb,
+			u32 at)
 {
 	struct acp_region *r;
 	u64 offset;
@@ -272,8 +156,8 @@ static u8 apply_message(struct frame *f, const struct acp_msg *m, struct sk_buff
 }
 
 /* A piece of a copy to where a pointer of the receiver says. */
-static noinline u8 apply_indirect(struct frame *f, const struct acp_msg *m, struct sk_buff *skb,
-				  u32 at)
+static noinline u8 apply_indirect(struct acp_arriving *f, const struct acp_msg *m,
+				  struct sk_buff *skb, u32 at)
 {
 	struct acp_place place;
 	bool busy = false;
@@ -292,7 +176,7 @@ static noinline u8 apply_indirect(struct frame *f, const struct acp_msg *m, stru
 	return apply_to_place(f, m, skb, at, &place, m->b);
 }
 
-static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+static u8 apply_data(struct acp_arriving *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	const struct acp_frame_cb *cb = f->cb;
 	struct acp_job *job = f->job;
@@ -329,7 +213,7 @@ static u8 apply_data(struct frame *f, const struct acp_msg *m, struct sk_buff *s
 }
 
 /* All data of a command has arrived, or will not arrive: end the command. */
-static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8 status)
+static void end_command(struct acp_arriving *f, const struct acp_msg *m, u32 origin, u8 status)
 {
 	struct acp_job *job = f->job;
 	struct acp_peer *to;
@@ -343,12 +227,12 @@ static void end_command(struct frame *f, const struct acp_msg *m, u32 origin, u8
 		complete_own(job, m->origin, m->ticket, status);
 		break;
 	case ACP_TELL_FAILED:
-		answer_failure(f, m, status);
+		acp_answer_failure(f, m, status);
 		break;
 	case ACP_TELL_ORIGIN:
 		to = acp_peer_find(job, origin, f->peer->color);
 		if (to)
-			answer(f, to, take_spare(f), m, status);
+			acp_answer(f, to, acp_answer_item(f), m, status);
 		break;
 	case ACP_TELL_NOBODY:
 		break;
@@ -361,7 +245,7 @@ static bool may_have_landed(const struct acp_msg *m)
 	return acp_op_indirect(m->op) ? m->b : m->flags & ACP_MSG_FAIL;
 }
 
-static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
+static bool take_data(struct acp_arriving *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	u8 status = apply_data(f, m, skb, at);
 	bool landed;
@@ -389,7 +273,7 @@ static bool take_data(struct frame *f, const struct acp_msg *m, struct sk_buff *
 }
 
 /* Words of many commands.  They have no earlier pieces and depend on nothing. */
-static void take_words(struct frame *f, struct acp_msg *m, const struct acp_msg_word *w)
+static void take_words(struct acp_arriving *f, struct acp_msg *m, const struct acp_msg_word *w)
 {
 	u32 count = acp_msg_count(m), origin = acp_job_node_of(f->job, m->origin);
 	const struct acp_ga_layout *l = &f->job->ga;
@@ -418,7 +302,7 @@ static void take_words(struct frame *f, struct acp_msg *m, const struct acp_msg_
  * Short messages of one rank into one mailbox, together or one by one.  None is refused: there are
  * two or more in the frame.
  */
-static noinline void take_messages(struct frame *f, const struct acp_msg *m,
+static noinline void take_messages(struct acp_arriving *f, const struct acp_msg *m,
 				   const struct acp_msg_word *w, struct sk_buff *skb, u32 at)
 {
 	u32 count = acp_msg_count(m), origin = acp_job_node_of(f->job, m->origin), i;
@@ -447,7 +331,7 @@ static noinline void take_messages(struct frame *f, const struct acp_msg *m,
 	}
 }
 
-static u8 check_cmd(struct frame *f, const struct acp_msg *m)
+static u8 check_cmd(struct acp_arriving *f, const struct acp_msg *m)
 {
 	struct acp_job *job = f->job;
 	u8 status = m->flags & ACP_MSG_FAIL ? m->status :
@@ -463,7 +347,7 @@ static u8 check_cmd(struct frame *f, const struct acp_msg *m)
 }
 
 /* A delegated command whose result stays on this node. */
-static void take_local(struct frame *f, struct acp_msg *m)
+static void take_local(struct acp_arriving *f, struct acp_msg *m)
 {
 	struct acp_item *item;
 	u8 status = ACP_ST_OK;
@@ -473,19 +357,19 @@ static void take_local(struct frame *f, struct acp_msg *m)
 	if (!status && !acp_cmd_long(m))
 		status = acp_execute_local(f->job, m);
 	if (status) {
-		answer_failure(f, m, status);
+		acp_answer_failure(f, m, status);
 		return;
 	}
-	item = take_spare(f);
+	item = acp_answer_item(f);
 	item->requester = f->peer;
 	atomic_inc(&f->peer->delegated);
 	if (!acp_cmd_long(m))
-		answer(f, f->peer, item, m, ACP_ST_OK);
+		acp_answer(f, f->peer, item, m, ACP_ST_OK);
 	else if (!acp_copies_start(f->job, m, NULL, item, f->peer))
-		answer(f, f->peer, item, m, acp_execute_end(f->job, m, ACP_ST_NOMEM));
+		acp_answer(f, f->peer, item, m, acp_execute_end(f->job, m, ACP_ST_NOMEM));
 }
 
-static void take_cmd(struct frame *f, struct acp_msg *m)
+static void take_cmd(struct acp_arriving *f, struct acp_msg *m)
 {
 	struct acp_job *job = f->job;
 	u8 status = check_cmd(f, m);
@@ -495,11 +379,11 @@ static void take_cmd(struct frame *f, struct acp_msg *m)
 
 	acp_stat_inc(job->node, delegated);
 	if (status) {
-		answer_failure(f, m, status);
+		acp_answer_failure(f, m, status);
 		return;
 	}
 	/* Once a message has taken a posted receive, its frame cannot be refused. */
-	if (unlikely(m->op == ACP_OP_SEND) && !can_answer(f)) {
+	if (unlikely(m->op == ACP_OP_SEND) && !acp_answer_can(f)) {
 		f->refused = true;
 		return;
 	}
@@ -510,60 +394,56 @@ static void take_cmd(struct frame *f, struct acp_msg *m)
 	}
 	to = acp_peer_get(job, dst, acp_ga_color(&job->ga, m->dst));
 	if (!to) {
-		answer_failure(f, m, ACP_ST_NOMEM);
+		acp_answer_failure(f, m, ACP_ST_NOMEM);
 		return;
 	}
-	item = take_spare(f);
+	item = acp_answer_item(f);
 	acp_out_forward(&item->out, m);
 	status = acp_execute_data(job, &item->out, &f->batch);
 	if (status) {
 		acp_item_free(item);
 		f->spare++;
-		answer_failure(f, m, status);
+		acp_answer_failure(f, m, status);
 		return;
 	}
 	item->requester = f->peer;
 	atomic_inc(&f->peer->delegated);
 	acp_peer_send(to, item, 0);
-	send_soon(f, to);
+	acp_answer_soon(f, to);
 }
 
 /* A message asks whether its bytes may be sent.  Without effect, if it is refused. */
-static void take_ask(struct frame *f, const struct acp_msg *m)
+static void take_ask(struct acp_arriving *f, const struct acp_msg *m)
 {
 	u8 status = m->flags & ACP_MSG_FAIL ? m->status : ACP_ST_OK;
 
-	if (!status && depends_failed(f, m))
+	/* As in apply_data(). */
+	if ((acp_msg_is_behind(m) || !status) && depends_failed(f, m))
 		status = acp_msg_is_behind(m) ? ACP_ST_AGAIN : ACP_ST_ORDER;
 	if (!status)
-		status = acp_mailbox_ask(f->job, m);
+		status = acp_mailbox_ask(f->job, m, f->epoch);
 	if (status)
-		answer_failure(f, m, status);
+		acp_answer_failure(f, m, status);
 	else if (acp_msg_in_turn(m))
 		acp_peer_found_room(f->peer, f->epoch, m);
 }
 
-/* An item that returns a message to the peer. */
-static struct acp_item *returned(struct frame *f, const struct acp_msg *m, u8 flags, u8 status)
+static void take_grant(struct acp_arriving *f, const struct acp_msg *m)
 {
-	struct acp_item *item = take_spare(f);
+	struct acp_item *item;
 
-	item->out.m = *m;
-	item->out.m.flags = flags;
-	item->out.m.status = status;
-	return item;
-}
-
-static void take_grant(struct frame *f, const struct acp_msg *m)
-{
+	f->refused = !(m->flags & ACP_MSG_FAIL) && !acp_answer_can(f);
 	if (m->flags & ACP_MSG_FAIL)
 		acp_matching_gone(f->job, m);
-	else if (!acp_grant_take(f->job, m))
-		acp_peer_send(f->peer, returned(f, m, ACP_MSG_FAIL, ACP_ST_RANK), 0);
+	if ((m->flags & ACP_MSG_FAIL) || f->refused || acp_grant_take(f->job, m))
+		return;
+	item = acp_answer_return(f, m, ACP_MSG_FAIL, ACP_ST_RANK);
+	acp_answer_hold(f, item);
+	acp_peer_send(f->peer, item, 0);
 }
 
 /* A probe.  The answer counts as a command in flight for the peer. */
-static void take_ping(struct frame *f, const struct acp_msg *m)
+static void take_ping(struct acp_arriving *f, const struct acp_msg *m)
 {
 	struct acp_item *item;
 
@@ -571,14 +451,14 @@ static void take_ping(struct frame *f, const struct acp_msg *m)
 		acp_ping_answered(f->peer, m);
 		return;
 	}
-	item = returned(f, m, ACP_MSG_ANSWER, ACP_ST_OK);
+	item = acp_answer_return(f, m, ACP_MSG_ANSWER, ACP_ST_OK);
 	item->out.m.origin = f->job->me;
 	item->requester = f->peer;
 	atomic_inc(&f->peer->delegated);
 	acp_peer_send(f->peer, item, 0);
 }
 
-static bool message_ok(struct frame *f, const struct acp_msg *m)
+static bool message_ok(struct acp_arriving *f, const struct acp_msg *m)
 {
 	struct acp_job *job = f->job;
 	u32 node;
@@ -587,8 +467,10 @@ static bool message_ok(struct frame *f, const struct acp_msg *m)
 		return m->origin == f->peer->node;
 	if (m->origin >= job->ga.nprocs)
 		return false;
+	if (m->type == ACP_MSG_GRANT)
+		return acp_grant_ok(job, m, f->peer->node);
 	node = acp_job_node_of(job, m->origin);
-	if (m->type == ACP_MSG_DONE || (m->type == ACP_MSG_GRANT && !(m->flags & ACP_MSG_FAIL)))
+	if (m->type == ACP_MSG_DONE)
 		return node == job->me;
 	return m->type == ACP_MSG_DATA || m->type == ACP_MSG_WORDS || node == f->peer->node;
 }
@@ -601,7 +483,7 @@ static bool is_work(const struct acp_msg *m)
 }
 
 /* Number of items needed at most to report the ends of this message's commands to their origin. */
-static int end_needs(struct frame *f, const struct acp_msg *m)
+static int end_needs(struct acp_arriving *f, const struct acp_msg *m)
 {
 	u32 node;
 
@@ -621,7 +503,7 @@ static int end_needs(struct frame *f, const struct acp_msg *m)
  * Check that all messages are well formed.  Returns the number of items they may need, or -1;
  * *cmds: how many are commands.
  */
-static int validate(struct frame *f, u32 length, u32 tagged, u32 *cmds)
+static int validate(struct acp_arriving *f, u32 length, u32 tagged, u32 *cmds)
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n;
@@ -660,12 +542,13 @@ static int validate(struct frame *f, u32 length, u32 tagged, u32 *cmds)
 	return f->lone_put ? 0 : needs;
 }
 
-static const struct acp_msg_word *words_of(const struct frame *f, const struct acp_msg *m, u32 at)
+static const struct acp_msg_word *words_of(const struct acp_arriving *f, const struct acp_msg *m,
+					   u32 at)
 {
 	return (const void *)f->cb->body + at + acp_msg_head(m);
 }
 
-static bool apply(struct frame *f, struct sk_buff *skb, u32 length, u32 tagged)
+static bool apply(struct acp_arriving *f, struct sk_buff *skb, u32 length, u32 tagged)
 {
 	struct acp_msg *m = &f->first, other acp_uncleared;
 	u32 at, n = f->first_size;
@@ -752,12 +635,12 @@ static noinline enum acp_arrived take_any(struct acp_peer *peer, u32 epoch, stru
 {
 	u32 length = cb->length, tagged = cb->tagged;
 	enum acp_arrived verdict = ACP_APPLIED;
-	struct frame f acp_uncleared;
+	struct acp_arriving f acp_uncleared;
 	u32 cmds = 0;
 	int needs;
 
 	/* The rest, which is mostly the first message, is filled later. */
-	memset(&f, 0, offsetof(struct frame, batch));
+	memset(&f, 0, offsetof(struct acp_arriving, batch));
 	acp_batch_init(&f.batch);
 	f.peer = peer;
 	f.job = peer->job;
@@ -777,7 +660,7 @@ static noinline enum acp_arrived take_any(struct acp_peer *peer, u32 epoch, stru
 		return ACP_REFUSED;
 	}
 	/* Only the single message of a frame is refused by apply(), without effect. */
-	if (f.refused || !acp_peer_pays_delegated(peer, cmds) || !reserve(&f, needs) ||
+	if (f.refused || !acp_peer_pays_delegated(peer, cmds) || !acp_answer_reserve(&f, needs) ||
 	    !apply(&f, skb, length, tagged)) {
 		acp_drop(f.job->node, skb, NULL, ACP_STAT_drop_nomem);
 		verdict = ACP_REFUSED;

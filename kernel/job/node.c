@@ -13,6 +13,7 @@
 #include "../exec/poller.h"
 #include "../queue/queue.h"
 #include "../mem/region.h"
+#include "../upcall.h"
 
 #define LINGER_QUIET	(200 * NSEC_PER_MSEC)	/* after the last rank, if flows are idle */
 #define LINGER_POLL	(HZ / 10)
@@ -118,15 +119,18 @@ static void tend(struct work_struct *work)
 	bool again = false, granted;
 
 	mutex_lock(&node->lock);
+	WRITE_ONCE(job->tending, false);
 	if (!job->dead && !job->members && lingered(job)) {
 		job_destroy(job);
 	} else if (!job->dead) {
 		acp_barrier_tend(job);
 		if (job->members)
 			reclaim(job);
+		if (atomic_read(&job->asks))
+			acp_matching_tend(job);
 		granted = atomic_read(&job->grants);
 		if (granted)
-			acp_matching_tend(job);
+			WRITE_ONCE(job->tending, true);
 		again = queue_delayed_work(tenders, &job->tend, !job->members ? LINGER_POLL :
 					   granted ? TEND_GRANTS : TEND_EVERY);
 	}
@@ -168,11 +172,14 @@ static int job_add(struct acp_node *node, struct acp_job *job)
 	return 0;
 }
 
-void acp_job_tend_soon(struct acp_job *job)
+void acp_station_tend(struct acp_job *job, bool now)
 {
+	if (!now && READ_ONCE(job->tending))
+		return;
+	WRITE_ONCE(job->tending, true);
 	/* For the work, if it is not pending already; it does nothing if the job has ended. */
 	refcount_inc(&job->refs);
-	if (mod_delayed_work(tenders, &job->tend, 1))
+	if (mod_delayed_work(tenders, &job->tend, now ? 1 : TEND_GRANTS))
 		acp_job_put(job);
 }
 
@@ -318,6 +325,9 @@ void acp_node_leave(struct acp_job *job, u32 rank, enum acp_leave how)
 		if (!mod_delayed_work(tenders, &job->tend, LINGER_POLL))
 			refcount_inc(&job->refs);
 	}
+	/* Others may have matched messages for which it asked. */
+	if (job->members && !job->dead && atomic_read(&job->asks))
+		acp_station_tend(job, true);
 	/* Under the lock: the event precedes the end of the job and another join of the rank. */
 	if (how != ACP_LEAVE_UNSEEN)
 		acp_nl_tell_rank(job, rank, how == ACP_LEAVE_FINISHED, ACP_NL_EVENT_RANK_LEFT);

@@ -103,14 +103,6 @@ struct acp_job *acp_node_join(struct acp_node *node, const struct acp_join *join
 			      struct acp_rank *rank);
 
 /**
- * acp_job_tend_soon() - do the periodic work of a job now
- * @job: the job
- *
- * Context: any, but not after job_destroy() has stopped the peers.
- */
-void acp_job_tend_soon(struct acp_job *job);
-
-/**
  * acp_node_leave() - a rank leaves its job
  * @job: the job; its reference by acp_node_join() is given up
  * @rank: number of the rank
@@ -450,7 +442,14 @@ void acp_peer_applied(struct acp_peer *peer, u64 seq, u32 epoch);
  */
 bool acp_peer_pay_delegated(struct acp_peer *peer, u32 count);
 
-/* Charge for so many more commands of the peer, unless enough is charged already.  BH off. */
+/**
+ * acp_peer_pays_delegated() - charge for so many more commands, unless enough is charged already
+ * @peer: the peer
+ * @cmds: commands that are new
+ *
+ * Context: BH off.  Takes peer->lock.
+ * Return: true if the commands may start.
+ */
 static inline bool acp_peer_pays_delegated(struct acp_peer *peer, u32 cmds)
 {
 	u32 count = atomic_read(&peer->delegated) + cmds;

@@ -8,7 +8,8 @@
  * the peer's tasklet.
  *
  * Locking: peer->lock (bh) protects the flow and the queues of a peer.  It is dropped around every
- * call to the station and before a datagram is handed to the network, and nests in no other lock.
+ * call to the station and before a datagram is handed to the network, and nests only in that of a
+ * match list, which sends grants.
  * Where bottom halves are off anyway it is taken with spin_lock().
  */
 #include <linux/net.h>

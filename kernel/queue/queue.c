@@ -167,10 +167,10 @@ static void unexpect(struct acp_queue *queue, const struct acp_step *s, const u3
 
 	if (expected & ACP_EXPECT_SOURCE) {
 		peer = acp_peer_find(queue->job, s->node, s->color);
+		if (peer && s->plan == ACP_PLAN_SEND)
+			atomic_dec(&peer->asked);
 		if (peer)
 			acp_peer_unexpect(peer, epoch[ACP_EXPECT_SOURCE - 1]);
-		if (s->plan == ACP_PLAN_SEND)
-			asks_less(queue, s);
 	}
 	if (expected & ACP_EXPECT_RESULT) {
 		peer = acp_peer_find(queue->job, s->dst_node, s->dst_color);
@@ -335,6 +335,16 @@ bool acp_queue_asks(struct acp_queue *queue, u64 ticket, u64 mailbox)
 	return found;
 }
 
+void acp_queue_accepted(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	spin_lock(&queue->lock);
+	if (cmd->until) {
+		end_of_parked(queue, cmd, ACP_ST_OK);
+		WRITE_ONCE(cmd->until, 0);
+	}
+	spin_unlock(&queue->lock);
+}
+
 bool acp_queue_grant(struct acp_queue *queue, u64 ticket, u64 mailbox, u64 entry)
 {
 	struct acp_cmd *cmd = acp_queue_cmd(queue, ticket);
@@ -346,13 +356,14 @@ bool acp_queue_grant(struct acp_queue *queue, u64 ticket, u64 mailbox, u64 entry
 	spin_lock(&queue->lock);
 	found = asks(cmd, ticket, mailbox);
 	/* A grant may be repeated. */
-	if (found && is_started(cmd) && !cmd->granted) {
+	if (found && is_started(cmd) && READ_ONCE(cmd->asked) && !cmd->granted) {
 		step = cmd->step;
 		memcpy(epoch, cmd->epoch, sizeof(epoch));
 		expected = cmd->expected;
 		cmd->expected = 0;
 		cmd->entry = entry;
 		cmd->granted = true;
+		/* The entry first: pairs with resume(). */
 		smp_store_release(&cmd->state, ACP_CMD_GRANTED);
 		acp_queue_retry_at(queue, acp_now());
 	}
@@ -416,6 +427,7 @@ void acp_queue_lost(struct acp_queue *queue, u32 node, u32 color, u32 epoch, u8 
 
 	for (i = 0; i < ACP_INFLIGHT; i++) {
 		struct acp_cmd *cmd = &queue->cmds[i];
+		struct acp_step step acp_uncleared;
 		u8 hit = 0;
 		u64 ticket;
 
@@ -423,13 +435,14 @@ void acp_queue_lost(struct acp_queue *queue, u32 node, u32 color, u32 epoch, u8 
 		ticket = 0;
 		if (is_started(cmd) && cmd->expected) {
 			ticket = cmd->item.out.m.ticket;
+			step = cmd->step;
 			hit = acp_expect_lost(&cmd->step, cmd->expected, cmd->epoch, node, color,
 					      epoch);
 			cmd->expected &= ~hit;
 		}
 		spin_unlock(&queue->lock);
-		if ((hit & ACP_EXPECT_SOURCE) && cmd->step.plan == ACP_PLAN_SEND)
-			asks_less(queue, &cmd->step);
+		if ((hit & ACP_EXPECT_SOURCE) && step.plan == ACP_PLAN_SEND)
+			asks_less(queue, &step);
 		if (hit)
 			acp_queue_complete(queue, ticket, status);
 	}

@@ -61,6 +61,7 @@ struct acp_cmd {
 	u32 older_sent;		/* that of the one that it is behind; drainer */
 	u8 expected;		/* ACP_EXPECT_: answers that are due; under the queue lock */
 	bool rendezvous;	/* its bytes are not sent before they are granted an entry */
+	bool asked;		/* it has asked for that; set by the drainer before it asks */
 	bool granted;		/* they were; under the queue lock until it is WAITING again */
 	u64 entry;		/* as it is in ACP_MSG_GRANT */
 };
@@ -342,6 +343,17 @@ u8 acp_queue_park_behind(struct acp_queue *queue, struct acp_cmd *cmd);
  * Return: true if the command has not ended.
  */
 bool acp_queue_asks(struct acp_queue *queue, u64 ticket, u64 mailbox);
+
+/**
+ * acp_queue_accepted() - a command that asks waits for no room any more
+ * @queue: the queue
+ * @cmd: the command, in its slot
+ *
+ * Others that are parked behind it may start.  acp_station_idle() must follow, or a drain.
+ *
+ * Context: bottom halves off.
+ */
+void acp_queue_accepted(struct acp_queue *queue, struct acp_cmd *cmd);
 
 /**
  * acp_queue_grant() - let a command send its bytes that has asked for it

@@ -95,7 +95,7 @@ static inline int do_post(struct acp_post *p)
 
 /* Post a receive of a rank, or of any (-1), whose result has that number. */
 static inline int post(uint32_t number, int rank, uint64_t tag, uint64_t ignore, uint32_t at,
-		uint64_t room)
+		       uint64_t room)
 {
 	struct acp_post p = {
 		.flags = rank < 0 ? ACP_POST_ANY_RANK : 0, .rank = rank < 0 ? 0 : (uint32_t)rank,
@@ -118,7 +118,8 @@ static inline int unpost(uint32_t what, uint32_t number)
 
 /* ---- messages ---- */
 
-static inline uint64_t send_like(uint32_t by, uint64_t src, uint64_t size, uint64_t tag, uint8_t flags)
+static inline uint64_t send_like(uint32_t by, uint64_t src, uint64_t size, uint64_t tag,
+				 uint8_t flags)
 {
 	const struct acp_sqe e = {
 		.op = ACP_OP_SEND, .flags = flags, .dst = heap_ga(&r[1], MAILBOX), .src = src,

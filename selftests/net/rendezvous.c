@@ -34,6 +34,18 @@ static void await_asked(int rank, uint64_t tag, uint64_t size)
 	CHECK_EQ(found.message_size, size);
 }
 
+/* ... and some time later no more. */
+static void await_gone(int rank, uint64_t tag)
+{
+	struct patience p = patience_begin(PATIENCE_SOON);
+	struct acp_post found;
+
+	while (!look(ACP_POST_PROBE, rank, tag, &found)) {
+		CHECK(!patience_over(&p));
+		sleep_ms(10);
+	}
+}
+
 /* Receive 7 has got it in its buffer, and no more of it than there is room for. */
 static void check_received(uint32_t by, size_t size, uint64_t tag, size_t room)
 {
@@ -132,7 +144,7 @@ TEST(A4_a_message_may_be_longer_than_the_memory_of_the_list)
 	check_received(0, 300000, 1, HEAP / 4);
 }
 
-/* Whoever wants to take it before it has a buffer gets it in the memory of the list. */
+/* An owner that takes it before it has a buffer gets it in the memory of the list. */
 static void take(uint32_t by, size_t size, uint64_t ticket)
 {
 	struct patience p = patience_begin(PATIENCE_SOON);
@@ -173,7 +185,7 @@ TEST(A4_a_message_that_waits_can_be_taken)
 	CHECK_EQ(unpost(ACP_UNPOST_LIST, 0), 0);
 }
 
-/* Room for its bytes comes late: who looks for it is woken. */
+/* Room for its bytes comes late: a thread that looks for it is woken. */
 TEST(A4_a_message_that_waits_can_be_taken_when_there_is_room)
 {
 	struct acp_match small = usual;
@@ -311,10 +323,83 @@ TEST(A4_what_is_ordered_behind_waits_for_the_bytes)
 	check_received(0, 5000, 9, SLOT * 4);
 }
 
+/*
+ * One that was refused, and then waits for its receive, does not hold back others behind it: those
+ * for which there is room.
+ */
+static void behind_one_that_waits(uint32_t by)
+{
+	struct acp_match small = usual;
+	uint64_t tickets[3];
+	uint32_t i;
+
+	small.messages = 2;
+	begin_like(NULL, &small, 60000);
+	for (i = 0; i < 2; i++)
+		CHECK_EQ(run(2, heap_ga(&r[2], SOURCE), 8, 100 + i), ACP_ST_OK);
+	for (i = 0; i < 3; i++)
+		tickets[i] = send_like(by, heap_ga(&r[by], SOURCE), 8, i, i ? ACP_SQE_RETRY :
+				       ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS);
+	sleep_ms(20);
+	CHECK_EQ(nodes_counter(&n, 1, "messages_asked"), 0);
+	/* Room for the first, and then for the second. */
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(post(i, 2, 100 + i, 0, BUFFERS, 8), 0);
+		CHECK_EQ(state(i), ACP_RESULT_KEPT);
+		CHECK_EQ(unpost(ACP_UNPOST_MESSAGE, result(i)->message), 0);
+	}
+	CHECK(rank_completed(&r[by]) < tickets[0]);
+	CHECK_EQ(post(2, (int)by, 2, 0, BUFFERS, 8), 0);
+	/* Well before the time-out of 60 s. */
+	await_state(2, ACP_RESULT_DONE);
+	CHECK_EQ(post(3, (int)by, 0, 0, BUFFERS, 8), 0);
+	CHECK_EQ(rank_await(&r[by], tickets[2], PATIENCE_SOON), ACP_ST_OK);
+}
+
+TEST(A4_a_message_that_waits_does_not_hold_back_others)
+{
+	behind_one_that_waits(0);
+}
+
+TEST(A4_a_message_that_waits_does_not_hold_back_others_of_its_node)
+{
+	behind_one_that_waits(1);
+}
+
+/* What is ordered behind one that is refused ends, though nothing else happens. */
+TEST(A4_what_is_ordered_behind_ends_with_the_list)
+{
+	struct acp_sqe put = { .op = ACP_OP_COPY, .size = 8 };
+	uint64_t ticket;
+
+	begin(NULL);
+	ticket = ask(1, 5000, 9);
+	put.dst = heap_ga(&r[1], MEMORY - 64);
+	put.src = heap_ga(&r[1], 0);
+	put.order = ticket;
+	rank_submit(&r[1], &put);
+	await_asked(1, 9, 5000);
+	CHECK_EQ(unpost(ACP_UNPOST_LIST, 0), 0);
+	while (rank_completed(&r[1]) < ticket + 1)
+		sleep_ms(1);
+	CHECK_EQ(rank_await(&r[1], ticket, PATIENCE_SOON), ACP_ST_AGAIN);
+	CHECK_EQ(rank_await(&r[1], ticket + 1, PATIENCE_SOON), ACP_ST_ORDER);
+}
+
+TEST(A4_bytes_of_a_message_wait_for_a_receive_encrypted)
+{
+	const struct acp_join wish = { .heap_size = HEAP, .integrity = ACP_INTEGRITY_AEAD };
+
+	nodes_open(&n, RANKS, 1, true);
+	nodes_ranks_like(&n, r, RANKS, &wish);
+	open_like(&usual);
+	all();
+}
+
 /* ---- other receivers ---- */
 
-/* A mailbox without a list has no receives: a message goes there as any other. */
-TEST(A4_a_mailbox_without_a_list_takes_it_at_once)
+/* A mailbox without a list has no receives. */
+TEST(A4_a_mailbox_without_a_list_refuses_it)
 {
 	uint32_t by;
 
@@ -322,18 +407,12 @@ TEST(A4_a_mailbox_without_a_list_takes_it_at_once)
 	memset(mailbox(), 0, 4096);
 	mailbox()->units = 400;
 	mailbox()->room = ACP_MAILBOX_ROOM(0, 400);
-	for (by = 0; by < 2; by++) {
-		const struct acp_record *record;
-		uint64_t next = (uint32_t)mailbox()->room;
-
-		CHECK_EQ(rank_await(&r[by], ask(by, 1000, 77), PATIENCE_SOON), ACP_ST_OK);
-		record = (const void *)((const char *)(mailbox() + 1) + 8 * next);
-		CHECK_EQ(record->state, 1000 << 2 | ACP_RECORD_READY);
-		CHECK_EQ(record->tag, 77);
-		CHECK(filled((const char *)(record + 1), 1000, 77));
-	}
-	mailbox()->room = ACP_MAILBOX_ROOM(400, 400);
-	CHECK_EQ(rank_await(&r[0], ask(0, 1000, 77), PATIENCE_SOON), ACP_ST_AGAIN);
+	for (by = 0; by < 2; by++)
+		CHECK_EQ(rank_await(&r[by], ask(by, 1000, 77), PATIENCE_SOON), ACP_ST_OP);
+	CHECK_EQ(mailbox()->room, ACP_MAILBOX_ROOM(0, 400));
+	mailbox()->list = list + 1;
+	for (by = 0; by < 2; by++)
+		CHECK_EQ(rank_await(&r[by], ask(by, 1000, 77), PATIENCE_SOON), ACP_ST_AGAIN);
 }
 
 /* A node that only forwards a message cannot wait: it is as one without the flag. */
@@ -386,7 +465,7 @@ TEST(A4_wrong_addresses_end_at_once)
 	}
 }
 
-/* ---- who goes ---- */
+/* ---- ranks and nodes that go ---- */
 
 /* The list goes: those that wait are refused. */
 TEST(A4_messages_that_wait_end_with_the_list)
@@ -447,8 +526,9 @@ TEST(A4_P4_a_receive_outlives_many_messages_of_a_sender)
 	begin(NULL);
 	for (i = 0; i < 20; i++)
 		ask(0, 5000 + i, 1);
-	for (i = 0; i < 20; i++)
-		CHECK_EQ(nodes_counter(&n, 1, "messages_kept"), 0);
+	ask(0, 5020, 2);
+	await_asked(0, 2, 5020);
+	CHECK_EQ(nodes_counter(&n, 1, "messages_asked"), 21);
 	sender_goes(0, 2);
 }
 
@@ -476,6 +556,27 @@ TEST(A4_P5_a_receive_outlives_a_sender_that_is_unplugged)
 	CHECK_EQ(unpost(ACP_UNPOST_RECEIVE, 7), -ENOENT);
 	CHECK_EQ(rank_await(&r[2], ask(2, 3000, 1), PATIENCE_SOON), ACP_ST_OK);
 	check_received(2, 3000, 1, 8192);
+	await_list_empty();
+}
+
+/* Many messages of it wait: none of them holds up the receive for a time-out. */
+TEST(A4_P5_a_receive_outlives_many_messages_of_a_sender_that_is_unplugged)
+{
+	uint32_t i;
+
+	begin_like(NULL, &usual, 1000);
+	for (i = 0; i < 20; i++)
+		ask(0, 5000 + i, 1);
+	ask(0, 5020, 2);
+	await_asked(0, 2, 5020);
+	nodes_run(&n, NODES_HUB, "ip link set port0.0 down");
+	memset(r[1].heap + BUFFERS, 0x55, 8192);
+	CHECK_EQ(post(7, -1, 1, 0, BUFFERS, 8192), 0);
+	/* One time-out later, all of them are gone, also the one that nobody wanted. */
+	CHECK_EQ(rank_await(&r[2], ask(2, 3000, 1), PATIENCE_SOON), ACP_ST_OK);
+	check_received(2, 3000, 1, 8192);
+	CHECK_EQ(nodes_counter(&n, 1, "messages_matched"), 2);
+	await_gone(0, 2);
 	await_list_empty();
 }
 

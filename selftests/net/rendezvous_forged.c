@@ -253,9 +253,6 @@ TEST(N9_A4_grants_that_come_back)
 	m = back;
 	m.dst += 64;
 	inject_applied(&x, send_message(&m, NULL));
-	m = back;
-	m.dst = ~0ULL;
-	inject_applied(&x, send_message(&m, NULL));
 	for (m = back, m.a = 0; m.a < 10; m.a++)
 		if (m.a != entry)
 			inject_applied(&x, send_message(&m, NULL));
@@ -337,6 +334,11 @@ TEST(N9_A4_asking_where_it_is_no_use)
 	m.dst = ~0ULL;
 	send_message(&m, NULL);
 	CHECK_EQ(inject_done(&x, ticket++), ACP_ST_GA);
+	/* No list. */
+	m = ask_of(ticket, 500, 7);
+	m.dst = memory_ga(&target, BUFFER);
+	send_message(&m, NULL);
+	CHECK_EQ(inject_done(&x, ticket++), ACP_ST_OP);
 	m = ask_of(ticket, 500, 7);
 	m.flags = ACP_MSG_FAIL;
 	m.status = ACP_ST_ORDER;
@@ -354,7 +356,7 @@ TEST(N9_A4_asking_where_it_is_no_use)
 /* What no correct node sends is dropped. */
 TEST(N6_A4_asking_for_others)
 {
-	struct acp_msg m[4];
+	struct acp_msg m[7];
 	uint32_t i;
 
 	play(ACP_INTEGRITY_TAG);
@@ -366,11 +368,24 @@ TEST(N6_A4_asking_for_others)
 	m[1] = ask_of(1000, 500, 7);
 	m[1].origin = 4;
 	/* A grant for a rank that is not the victim's, and one that comes back from another. */
-	m[2] = (struct acp_msg){ .type = ACP_MSG_GRANT, .origin = 2, .ticket = 1000 };
+	m[2] = (struct acp_msg){
+		.type = ACP_MSG_GRANT, .origin = 2, .ticket = 1000,
+		.dst = rank_ga(&victim, 2, ACP_STAG_HEAP, 64),
+	};
 	m[3] = (struct acp_msg){
 		.type = ACP_MSG_GRANT, .flags = ACP_MSG_FAIL, .status = ACP_ST_RANK, .ticket = 1000,
+		.dst = memory_ga(&target, 0),
 	};
-	for (i = 0; i < 4; i++) {
+	/* Grants of others: of the victim itself, of nobody; and back to one that is another's. */
+	m[4] = m[2];
+	m[4].origin = 0;
+	m[4].dst = memory_ga(&target, 0);
+	m[5] = m[4];
+	m[5].dst = ~0ULL;
+	m[6] = m[3];
+	m[6].origin = 2;
+	m[6].dst = rank_ga(&victim, 2, ACP_STAG_HEAP, 64);
+	for (i = 0; i < 7; i++) {
 		struct count bad = nodes_count(&n, 0, "drop_bad_msg");
 
 		inject_applied(&x, send_message(&m[i], NULL));
@@ -424,20 +439,6 @@ TEST(A4_what_is_granted_often_is_sent_once)
 	grant(ticket, m.dst, 5);
 	await(ACP_MSG_GRANT, &m);
 	CHECK(m.flags == ACP_MSG_FAIL && m.status == ACP_ST_RANK && m.ticket == ticket);
-}
-
-TEST(A4_what_is_granted_nothing_is_an_ordinary_message)
-{
-	struct acp_msg m;
-	uint64_t ticket;
-
-	play(ACP_INTEGRITY_TAG);
-	ticket = victim_asks(&m, 100);
-	grant(ticket, m.dst, ACP_GRANT_PLAIN);
-	await(ACP_MSG_DATA, &m);
-	CHECK_EQ(m.flags, ACP_MSG_LAST);
-	CHECK(m.a == 99 && m.c == 100);
-	CHECK_EQ(rank_await(&victim, ticket, PATIENCE_SOON), ACP_ST_OK);
 }
 
 /* Grants to what has not asked, or not there, come back, and change nothing. */
