@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: gate=uml */
 /*
  * Groups by the library, over a network: three nodes of two ranks. Ranks split groups that overlap
  * and change, also over a bad network, and when one of them is killed.
