@@ -614,6 +614,28 @@ int acpx_mprobe(acpx_match_t match, int rank, uint64_t tag, uint64_t ignore,
 int64_t acpx_mrecv(acpx_match_t match, const struct acpx_message *message, void *buffer,
 		   size_t room);
 
+/*
+ * Groups of ranks: see acpx_group_world(3). They return 0, a number, or -errno; only the members
+ * take part, and only in acpx_group_split, which waits for all of them. A group does not change:
+ * any number of threads may use it at the same time, but none after acpx_group_free.
+ */
+typedef struct acpx_group *acpx_group_t;
+
+#define ACPX_NO_COLOR	(-1)
+
+int acpx_group_world(acpx_group_t *group);	/* all ranks of the job */
+int acpx_group_strided(int start, int stride, int count, acpx_group_t *group);
+int acpx_group_list(const int *ranks, int count, acpx_group_t *group);	/* in this order */
+
+/* Members with the same color, from 0, ordered by key and number; ACPX_NO_COLOR: *part is NULL. */
+int acpx_group_split(acpx_group_t group, int color, int key, acpx_group_t *part);
+
+int acpx_group_size(acpx_group_t group);
+int acpx_group_rank(acpx_group_t group);	/* number of the caller, or -ENOENT */
+int acpx_group_translate(acpx_group_t group, int number);	/* rank of a member */
+int acpx_group_find(acpx_group_t group, int rank);	/* number of a rank, or -ENOENT */
+int acpx_group_free(acpx_group_t group);
+
 /* A context is a queue of accesses for one thread: see acpx_context_create(3); 0 or -errno. */
 typedef struct acpx_context *acpx_context_t;
 

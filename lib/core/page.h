@@ -14,12 +14,20 @@
 
 /*
  * Library page of a rank: memory through which the libraries of the ranks communicate. Only its
- * owner writes it, except "ready", "connections" and "failures". All ranks read the page of rank 0.
+ * owner writes it, except "ready", "connections", "failures" and the state of "split". All ranks
+ * read the page of rank 0.
  */
 #define LIBACP_CONNECTIONS	64
 /* opens no more ends; all its connection requests have been written */
 #define LIBACP_LEAVING	1
 #define LIBACP_LEFT	2	/* waits for the last barrier only */
+
+/* What a rank says when it takes part in the splitting of a group: see split.c. */
+struct libacp_split {
+	uint64_t state;			/* changed by the first rank of the group */
+	uint64_t group;
+	int32_t color, key;
+};
 
 struct libacp_page {
 	uint64_t table;			/* global address of the new numbers, indexed by old rank */
@@ -43,6 +51,8 @@ struct libacp_page {
 	uint64_t failures_fetched;	/* destination for reading failures */
 
 	uint64_t here;			/* missing.c: set to 1 by the owner */
+
+	struct libacp_split split;
 };
 
 _Static_assert(sizeof(struct libacp_page) <= ACP_WATCH_OFFSET, "one page, with acp_watch");

@@ -20,7 +20,7 @@ Threads: any thread may call any function, except that finalize and reset requir
 thread uses the module. Each call of the library releases the interpreter's lock, so other threads
 run while one waits. Threads share one queue of accesses; a Context is a queue for one thread.
 Signals do not interrupt functions that wait for other ranks (init, finalize, reset, sync, complete,
-wait_until, Mailbox.recv, MatchList.mrecv, Receive.wait): KeyboardInterrupt is raised when they
+wait_until, Mailbox.recv, MatchList.mrecv, Receive.wait, Group.split): KeyboardInterrupt is raised when they
 return.
 
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
@@ -29,6 +29,7 @@ from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, an
                      copy_indirect, copy_notify, copy_signal, copy_strided, copyv, inquire, or4, or8, send, status,
                      strerror, swap4, swap8, xor4, xor8)
 from .binding import Error
+from .group import NO_COLOR, Group
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
 from .mailbox import Mailbox, Message
 from .matching import ANY_RANK, MatchList, Receive
@@ -40,8 +41,8 @@ from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, tes
 __version__ = "3.0.0"
 
 __all__ = [
-    "ALL", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "LE", "LT",
-    "Mailbox", "MatchList", "Message", "NE", "NULL", "READ", "READ_ONLY", "Receive", "Registration", "SIGNED",
+    "ALL", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "Group", "LE", "LT",
+    "Mailbox", "MatchList", "Message", "NE", "NO_COLOR", "NULL", "READ", "READ_ONLY", "Receive", "Registration", "SIGNED",
     "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_indirect",
     "copy_notify", "copy_signal", "copy_strided", "copyv", "finalize", "heap_ga", "heap_size", "init", "inquire",
     "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset",

@@ -285,6 +285,21 @@ def messages_and_notifications_come(me, right):
         acp.sync()
 
 
+def groups_are_split(me, right):
+    world, procs = acp.Group(), acp.procs()
+    assert len(world) == procs and list(world) == list(range(procs)) and world.rank == me
+    half = world.split(me % 2, -me)
+    assert list(half) == sorted(range(me % 2, procs, 2), reverse=True) and half[half.rank] == me
+    assert me in half and right not in half and half.find(right) is None
+    first = half.split(acp.NO_COLOR if half.rank else 0)
+    assert first is None if half.rank else list(first) == [me]
+    assert list(acp.Group(range(3, 0, -2))) == [3, 1] and list(acp.Group([2, 0, 3])) == [2, 0, 3]
+    assert acp.Group([right]).rank is None
+    assert raised(acp.Error, acp.Group, [1, 1]).errno == errno.EINVAL
+    assert raised(acp.Error, acp.Group([right]).split, 0).errno == errno.EINVAL
+    raised(IndexError, world.__getitem__, procs)
+
+
 def main():
     with acp.job():
         me, right = acp.rank(), (acp.rank() + 1) % acp.procs()
@@ -293,7 +308,7 @@ def main():
         for test in (starter_memory_is_seen_by_all, atomics_do_as_in_c, arrays_are_registered_without_copies,
                      columns_vectors_and_flags, threads_have_contexts, who_waits_is_woken,
                      memory_stays_while_registered, failures_are_exceptions, others_run_while_one_waits,
-                     messages_and_notifications_come, ranks_change_places):
+                     messages_and_notifications_come, groups_are_split, ranks_change_places):
             test(me, right)
             acp.sync()
             print(test.__name__, flush=True)
