@@ -84,7 +84,7 @@ void acp_answer_failure(struct acp_arriving *f, const struct acp_msg *m, u8 stat
 }
 
 struct acp_item *acp_answer_return(struct acp_arriving *f, const struct acp_msg *m, u8 flags,
-				  u8 status)
+				   u8 status)
 {
 	struct acp_item *item = acp_answer_item(f);
 

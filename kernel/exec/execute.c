@@ -287,7 +287,7 @@ bool acp_station_ready(struct acp_job *job, struct acp_cmd *cmd, u8 *status)
 	const struct acp_step *s = &cmd->step;
 	struct acp_peer *peer = acp_peer_find(job, s->node, s->color), *third;
 
-	if (peer && !acp_delegates(max(0, (int)(acp_peer_awaited(peer) - atomic_read(&peer->asked)))))
+	if (peer && !acp_delegates(acp_peer_delegated(peer)))
 		return false;
 	if (!s->third)
 		return true;

@@ -397,6 +397,21 @@ static inline u32 acp_peer_awaited(const struct acp_peer *peer)
 }
 
 /**
+ * acp_peer_delegated() - the number of answers that are expected to delegated commands
+ * @peer: the peer
+ *
+ * Context: BH off; lockless, the number may change at once.
+ * Return: the number.
+ */
+static inline u32 acp_peer_delegated(const struct acp_peer *peer)
+{
+	s32 rest = acp_peer_awaited(peer) - atomic_read(&peer->asked);
+
+	/* The two do not change in the same moment. */
+	return max(rest, 0);
+}
+
+/**
  * acp_peer_epoch() - the current incarnation of the flow
  * @peer: the peer
  *
