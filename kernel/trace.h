@@ -63,7 +63,7 @@ enum acp_trace_state {
 	E(ACP_ST_RANGE, "range") E(ACP_ST_ACCESS, "access") E(ACP_ST_ALIGN, "align")	\
 	E(ACP_ST_RANK, "rank") E(ACP_ST_NOMEM, "nomem") E(ACP_ST_TIMEOUT, "timeout")	\
 	E(ACP_ST_PEER, "peer") E(ACP_ST_ROUTE, "route") E(ACP_ST_ORDER, "order")	\
-	E(ACP_ST_ABORT, "abort") LAST(ACP_ST_AGAIN, "again")
+	E(ACP_ST_ABORT, "abort") E(ACP_ST_AGAIN, "again") LAST(ACP_ST_CHAIN, "chain")
 
 #define ACP_TRACE_PLANS							\
 	E(ACP_PLAN_LOCAL, "local") E(ACP_PLAN_SEND, "send")		\

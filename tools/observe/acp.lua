@@ -71,7 +71,7 @@ local ops = {
 
 local statuses = {
 	[0] = "ok", "op", "ga", "stag", "range", "access", "align", "rank", "nomem", "timeout", "peer", "route",
-	"order", "abort", "again",
+	"order", "abort", "again", "chain",
 }
 
 local stags = { [0] = "starter", "heap", "library", "reserved" }
