@@ -97,6 +97,8 @@ enum acp_op {
 	ACP_OP_INDIRECT	= 17,	/* a copy to the address in the word at dst */
 	ACP_OP_APPEND	= 18,	/* a copy to the end of a buffer, whose descriptor is at dst */
 	ACP_OP_SEND	= 19,	/* a message of size bytes into the mailbox at dst; b: its tag */
+	ACP_OP_SCATTER	= 20,	/* a copy along the chain of descriptors that begins at dst */
+	ACP_OP_GATHER	= 21,	/* a copy of what the chain that begins at src describes */
 	ACP_OP_END
 };
 

@@ -2,6 +2,7 @@
 /* Frames from other nodes: their messages are validated and executed, see station.h. */
 #include <linux/slab.h>
 #include "barrier.h"
+#include "chain.h"
 #include "copies.h"
 #include "execute.h"
 #include "indirect.h"
@@ -292,6 +293,8 @@ static noinline u8 apply_indirect(struct frame *f, const struct acp_msg *m, stru
 		f->refused = true;
 	if (busy || status)
 		return status;
+	if (m->op == ACP_OP_SCATTER)
+		return acp_chain_apply(f->job, place.chain, m, skb, f->cb->at.at + at);
 	return apply_to_place(f, m, skb, at, &place, m->b);
 }
 
@@ -471,7 +474,7 @@ static void take_local(struct frame *f, struct acp_msg *m)
 	struct acp_item *item;
 	u8 status = ACP_ST_OK;
 
-	if (unlikely(acp_op_indirect(m->op)))
+	if (unlikely(m->op >= ACP_OP_INDIRECT))
 		status = acp_indirect_direct(f->job, m);
 	if (!status && !acp_cmd_long(m))
 		status = acp_execute_local(f->job, m);

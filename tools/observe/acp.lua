@@ -63,10 +63,10 @@ local message_rules = {
 	[M_WORDS] = { flags = ORDERED + BEHIND, depends = true, most = 2 ^ 32, words = true },
 }
 
-local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, SEND = 1, 2, 3, 14, 16, 17, 19
+local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, SEND, SCATTER, GATHER = 1, 2, 3, 14, 16, 17, 19, 20, 21
 local ops = {
 	[0] = "none", "copy", "cas4", "cas8", "swap4", "swap8", "add4", "add8", "xor4", "xor8", "or4", "or8",
-	"and4", "and8", "strided", "copy_set", "copy_add", "indirect", "append", "send",
+	"and4", "and8", "strided", "copy_set", "copy_add", "indirect", "append", "send", "scatter", "gather",
 }
 
 local statuses = {
@@ -288,7 +288,7 @@ local function message_fault(m)
 		return "an operation in what is no command"
 	end
 	if m.op ~= 0 and rule.more then
-		if m.op < STRIDED or m.op > SEND then return "an operation that DATA has not" end
+		if m.op < STRIDED or m.op > SCATTER then return "an operation that DATA has not" end
 		if has(m.flags, FAIL) then return "an operation with FAIL" end
 		local piece = m.op == STRIDED or m.op >= INDIRECT
 		if piece and m.length == 0 and not (m.op == SEND and has(m.flags, LAST)) then return "a piece of no bytes" end
@@ -314,7 +314,7 @@ local function message_size(m)
 	if m.type == M_DATA then return MESSAGE_DATA + (m.op ~= 0 and MORE or 0) + padded(m.length) end
 	if m.type == M_WORDS and m.op ~= 0 then return MESSAGE_DATA + padded(m.length) end
 	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
-	if m.type == M_CMD and m.op >= STRIDED and m.op <= SEND then return 64 end
+	if m.type == M_CMD and m.op >= STRIDED and m.op <= GATHER then return 64 end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
 end
@@ -384,7 +384,7 @@ local function command(c, tree, at, m, size)
 		tree:add(field.m.dst_stride, c.tvb(at + 48, 8))
 		tree:add(field.m.src_stride, c.tvb(at + 56, 8))
 		return
-	elseif m.op >= INDIRECT and m.op <= SEND then
+	elseif m.op >= INDIRECT and m.op <= GATHER then
 		tree:add(field.m.size, c.tvb(at + 40, 8))
 		reserved(c, tree, at + 48, "reserved bytes behind the size are in use")
 		if m.op == SEND then
