@@ -56,14 +56,15 @@ enum acp_trace_state {
 	E(ACP_OP_AND4, "and4") E(ACP_OP_AND8, "and8")				\
 	E(ACP_OP_STRIDED, "strided") E(ACP_OP_COPY_SET, "copy_set")		\
 	E(ACP_OP_COPY_ADD, "copy_add") E(ACP_OP_INDIRECT, "indirect")		\
-	E(ACP_OP_APPEND, "append") LAST(ACP_OP_SEND, "send")
+	E(ACP_OP_APPEND, "append") E(ACP_OP_SEND, "send")			\
+	E(ACP_OP_SCATTER, "scatter") LAST(ACP_OP_GATHER, "gather")
 
 #define ACP_TRACE_STATUSES						\
 	E(ACP_ST_OK, "ok") E(ACP_ST_OP, "op") E(ACP_ST_GA, "ga") E(ACP_ST_STAG, "stag")	\
 	E(ACP_ST_RANGE, "range") E(ACP_ST_ACCESS, "access") E(ACP_ST_ALIGN, "align")	\
 	E(ACP_ST_RANK, "rank") E(ACP_ST_NOMEM, "nomem") E(ACP_ST_TIMEOUT, "timeout")	\
 	E(ACP_ST_PEER, "peer") E(ACP_ST_ROUTE, "route") E(ACP_ST_ORDER, "order")	\
-	E(ACP_ST_ABORT, "abort") LAST(ACP_ST_AGAIN, "again")
+	E(ACP_ST_ABORT, "abort") E(ACP_ST_AGAIN, "again") LAST(ACP_ST_CHAIN, "chain")
 
 #define ACP_TRACE_PLANS							\
 	E(ACP_PLAN_LOCAL, "local") E(ACP_PLAN_SEND, "send")		\

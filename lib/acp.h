@@ -443,6 +443,7 @@ enum {
 	ACPX_EORDER = 12,	/* a GMA that this one waited for failed */
 	ACPX_EABORT = 13,	/* the job or the rank was ended */
 	ACPX_EAGAIN = 14,	/* no room: see acpx_copy_indirect(3), acpx_send(3) */
+	ACPX_ECHAIN = 15,	/* a chain of descriptors is wrong: see acpx_copy_scatter(3) */
 	ACPX_EUNKNOWN = 100,	/* too old: its status is no longer kept */
 	ACPX_EPENDING = 101,	/* not complete yet */
 	ACPX_ECORRUPT = 102	/* memory of the library was overwritten */
@@ -520,6 +521,31 @@ struct acpx_buffer {
 
 acp_handle_t acpx_copy_indirect(acp_ga_t pointer, acp_ga_t src, size_t size, int flags,
 				acp_handle_t order);
+
+/*
+ * Copy along a chain of descriptors, all of them and all blocks memory of one rank, which may
+ * change them at any time: see acpx_copy_scatter(3). chain is the global address of the first
+ * descriptor, aligned to 8. Block i < count of a descriptor begins at address + i * stride.
+ */
+#define ACPX_CHAIN_MAX		64	/* descriptors that one access uses */
+#define ACPX_CHAIN_SCATTER	1u	/* acpx_copy_scatter may write to the blocks */
+#define ACPX_CHAIN_GATHER	2u	/* acpx_copy_gather may read them */
+
+struct acpx_descriptor {
+	acp_ga_t address;	/* of block 0 */
+	int64_t stride;		/* bytes, signed; its magnitude is not less than a block */
+	uint32_t block;		/* bytes of a block, not 0 */
+	uint32_t count;		/* number of blocks, not 0 */
+	acp_ga_t next;		/* the next descriptor, aligned to 8, or ACP_GA_NULL */
+	uint32_t flags;		/* ACPX_CHAIN_SCATTER, ACPX_CHAIN_GATHER or both */
+	uint32_t reserved;	/* 0 */
+};
+
+/* The bytes at src go to the blocks of the chain, in their order; later blocks are not used. */
+acp_handle_t acpx_copy_scatter(acp_ga_t chain, acp_ga_t src, size_t size, acp_handle_t order);
+
+/* The first bytes of the blocks go to dst. */
+acp_handle_t acpx_copy_gather(acp_ga_t dst, acp_ga_t chain, size_t size, acp_handle_t order);
 
 /*
  * A mailbox is memory of a rank's heap that receives messages of all ranks: see

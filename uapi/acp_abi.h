@@ -97,6 +97,8 @@ enum acp_op {
 	ACP_OP_INDIRECT	= 17,	/* a copy to the address in the word at dst */
 	ACP_OP_APPEND	= 18,	/* a copy to the end of a buffer, whose descriptor is at dst */
 	ACP_OP_SEND	= 19,	/* a message of size bytes into the mailbox at dst; b: its tag */
+	ACP_OP_SCATTER	= 20,	/* a copy along the chain of descriptors that begins at dst */
+	ACP_OP_GATHER	= 21,	/* a copy of what the chain that begins at src describes */
 	ACP_OP_END
 };
 
@@ -124,6 +126,33 @@ enum acp_op {
  * older command of the queue with RETRY waits for room at the same dst.
  */
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
+
+/*
+ * ACP_OP_SCATTER, ACP_OP_GATHER: dst (of GATHER: src) is the address of a descriptor, aligned to 8,
+ * in memory that permits reading.  The bytes of the copy are those of block 0 of the first
+ * descriptor, then of block 1, and so on, then those of the next descriptor, until there are size
+ * bytes.  Descriptors and blocks are memory of one rank, and all blocks of a descriptor are in one
+ * region that permits it.  Each descriptor is read once: for SCATTER, when the first bytes have
+ * arrived at its node; for GATHER, when the copy starts at its node.  Nothing is copied unless all
+ * of them are valid; later descriptors are not read.  The copy ends with ACP_ST_CHAIN if
+ * ACP_CHAIN_MAX descriptors have fewer bytes than size, or the last one is reached, or one for the
+ * second time; or if one has no bytes, blocks that overlap, other flags, or a reserved field that
+ * is not 0; and with ACP_ST_ACCESS if it has not the flag of the copy.  a and b are 0.
+ */
+struct acp_descriptor {
+	__u64 address;		/* global address of block 0 */
+	__s64 stride;		/* block i begins at address + i * stride */
+	__u32 block;		/* bytes of a block, not 0 */
+	__u32 count;		/* number of blocks, not 0 */
+	__u64 next;		/* global address of the next descriptor, aligned to 8; 0: none */
+	__u32 flags;		/* ACP_CHAIN_ */
+	__u32 reserved;		/* 0 */
+};
+
+#define ACP_CHAIN_SCATTER	1u	/* ACP_OP_SCATTER may write to the blocks */
+#define ACP_CHAIN_GATHER	2u	/* ACP_OP_GATHER may read them */
+#define ACP_CHAIN_FLAGS		(ACP_CHAIN_SCATTER | ACP_CHAIN_GATHER)
+#define ACP_CHAIN_MAX		64	/* descriptors that one copy uses */
 
 /*
  * ACP_OP_SEND: dst is the address of a mailbox, aligned to 8, in memory that
@@ -224,6 +253,7 @@ enum acp_status {
 	ACP_ST_ORDER	= 12,	/* a command this one waited for failed */
 	ACP_ST_ABORT	= 13,	/* the job or the rank was ended */
 	ACP_ST_AGAIN	= 14,	/* the buffer is full */
+	ACP_ST_CHAIN	= 15,	/* a chain is too short, too long, a loop, or not well formed */
 	ACP_ST_END
 };
 
@@ -737,6 +767,7 @@ enum {
 _Static_assert(sizeof(struct acp_sq) == 64, "ABI");
 _Static_assert(sizeof(struct acp_sqe) == 64, "ABI");
 _Static_assert(sizeof(struct acp_cq) == 64, "ABI");
+_Static_assert(sizeof(struct acp_descriptor) == 40, "ABI");
 _Static_assert(sizeof(struct acp_rank_run) == 24, "ABI");
 _Static_assert(sizeof(struct acp_node_run) == 32, "ABI");
 _Static_assert(sizeof(struct acp_join) == 144, "ABI");

@@ -48,7 +48,7 @@ void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m)
 {
 	u64 own = acp_ga_make(l, m->origin, 0, ACP_STAG_LIBRARY, 0);
 
-	if (acp_op_indirect(m->op) && m->op != ACP_OP_SEND)
+	if (m->op >= ACP_OP_INDIRECT && m->op != ACP_OP_SEND && m->op < ACP_OP_END)
 		m->op = ACP_OP_COPY;
 	if (m->op != ACP_OP_COPY && m->op < ACP_OP_COPY_SET)
 		return;
@@ -87,10 +87,10 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 		return check_strided(l, m);
 	if (m->a)
 		return ACP_ST_OP;
-	if (acp_op_indirect(m->op)) {
+	if (m->op >= ACP_OP_INDIRECT) {
 		if (m->c || (m->op != ACP_OP_SEND && (m->b || !m->size)))
 			return ACP_ST_OP;
-		return m->dst & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
+		return (m->op == ACP_OP_GATHER ? m->src : m->dst) & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
 	}
 	if (!acp_ga_valid(l, m->c) || acp_ga_color(l, m->c) >= colors)
 		return ACP_ST_GA;

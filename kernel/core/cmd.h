@@ -156,8 +156,12 @@ static inline enum acp_plan acp_cmd_plan(u32 me, u32 src_node, u32 dst_node)
  */
 static inline bool acp_cmd_long(const struct acp_msg *m)
 {
-	return m->size > ACP_COPY_LONG ||
-	       (m->op == ACP_OP_STRIDED && acp_strided_count(m->c) > ACP_COPY_BLOCKS);
+	if (m->size > ACP_COPY_LONG)
+		return true;
+	if (m->op < ACP_OP_SCATTER)
+		return m->op == ACP_OP_STRIDED && acp_strided_count(m->c) > ACP_COPY_BLOCKS;
+	/* A chain may have blocks of one byte. */
+	return m->size > ACP_COPY_BLOCKS;
 }
 
 /**
@@ -311,6 +315,7 @@ struct acp_out {
 	bool inline_data;	/* DATA: the data is in m.a, at most 8 bytes, then zeros */
 	bool finished;		/* the last message has been cut */
 	u8 failed;		/* status of its source or predecessors: no more data */
+	bool chained;		/* its source is a chain of descriptors, to which m.b points */
 };
 
 /**
@@ -326,6 +331,7 @@ static inline void acp_out_begin(struct acp_out *o)
 	o->inline_data = false;
 	o->finished = false;
 	o->failed = 0;
+	o->chained = false;
 }
 
 /**

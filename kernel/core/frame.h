@@ -177,8 +177,8 @@ struct acp_msg_hdr {
 
 /*
  * DATA with an op: a piece of a strided copy; or of an indirect one or of a message, whose dst is
- * that of the pointer or of the mailbox; or what to do when a copy is complete in memory (with
- * LAST).
+ * that of the pointer, of the chain or of the mailbox; or what to do when a copy is complete in
+ * memory (with LAST).
  */
 struct acp_msg_more {
 	union {
@@ -192,7 +192,7 @@ struct acp_msg_more {
 			__be64 operand;
 			__be64 reserved;	/* 0 */
 		};
-		struct {			/* ACP_OP_INDIRECT, ACP_OP_APPEND, ACP_OP_SEND */
+		struct {			/* ACP_OP_INDIRECT, APPEND, SEND, SCATTER */
 			__be64 total;		/* bytes of the whole copy */
 			__be64 offset;		/* of the payload in it */
 			__be64 tag;		/* SEND; otherwise 0 */
@@ -272,13 +272,14 @@ struct acp_frame {
  *	COPY			bytes	0		0		0
  *	STRIDED			bytes	dst's stride	src's stride	blocks, as in ACP_BLOCKS
  *	COPY_SET, COPY_ADD	bytes	0		operand		flag's address
- *	INDIRECT, APPEND	bytes	0		0		0
+ *	INDIRECT, APPEND,
+ *	SCATTER, GATHER		bytes	0		0		0
  *	SEND			bytes	0		tag		0
  *	atomics			0	operand		operand		0
  *
- * DATA uses the same fields, except that b is the position if it has STRIDED, INDIRECT, APPEND or
- * SEND; with the latter three, c is the bytes of the whole copy, with SEND, a is the tag.  ASK has
- * dst, size and b of its SEND, GRANT has dst, and the entry in a.
+ * DATA uses the same fields, except that b is the position if it has STRIDED, INDIRECT, APPEND,
+ * SEND or SCATTER; with the latter four, c is the bytes of the whole copy, with SEND, a is the tag.
+ * ASK has dst, size and b of its SEND, GRANT has dst, and the entry in a.
  */
 struct acp_msg {
 	union {
@@ -466,11 +467,23 @@ static inline bool acp_op_signals(u8 op)
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: True for ACP_OP_INDIRECT, ACP_OP_APPEND and ACP_OP_SEND.
+ * Return: True for ACP_OP_INDIRECT, ACP_OP_APPEND, ACP_OP_SEND and ACP_OP_SCATTER.
  */
 static inline bool acp_op_indirect(u8 op)
 {
-	return op >= ACP_OP_INDIRECT && op <= ACP_OP_SEND;
+	return op >= ACP_OP_INDIRECT && op <= ACP_OP_SCATTER;
+}
+
+/**
+ * acp_op_chain() - test whether an operation copies along a chain of descriptors
+ * @op: operation, any value
+ *
+ * Context: Any context.
+ * Return: True for ACP_OP_SCATTER and ACP_OP_GATHER.
+ */
+static inline bool acp_op_chain(u8 op)
+{
+	return op == ACP_OP_SCATTER || op == ACP_OP_GATHER;
 }
 
 /* Can a message of this type be one to a mailbox that keeps its turn? */
@@ -533,7 +546,7 @@ static inline bool acp_msg_in_run(const struct acp_msg *m, bool fence)
 		return false;
 	if (acp_msg_is_behind(m))
 		return m->b;
-	return !m->depends && (!m->op || acp_op_indirect(m->op));
+	return !m->depends && (!m->op || (acp_op_indirect(m->op) && m->op != ACP_OP_SCATTER));
 }
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Landings: where the indirect copies of a flow go whose pieces are arriving.  The first piece that
- * arrives reads the pointer, all others use the address that it found, whatever the pointer is by
+ * arrives reads the pointer, or the chain, all others use what it found, whatever memory says by
  * then.  A landing is forgotten with the last piece, which is fenced behind the others.
  *
  * At most one per number of the window, in which answers have no pieces, has its last piece on the
@@ -16,7 +16,10 @@
 
 /* Where a copy goes. */
 struct acp_place {
-	u64 dst;	/* global address of the first byte */
+	union {
+		u64 dst;	/* global address of the first byte */
+		struct acp_chain *chain;	/* ACP_OP_SCATTER: read and checked */
+	};
 	u64 room;	/* bytes that are written; the rest of a message is dropped */
 	u32 list;	/* of a message: the match list that it goes to; 0: a mailbox */
 	u32 entry;	/* its entry there */
@@ -30,6 +33,7 @@ struct acp_landing {
 	u8 status;
 	bool known;	/* place and status are valid */
 	bool message;	/* what has the place waits for the end of the copy */
+	bool chain;	/* place.chain is to be released at the end of the copy */
 };
 
 struct acp_landings {

@@ -31,7 +31,13 @@ static inline u32 acp_strided_count(u64 desc)
 	return desc >> 32;
 }
 
-/* Bytes of the stream. */
+/**
+ * acp_strided_size() - get the bytes of the stream
+ * @desc: descriptor, as made by ACP_BLOCKS
+ *
+ * Context: Any context.
+ * Return: Bytes, may be 0.
+ */
 static inline u64 acp_strided_size(u64 desc)
 {
 	return (u64)acp_strided_block(desc) * acp_strided_count(desc);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Commands of this node's ranks, and commands with both ends here: see station.h and execute.h. */
 #include "barrier.h"
+#include "chain.h"
 #include "copies.h"
 #include "execute.h"
 #include "grant.h"
@@ -125,8 +126,12 @@ u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status)
 		.dst = m->dst, .room = m->size, .list = m->a >> 32, .entry = m->a,
 	};
 
-	if (likely(m->op != ACP_OP_SEND))
+	if (likely(m->op < ACP_OP_SEND))
 		return status ?: acp_execute_flag(job, m);
+	if (acp_op_chain(m->op)) {
+		acp_chain_close(acp_chain_of(m));
+		return status;
+	}
 	return acp_mailbox_end(job, &place, m->origin, m->size, status);
 }
 
@@ -198,7 +203,7 @@ static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 		}
 		set_entry(cmd);
 	}
-	if (unlikely(acp_op_indirect(m->op)))
+	if (unlikely(m->op >= ACP_OP_INDIRECT))
 		status = acp_indirect_direct(queue->job, m);
 	if (status) {
 		if (unlikely(cmd->granted))
@@ -232,6 +237,22 @@ static __always_inline u8 make_word(struct acp_job *job, struct acp_out *out,
 	return ACP_ST_OK;
 }
 
+/* DATA of a copy whose source is a chain.  For its destination, it is an ordinary copy. */
+static u8 make_gathered(struct acp_job *job, struct acp_out *out)
+{
+	struct acp_chain *c;
+	u8 status;
+
+	c = acp_chain_open(job, &out->m, out->m.size, &status);
+	if (!c)
+		return status;
+	acp_out_data(out);
+	out->m.op = 0;
+	out->m.b = (unsigned long)c;
+	out->chained = true;
+	return ACP_ST_OK;
+}
+
 /* DATA of any other command. */
 static noinline u8 make_other(struct acp_job *job, struct acp_out *out)
 {
@@ -241,6 +262,8 @@ static noinline u8 make_other(struct acp_job *job, struct acp_out *out)
 	u8 status;
 
 	if (!acp_op_width(m->op)) {
+		if (unlikely(m->op == ACP_OP_GATHER))
+			return make_gathered(job, out);
 		if (unlikely(m->op == ACP_OP_STRIDED))
 			r = acp_strided_src(job, m, &status);
 		else

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Indirect copies: see indirect.h. */
+#include "chain.h"
 #include "indirect.h"
 #include "mailbox.h"
 #include "../mem/region.h"
@@ -64,6 +65,10 @@ u8 acp_indirect_resolve(struct acp_job *job, const struct acp_msg *m, u64 size, 
 		return ACP_ST_ALIGN;
 	if (m->op == ACP_OP_SEND)
 		return acp_mailbox_begin(job, m, size, tag, place);
+	if (m->op == ACP_OP_SCATTER) {
+		place->chain = acp_chain_open(job, m, size, &status);
+		return status;
+	}
 	r = acp_region_get_bh(job, m->dst, append ? 2 * sizeof(u64) : sizeof(u64), m->origin,
 			      append ? ACP_ACCESS_ATOMIC : ACP_ACCESS_READ, &status);
 	if (!r)
@@ -89,8 +94,11 @@ u8 acp_indirect_source(struct acp_job *job, const struct acp_msg *m)
 u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m)
 {
 	struct acp_place place;
-	u8 status = acp_indirect_source(job, m);
+	u8 status;
 
+	if (acp_op_chain(m->op))
+		return acp_chain_direct(job, m);
+	status = acp_indirect_source(job, m);
 	if (!status)
 		status = acp_indirect_resolve(job, m, m->size, acp_out_tag(m), &place);
 	if (status)
@@ -124,6 +132,8 @@ u8 acp_indirect_landing(struct acp_peer *peer, u32 epoch, const struct acp_msg *
 		status = ACP_ST_PEER;
 		if (m->op == ACP_OP_SEND)
 			acp_mailbox_end(peer->job, place, m->origin, m->c, status);
+		else if (m->op == ACP_OP_SCATTER)
+			acp_chain_close(place->chain);
 		break;
 	case ACP_LANDING_BUSY:
 		*busy = true;
@@ -139,6 +149,8 @@ u8 acp_indirect_end(struct acp_peer *peer, u32 epoch, const struct acp_msg *m, u
 	/* The record will say that the message is void: see acp_station_abandon(). */
 	if (!acp_peer_forget_landing(peer, epoch, m, &l))
 		return status || m->op != ACP_OP_SEND ? status : ACP_ST_PEER;
+	if (l.chain)
+		acp_chain_close(l.place.chain);
 	if (!l.message)
 		return status;
 	return acp_mailbox_end(peer->job, &l.place, m->origin, l.size, status);
@@ -148,4 +160,6 @@ void acp_station_abandon(struct acp_job *job, const struct acp_landing *l)
 {
 	if (l->message)
 		acp_mailbox_end(job, &l->place, l->origin, l->size, ACP_ST_PEER);
+	else if (l->chain)
+		acp_chain_close(l->place.chain);
 }

@@ -10,8 +10,8 @@
 
 /*
  * Find where a copy of @size bytes goes.  With ACP_OP_INDIRECT, read the pointer at m->dst; with
- * ACP_OP_APPEND, advance it by @size bytes, too; with ACP_OP_SEND, reserve a record with @tag,
- * or find the entry @tag that the message was granted.
+ * ACP_OP_APPEND, advance it by @size bytes, too; with ACP_OP_SEND, reserve a record with @tag, or
+ * find the entry @tag that the message was granted; with ACP_OP_SCATTER, read the chain.
  * *place is set if the status is ACP_ST_OK: memory of one region of the same rank that may be
  * written, at least now; that of a posted receive has not been checked.  The owner of the pointer
  * can change it at any time, so each word is read once.  BH off.
@@ -24,7 +24,8 @@ u8 acp_indirect_source(struct acp_job *job, const struct acp_msg *m);
 
 /*
  * Make an ordinary copy of an indirect one with both ends here.  A message keeps ACP_OP_SEND;
- * acp_mailbox_end() must follow its bytes.  BH off.
+ * acp_mailbox_end() must follow its bytes.  A copy with a chain keeps its operation, see
+ * acp_chain_direct().  BH off.
  */
 u8 acp_indirect_direct(struct acp_job *job, struct acp_msg *m);
 

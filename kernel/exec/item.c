@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Items: see item.h. */
 #include <linux/slab.h>
+#include "chain.h"
 #include "item.h"
 #include "ping.h"
 #include "../job/node.h"
@@ -147,6 +148,10 @@ static __always_inline void item_done(struct acp_item *item)
 	item->arrival = NULL;
 	if (arrival)
 		acp_arrival_put(arrival);
+	if (unlikely(item->out.chained)) {
+		acp_chain_close(acp_chain_of(&item->out.m));
+		item->out.chained = false;
+	}
 	if (item->queue)
 		own_done(item);
 	else if (item->out.m.type == ACP_MSG_BARRIER)

@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 #include "answer.h"
 #include "barrier.h"
+#include "chain.h"
 #include "copies.h"
 #include "execute.h"
 #include "grant.h"
@@ -173,6 +174,8 @@ static noinline u8 apply_indirect(struct acp_arriving *f, const struct acp_msg *
 		f->refused = true;
 	if (busy || status)
 		return status;
+	if (m->op == ACP_OP_SCATTER)
+		return acp_chain_apply(f->job, place.chain, m, skb, f->cb->at.at + at);
 	return apply_to_place(f, m, skb, at, &place, m->b);
 }
 
@@ -352,7 +355,7 @@ static void take_local(struct acp_arriving *f, struct acp_msg *m)
 	struct acp_item *item;
 	u8 status = ACP_ST_OK;
 
-	if (unlikely(acp_op_indirect(m->op)))
+	if (unlikely(m->op >= ACP_OP_INDIRECT))
 		status = acp_indirect_direct(f->job, m);
 	if (!status && !acp_cmd_long(m))
 		status = acp_execute_local(f->job, m);

@@ -3,6 +3,7 @@
 #include "build.h"
 #include "crc.h"
 #include "../mem/region.h"
+#include "../exec/chain.h"
 #include "../exec/strided.h"
 #include "framing.h"
 #include "gso_tx.h"
@@ -110,9 +111,20 @@ static void attach_blocks(struct sk_buff *skb, struct acp_region *r, const struc
 	}
 }
 
+/* Gather the payload of a piece.  Only that of a chain may fail. */
+static noinline u8 copy_blocks(const struct acp_peer *peer, void *to, const struct acp_out *out,
+			       const struct acp_msg *m, struct acp_region *r)
+{
+	if (out->chained)
+		return acp_chain_read(peer->job, acp_chain_of(&out->m), m->origin,
+				      m->src - out->m.src, to, m->length);
+	acp_strided_read(r, &peer->job->ga, &out->m, m->b, to, m->length);
+	return ACP_ST_OK;
+}
+
 /* Copy the payload of a piece. */
-static void copy_payload(const struct acp_peer *peer, void *to, const struct acp_out *out,
-			 const struct acp_msg *m, struct acp_region *r)
+static u8 copy_payload(const struct acp_peer *peer, void *to, const struct acp_out *out,
+		       const struct acp_msg *m, struct acp_region *r)
 {
 	const struct acp_ga_layout *l = &peer->job->ga;
 
@@ -120,23 +132,27 @@ static void copy_payload(const struct acp_peer *peer, void *to, const struct acp
 		memcpy(to, &out->m.a, m->length);
 	else if (m->type == ACP_MSG_PING)
 		memset(to, 0, m->length);
-	else if (m->length && m->op == ACP_OP_STRIDED)
-		acp_strided_read(r, l, &out->m, m->b, to, m->length);
+	else if (m->length && (!r || m->op == ACP_OP_STRIDED))
+		return copy_blocks(peer, to, out, m, r);
 	else if (m->length)
 		acp_region_read(r, acp_ga_offset(l, m->src), to, m->length);
+	return ACP_ST_OK;
 }
 
-/* Append a message with a copy of its payload. */
-static void put_copy(const struct acp_peer *peer, struct sk_buff *skb, const struct acp_out *out,
-		     const struct acp_msg *m, struct acp_region *r)
+/* Append a message with a copy of its payload, unless that fails. */
+static u8 put_copy(const struct acp_peer *peer, struct sk_buff *skb, const struct acp_out *out,
+		   const struct acp_msg *m, struct acp_region *r)
 {
 	u32 head = acp_msg_head(m), size = acp_msg_size(m);
-	u8 *p = skb_put(skb, size);
+	u8 *p = skb_put(skb, size), status;
 
 	acp_msg_encode(p, m);
-	copy_payload(peer, p + head, out, m, r);
-	if (m->length & 7)
+	status = copy_payload(peer, p + head, out, m, r);
+	if (unlikely(status))
+		skb_trim(skb, skb->len - size);
+	else if (m->length & 7)
 		memset(p + head + m->length, 0, size - head - m->length);
+	return status;
 }
 
 /* Does it have 8 bytes, which wait for nothing? */
@@ -218,8 +234,8 @@ static struct acp_item *put_words(struct sk_buff *skb, struct acp_frame *f,
 }
 
 /*
- * Describe the piece of an item in @m.  Return the region of its payload; NULL if it has none, or
- * if the region is gone.
+ * Describe the piece of an item in @m.  Return the region of its payload; NULL if it is in those of
+ * a chain, or if there is no payload (any more).
  */
 static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
 				     struct acp_item *item, u64 offset, u32 length,
@@ -231,7 +247,7 @@ static struct acp_region *open_piece(struct acp_peer *peer, struct acp_frame *f,
 	u8 status;
 
 	acp_out_piece(out, offset, length, m, &fence);
-	if (m->length && !out->inline_data && m->type == ACP_MSG_DATA) {
+	if (m->length && !out->inline_data && m->type == ACP_MSG_DATA && !out->chained) {
 		if (unlikely(m->op == ACP_OP_STRIDED))
 			r = acp_strided_src(peer->job, &out->m, &status);
 		else
@@ -291,8 +307,13 @@ static noinline void put_part(struct acp_peer *peer, struct sk_buff *skb, struct
 {
 	struct acp_msg m acp_uncleared;
 	struct acp_region *r = open_piece(peer, f, item, offset, length, &m);
+	u8 status = put_copy(peer, skb, &item->out, &m, r);
 
-	put_copy(peer, skb, &item->out, &m, r);
+	if (unlikely(status)) {
+		acp_out_fail(&item->out, status);
+		open_piece(peer, f, item, offset, length, &m);
+		put_copy(peer, skb, &item->out, &m, NULL);
+	}
 	if (r)
 		acp_region_put(r);
 }
@@ -505,17 +526,25 @@ static bool build_bulk(struct acp_peer *peer, struct acp_outbox *out, struct acp
 	return true;
 }
 
-/* The same for a piece of a strided copy, which has an skb of its own. */
+/* The source of a piece has failed; its frame has not been begun, but for the skb. */
+static bool give_up(struct acp_bulk *b, struct acp_out *o, u8 status)
+{
+	kfree_skb(b->skb);
+	acp_out_fail(o, status);
+	return false;
+}
+
+/* The same for a piece of a copy from many blocks, which has an skb of its own. */
 static noinline bool build_blocks(struct acp_peer *peer, struct acp_outbox *out,
-				  struct acp_frame *f, const struct acp_out *o,
-				  const struct acp_msg *m, struct acp_region *r, bool again)
+				  struct acp_frame *f, struct acp_out *o, const struct acp_msg *m,
+				  struct acp_region *r, bool again)
 {
 	u32 head = sizeof(struct acp_frame_hdr) + acp_msg_head(m) + acp_part_crc(peer);
 	const struct acp_ga_layout *l = &peer->job->ga;
-	bool attached = !again && blocks_attached(o, m->length);
+	bool attached = !again && r && blocks_attached(o, m->length);
 	u32 pad = -m->length & 7;
 	struct acp_bulk b = {};
-	u8 *copy = NULL;
+	u8 *copy = NULL, status;
 
 	if (pad && !acp_gso_reserve(ACP_GSO_PAD))
 		return false;
@@ -527,7 +556,9 @@ static noinline bool build_blocks(struct acp_peer *peer, struct acp_outbox *out,
 		attach_blocks(b.skb, r, l, m, o->m.b);
 	} else {
 		copy = skb_put(b.skb, m->length);
-		acp_strided_read(r, l, &o->m, m->b, copy, m->length);
+		status = copy_blocks(peer, copy, o, m, r);
+		if (unlikely(status))
+			return give_up(&b, o, status);
 	}
 	put_bulk_head(peer, b.skb->data + sizeof(*b.h), m, f, &b, copy);
 	if (pad)
@@ -543,20 +574,23 @@ static noinline bool build_blocks(struct acp_peer *peer, struct acp_outbox *out,
  * is in place, and the owner of the payload may write to it meanwhile, so the payload is copied.
  */
 static bool build_encrypted(struct acp_peer *peer, struct acp_outbox *out, struct acp_frame *f,
-			    const struct acp_out *o, const struct acp_msg *m, struct acp_region *r,
+			    struct acp_out *o, const struct acp_msg *m, struct acp_region *r,
 			    bool again)
 {
 	u32 size = sizeof(struct acp_frame_hdr) + acp_msg_size(m), pad = -m->length & 7;
 	struct acp_bulk b;
+	u8 status;
 	void *p;
 
-	b.alone = again;
+	b.alone = again || !r;
 	if (!acp_gso_begin(peer, out, &b, size, size + ACP_FRAME_ENCRYPTED, 0))
 		return false;
 	p = acp_gso_body(peer, &b);
 	acp_msg_encode(p, m);
 	p += acp_msg_head(m);
-	copy_payload(peer, p, o, m, r);
+	status = copy_payload(peer, p, o, m, r);
+	if (unlikely(status))
+		return give_up(&b, o, status);
 	memset(p + m->length, 0, pad);
 	acp_flow_fill(&peer->flow, f);
 	acp_gso_end(peer, out, &b, f);
@@ -575,16 +609,17 @@ static noinline bool build_long(struct acp_peer *peer, struct acp_outbox *out,
 	bool built;
 
 	r = open_piece(peer, f, s->piece, s->offset, s->length, &m);
-	if (!r)
+	if (!m.length)
 		return build_copy(peer, out, f, s);
 	if (acp_job_encrypted(peer->job))
 		built = build_encrypted(peer, out, f, &s->piece->out, &m, r, again);
-	else if (unlikely(m.op == ACP_OP_STRIDED))
+	else if (unlikely(!r || m.op == ACP_OP_STRIDED))
 		built = build_blocks(peer, out, f, &s->piece->out, &m, r, again);
 	else
 		built = build_bulk(peer, out, f, &m, r, again);
-	acp_region_put(r);
-	return built;
+	if (r)
+		acp_region_put(r);
+	return built || (s->piece->out.failed && build_copy(peer, out, f, s));
 }
 
 /* Build the frame of a slot, for the first time or again. */

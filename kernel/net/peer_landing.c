@@ -84,6 +84,7 @@ bool acp_peer_land(struct acp_peer *peer, u32 epoch, const struct acp_msg *m,
 	if (l) {
 		l->place = *place;
 		l->message = m->op == ACP_OP_SEND && !status;
+		l->chain = m->op == ACP_OP_SCATTER && !status;
 		l->status = status;
 		l->known = true;
 	}

@@ -74,11 +74,12 @@ static inline void acp_items_del(struct acp_item *item)
  * @item: the item
  *
  * Context: any.
- * Return: true if @item is the data of a put that has not failed.
+ * Return: true if @item is the data of a put that has not failed and has no memory of its own.
  */
 static inline bool acp_item_is_put(const struct acp_item *item)
 {
-	return item->queue && item->out.m.type == ACP_MSG_DATA && !item->out.failed;
+	return item->queue && item->out.m.type == ACP_MSG_DATA &&
+	       !(item->out.failed | item->out.chained);
 }
 
 /* A received frame whose messages are being executed. */

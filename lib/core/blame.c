@@ -39,6 +39,7 @@ static const char *const op_names[ACP_OP_END] = {
 	[ACP_OP_COPY_SET] = "acpx_copy_signal", [ACP_OP_COPY_ADD] = "acpx_copy_signal",
 	[ACP_OP_INDIRECT] = "acpx_copy_indirect", [ACP_OP_APPEND] = "acpx_copy_indirect",
 	[ACP_OP_SEND] = "acpx_send",
+	[ACP_OP_SCATTER] = "acpx_copy_scatter", [ACP_OP_GATHER] = "acpx_copy_gather",
 };
 
 /* One of the addresses of an access, and how the access uses it. */
@@ -89,6 +90,11 @@ static bool is_indirect(const struct acp_sqe *entry)
 	return entry->op == ACP_OP_INDIRECT || entry->op == ACP_OP_APPEND;
 }
 
+static bool is_chain(const struct acp_sqe *entry)
+{
+	return entry->op == ACP_OP_SCATTER || entry->op == ACP_OP_GATHER;
+}
+
 static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 {
 	struct end *dst = &ends[0], *src = &ends[1], *flag = &ends[2];
@@ -106,6 +112,11 @@ static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 
 		*dst = (struct end){ "pointer", entry->dst, append ? 16 : 8, 8,
 				     append ? "atomic" : "read" };
+	} else if (is_chain(entry)) {
+		const bool scatter = entry->op == ACP_OP_SCATTER;
+
+		*(scatter ? dst : src) = (struct end){ "chain", scatter ? entry->dst : entry->src,
+						       sizeof(struct acp_descriptor), 8, "read" };
 	} else if (entry->op == ACP_OP_SEND) {
 		*dst = (struct end){ "mailbox", entry->dst, sizeof(struct acp_mailbox), 8,
 				     "atomic" };
@@ -374,6 +385,11 @@ static void blame_contents(const struct acp_sqe *entry, int status, char text[DE
 {
 	if (is_indirect(entry))
 		snprintf(text, DETAIL, "the address in the pointer, or the data there");
+	else if (is_chain(entry) && status == ACP_ST_CHAIN)
+		snprintf(text, DETAIL, "%" PRIu64 " bytes along at most %u descriptors",
+			 (uint64_t)entry->size, ACP_CHAIN_MAX);
+	else if (is_chain(entry))
+		snprintf(text, DETAIL, "a descriptor of the chain, or the blocks that it describes");
 	else if (entry->op == ACP_OP_SEND && status == ACP_ST_RANGE)
 		snprintf(text, DETAIL, "a message of %" PRIu64 " bytes is longer than the mailbox: pass more to acpx_mailbox_create(), 24 bytes more than the message at least",
 			 (uint64_t)entry->size);

@@ -8,7 +8,7 @@
 #include "acp_abi.h"
 #include "core/errors.h"
 
-_Static_assert((int)ACPX_EOP == ACP_ST_OP && (int)ACPX_EAGAIN == ACP_ST_AGAIN,
+_Static_assert((int)ACPX_EOP == ACP_ST_OP && (int)ACPX_ECHAIN == ACP_ST_CHAIN,
 	       "the statuses of the library are those of the device");
 
 static const int errors[ACP_ST_END] = {
@@ -16,7 +16,7 @@ static const int errors[ACP_ST_END] = {
 	[ACPX_EACCESS] = EACCES, [ACPX_EALIGN] = EINVAL, [ACPX_ERANK] = EHOSTDOWN,
 	[ACPX_ENOMEM] = ENOMEM, [ACPX_ETIMEOUT] = ETIMEDOUT, [ACPX_EPEER] = ECONNRESET,
 	[ACPX_EROUTE] = EHOSTUNREACH, [ACPX_EORDER] = EIO, [ACPX_EABORT] = ECANCELED,
-	[ACPX_EAGAIN] = EAGAIN,
+	[ACPX_EAGAIN] = EAGAIN, [ACPX_ECHAIN] = EINVAL,
 };
 
 int libacp_errno(int status)
@@ -42,6 +42,7 @@ const char *acpx_strerror(int status)
 		[ACPX_EORDER] = "an access that this one waited for failed",
 		[ACPX_EABORT] = "the job was ended",
 		[ACPX_EAGAIN] = "the buffer is full",
+		[ACPX_ECHAIN] = "the chain is a loop, too short or too long, or not well formed",
 	};
 
 	if (status == ACPX_EUNKNOWN)

@@ -9,7 +9,7 @@
 #include "cmd.h"
 #include "../unit/order_model.h"
 
-static_assert(ACP_OP_END == 20);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 22);	/* the rules of a new operation belong here */
 
 /* ---- Entries ---- */
 
@@ -126,7 +126,7 @@ static u8 indirect_rule(const struct job *j, const struct acp_sqe *e)
 {
 	if (e->size > 1ULL << 62 || e->a || (e->op != 19 && (!e->size || e->b)))
 		return ACP_ST_OP;
-	if (e->dst & 7)
+	if ((e->op == 21 ? e->src : e->dst) & 7)
 		return ACP_ST_ALIGN;
 	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
 }
@@ -135,7 +135,7 @@ static u8 command_rule(const struct job *j, const struct acp_sqe *e)
 {
 	u64 low = e->op % 2 ? 7 : 3;
 
-	if (e->op < 1 || e->op > 19)
+	if (e->op < 1 || e->op > 21)
 		return ACP_ST_OP;
 	if (e->op == 14)
 		return strided_rule(j, e);
@@ -167,7 +167,7 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 	u32 odd = take(in, 1), i;
 	bool plain;
 
-	e->op = take(in, 1) % (odd & 1 ? 256 : 20);
+	e->op = take(in, 1) % (odd & 1 ? 256 : 22);
 	plain = e->op == ACP_OP_COPY || e->op > ACP_OP_COPY_ADD;
 	e->flags = take(in, 1) % (odd & 2 ? 256 : 8);
 	for (i = 0; i < sizeof(e->reserved); i++)
@@ -211,7 +211,8 @@ static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 {
 	u32 src = node_of(j, m->src), dst = node_of(j, m->dst);
 	bool far = src != me, copy = m->op == ACP_OP_COPY || m->op > 13;
-	bool much = m->size > ACP_COPY_LONG || (m->op == 14 && m->c >> 32 > ACP_COPY_BLOCKS);
+	bool much = m->size > (m->op > 19 ? ACP_COPY_BLOCKS : ACP_COPY_LONG) ||
+		    (m->op == 14 && m->c >> 32 > ACP_COPY_BLOCKS);
 	struct acp_step s;
 
 	memset(&s, 0xa5, sizeof(s));

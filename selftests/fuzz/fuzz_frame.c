@@ -13,7 +13,7 @@
 #define MSG_HEADER	24
 #define LONGEST		80		/* bytes of a body that are decoded with each truncation */
 
-static_assert(ACP_OP_END == 20);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 22);	/* the rules of a new operation belong here */
 
 /* A big-endian number in a datagram. */
 static u64 number(const u8 *p, u32 bytes)
@@ -74,7 +74,7 @@ static u32 head_rule(const u8 *p)
 	case ACP_MSG_DATA:
 		return p[2] ? 56 : 32;
 	case ACP_MSG_CMD:
-		if (p[2] < 1 || p[2] > 19)
+		if (p[2] < 1 || p[2] > 21)
 			return 0;
 		if (p[2] > 13)
 			return 64;
@@ -109,7 +109,7 @@ static bool more_rule(const u8 *p)
 		return false;
 	if (p[2] == 19 && !whole)
 		return !before && !length && (p[1] & 1);
-	if (p[2] >= 17 && p[2] <= 19)
+	if (p[2] >= 17 && p[2] <= 20)
 		return length && (!position || p[2] == 19) && whole <= 1ULL << 62 &&
 		       before < whole &&
 		       length <= whole - before && (p[1] & 1) == (length == whole - before);

@@ -201,6 +201,45 @@ TEST(M4_landings_count_until_the_flow_is_idle)
 	falls_to(1, before);
 }
 
+/* What was read of a chain is charged where it was read, until its copy has ended. */
+TEST(M4_chains_count_until_their_copies_have_ended)
+{
+	struct acp_sqe scatter = { .op = ACP_OP_SCATTER, .size = 30000 };
+	struct acp_sqe gather = { .op = ACP_OP_GATHER, .size = 30000 };
+	struct acp_descriptor *d;
+	struct rank ranks[2];
+	long long before, most = 0;
+	uint32_t i;
+
+	nodes_open(&n, 2, 1, false);
+	nodes_ranks(&n, ranks, 2);
+	CHECK_EQ(rank_do_copy(&ranks[0], heap_ga(&ranks[1], 0), heap_ga(&ranks[0], 0), 8),
+		 ACP_ST_OK);
+	nodes_impair_all(&n, "delay 50ms 5ms");
+	before = charged(1);
+	d = (void *)ranks[1].heap;
+	*d = (struct acp_descriptor){
+		.address = heap_ga(&ranks[1], 4096), .block = 30000, .count = 1,
+		.flags = ACP_CHAIN_FLAGS,
+	};
+	scatter.dst = heap_ga(&ranks[1], 0);
+	scatter.src = heap_ga(&ranks[0], 0);
+	gather.dst = heap_ga(&ranks[0], 0);
+	gather.src = heap_ga(&ranks[1], 0);
+	for (i = 0; i < 40; i++)
+		rank_submit(&ranks[0], i & 1 ? &scatter : &gather);
+	while (rank_completed(&ranks[0]) < ranks[0].last) {
+		const long long now = charged(1);
+
+		most = now > most ? now : most;
+	}
+	CHECK_EQ(rank_await(&ranks[0], ranks[0].last, PATIENCE_WORK), ACP_ST_OK);
+	CHECK_EQ(ranks[0].cq->failed, 0);
+	printf("# %lld KiB at most\n", most - before);
+	CHECK(most - before >= 2 * 20);
+	falls_to(1, before);
+}
+
 /* A command waits if the limit of the node that executes it is reached. */
 TEST(M4_delegated_commands_wait_for_the_limit)
 {

@@ -1243,6 +1243,138 @@ TEST(A4_a_later_piece_of_another_size_has_a_named_end)
 	goes_on();
 }
 
+/* Chain two descriptors of rank 1, of 500 bytes each; return the address of the first one. */
+static uint64_t two_descriptors(void)
+{
+	struct acp_descriptor *d = (void *)second.heap;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		d[i] = (struct acp_descriptor){
+			.address = heap_ga(&second, 1024 * (i + 1)), .block = 500, .count = 1,
+			.flags = ACP_CHAIN_FLAGS, .next = heap_ga(&second, i ? 0 : sizeof(d[0])),
+		};
+	d[1].next = 0;
+	return heap_ga(&second, 0);
+}
+
+/* Send 64 bytes of a copy of 1,000 along that chain. */
+static uint64_t scattered_piece(uint64_t number, uint64_t chain, uint64_t position, uint8_t flags)
+{
+	const struct acp_msg m = {
+		.type = ACP_MSG_DATA, .op = ACP_OP_SCATTER, .flags = flags, .origin = 2,
+		.ticket = number, .dst = chain, .length = 64, .b = position, .c = 1000,
+	};
+	char body[200], data[64];
+
+	memset(data, 0xcc, sizeof(data));
+	return inject_data(&x, body, inject_message(body, &m, data));
+}
+
+/*
+ * Copies along chains of which only the first piece comes: each keeps what it has read, and no more
+ * of them than a flow remembers. They are released with the flow.
+ */
+TEST(A4_scattered_copies_that_never_end_fill_one_table)
+{
+	struct acp_descriptor *d;
+	uint64_t chain;
+	struct count c;
+	uint32_t i;
+
+	begin();
+	chain = two_descriptors();
+	c = count("drop_nomem");
+	for (i = 0; i < ACP_LANDINGS; i++)
+		inject_applied(&x, scattered_piece(1000000 + i, chain, 0, 0));
+	nodes_counted(&c, 0);
+	scattered_piece(2000000, chain, 0, 0);
+	nodes_counted(&c, 1);
+	x.seq--;
+	/* What was read counts, whatever the chain says now. */
+	d = (void *)second.heap;
+	memset(d, 0xff, 2 * sizeof(*d));
+	memset(second.heap + 1024, 0, 2048);
+	inject_applied(&x, scattered_piece(1000005, chain, 468, 0));
+	for (i = 0; i < 2048; i++)
+		CHECK_EQ(second.heap[1024 + i], (i >= 468 && i < 500) || (i >= 1024 && i < 1056) ?
+						(char)0xcc : 0);
+}
+
+/*
+ * The last piece, which no correct sender lets pass the others, ends the copy: what follows is a
+ * copy of its own.
+ */
+TEST(A4_pieces_of_a_scattered_copy_behind_its_end)
+{
+	uint64_t chain;
+	uint32_t i;
+
+	begin();
+	chain = two_descriptors();
+	for (i = 0; i < 200; i++) {
+		scattered_piece(5000 + i, chain, 0, 0);
+		scattered_piece(5000 + i, chain, 936, ACP_MSG_LAST);
+		scattered_piece(5000 + i, chain, 64, 0);
+		inject_applied(&x, scattered_piece(5000 + i, chain, 936, ACP_MSG_LAST));
+	}
+	goes_on();
+}
+
+TEST(A4_a_later_scattered_piece_of_another_size_has_a_named_end)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .op = ACP_OP_SCATTER, .flags = ACP_MSG_LAST, .origin = 2,
+		.length = 8, .c = 1ULL << 40,
+	};
+	char body[200], data[8] = { 1 };
+
+	begin();
+	m.dst = two_descriptors();
+	inject_applied(&x, scattered_piece(++ticket, m.dst, 0, 0));
+	m.ticket = ticket;
+	m.b = m.c - m.length;
+	inject_data(&x, body, inject_message(body, &m, data));
+	CHECK_EQ(inject_done(&x, ticket), ACP_ST_RANGE);
+	goes_on();
+}
+
+/* Chains and blocks of others, by frames that nobody has checked before. */
+TEST(N9_chains_nowhere)
+{
+	struct acp_msg m = {
+		.type = ACP_MSG_DATA, .op = ACP_OP_SCATTER, .flags = ACP_MSG_LAST, .origin = 2,
+		.length = 8, .c = 8,
+	};
+	struct { uint64_t at; int status; } cases[] = {
+		{ 0, ACP_ST_GA }, { 0, ACP_ST_ALIGN }, { 0, ACP_ST_ACCESS }, { 0, ACP_ST_GA },
+	};
+	struct acp_descriptor *d;
+	char body[200], data[8] = { 1 };
+	uint32_t i;
+
+	begin();
+	two_descriptors();
+	d = (void *)second.heap;
+	cases[1].at = heap_ga(&second, 4);
+	cases[2].at = memory_ga(&closed, 0);
+	cases[3].at = heap_ga(&second, 0);
+	d->address = memory_ga(&target, 0);	/* of another rank */
+	for (i = 0; i < 4; i++) {
+		m.dst = cases[i].at;
+		m.ticket = ++ticket;
+		inject_data(&x, body, inject_message(body, &m, data));
+		CHECK_EQ(inject_done(&x, ticket), cases[i].status);
+		untouched("chain");
+	}
+	d->address = memory_ga(&closed, 0);
+	m.ticket = ++ticket;
+	inject_data(&x, body, inject_message(body, &m, data));
+	CHECK_EQ(inject_done(&x, ticket), ACP_ST_ACCESS);
+	untouched("closed blocks");
+	goes_on();
+}
+
 /* A copy of which a piece has failed takes no room in a buffer, with whichever piece it begins. */
 TEST(A4_after_a_failed_piece_no_room_is_taken)
 {

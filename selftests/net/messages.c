@@ -482,6 +482,46 @@ TEST(A4_a_wrong_address_in_a_pointer_is_said)
 		       "the address in the pointer, or the data there " PLACES);
 }
 
+/* Rank 0 writes along a chain of rank 2, which has 100 bytes and then another address. */
+static void writes_along_a_chain(void)
+{
+	struct acpx_descriptor *d;
+
+	CHECK_EQ(acp_init(NULL, NULL), 0);
+	d = acp_query_address(member_at(acp_rank(), 0));
+	*d = (struct acpx_descriptor){
+		.address = member_at(acp_rank(), 1024), .block = 100, .count = 1,
+		.flags = ACPX_CHAIN_SCATTER, .next = access_offset,
+	};
+	acp_sync();
+	if (acp_rank() == 0)
+		acp_complete(acpx_copy_scatter(member_at(2, 0), member_at(0, 64), 101,
+					       ACP_HANDLE_NULL));
+	acp_sync();
+	FAIL("went on after a failed access");
+}
+
+static void check_chain(uint64_t next, const char *pattern)
+{
+	access_offset = next;
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, writes_along_a_chain);
+	members_expect(&m, ENDED);
+	check_line(0, pattern);
+}
+
+TEST(A4_a_chain_that_is_too_short_is_said)
+{
+	check_chain(0, "acp: rank 0: acpx_copy_scatter failed: the chain is a loop, too short or "
+		    "too long, or not well formed: 101 bytes along at most 64 descriptors " PLACES);
+}
+
+TEST(A4_a_wrong_address_in_a_chain_is_said)
+{
+	check_chain(8, "acp: rank 0: acpx_copy_scatter failed: not a global address of any rank: "
+		    "a descriptor of the chain, or the blocks that it describes " PLACES);
+}
+
 /* ---- Memory ---- */
 
 static void register_what_is_refused(void)

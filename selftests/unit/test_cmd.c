@@ -42,7 +42,7 @@ static struct acp_msg good_cmd(u8 op)
 		m.b = 1024;
 		m.c = ACP_BLOCKS(100, 3);
 		m.size = 300;
-	} else if (acp_op_indirect(op)) {
+	} else if (acp_op_indirect(op) || op == ACP_OP_GATHER) {
 		m.size = 100;
 	} else if (op > ACP_OP_STRIDED) {
 		m.size = 100;
@@ -73,7 +73,7 @@ TEST(check__E4_zero_bytes)
 			if (!m.size)
 				acp_cmd_no_bytes(&layout, &m);
 			CHECK_EQ(acp_cmd_check(&layout, 2, &m) == ACP_ST_OK,
-				 op == ACP_OP_COPY || (op > ACP_OP_STRIDED && op < ACP_OP_SEND));
+				 op == ACP_OP_COPY || (op > ACP_OP_STRIDED && op != ACP_OP_SEND));
 		}
 		m = good_cmd(ACP_OP_COPY_SET);
 		m.size = 0;
@@ -185,7 +185,7 @@ TEST(check__A4_indirect_copies)
 	bool fence;
 	u32 op;
 
-	for (op = ACP_OP_INDIRECT; op <= ACP_OP_SEND; op++) {
+	for (op = ACP_OP_INDIRECT; op <= ACP_OP_SCATTER; op++) {
 		const bool send = op == ACP_OP_SEND;	/* it has a tag, and its order */
 
 		m = good_cmd(op);
@@ -216,6 +216,51 @@ TEST(check__A4_indirect_copies)
 		acp_out_fail(&o, ACP_ST_STAG);
 		acp_out_piece(&o, 1000, 1000, &m, &fence);
 		CHECK(!m.op && !m.length && (m.flags & ACP_MSG_FAIL));
+	}
+}
+
+/* A gather has no operands, and its chain is aligned. Its pieces are those of an ordinary copy. */
+TEST(check__A4_gathers)
+{
+	struct acp_out o = { .m = good_cmd(ACP_OP_GATHER) };
+	struct acp_msg m;
+	bool fence;
+	u32 i;
+
+	for (i = 0; i < 5; i++) {
+		m = good_cmd(ACP_OP_GATHER);
+		m.a = i == 0;
+		m.b = i == 1;
+		m.c = i == 2 ? 8 : 0;
+		m.size = i == 3 ? 0 : 100;
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), i < 4 ? ACP_ST_OP : ACP_ST_OK);
+	}
+	o.m.size = 3000;
+	acp_out_data(&o);
+	o.m.op = 0;
+	o.chained = true;
+	CHECK_EQ(acp_out_cut(&o, 1000), 1000);
+	CHECK_EQ(acp_out_cut(&o, 1000), 1000);
+	acp_out_piece(&o, 1000, 1000, &m, &fence);
+	CHECK(!m.op && m.dst == o.m.dst + 1000 && m.src == o.m.src + 1000);
+	acp_out_begin(&o);
+	CHECK(!o.chained);
+}
+
+/* Blocks of one byte make a copy long that would otherwise be short. */
+TEST(check__long_copies_along_chains)
+{
+	struct acp_msg m = good_cmd(ACP_OP_SCATTER);
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		m.op = ACP_OP_SCATTER + i;
+		m.size = ACP_COPY_BLOCKS;
+		CHECK(!acp_cmd_long(&m));
+		m.size++;
+		CHECK(acp_cmd_long(&m));
+		m.op = ACP_OP_COPY;
+		CHECK(!acp_cmd_long(&m));
 	}
 }
 
@@ -518,7 +563,8 @@ TEST(check__N10_alignment)
 			struct acp_msg m = good_cmd(op);
 
 			m.src += shift;
-			CHECK_EQ(acp_cmd_check(&layout, 2, &m), want);
+			CHECK_EQ(acp_cmd_check(&layout, 2, &m),
+				 op == ACP_OP_GATHER && shift ? ACP_ST_ALIGN : want);
 			m = good_cmd(op);
 			m.dst += shift;
 			if (acp_op_indirect(op) && shift)

@@ -97,7 +97,7 @@ static void random_more(struct acp_msg *m)
 		m->b = rnd();
 		m->c = rnd();
 	} else {
-		m->op = ACP_OP_INDIRECT + rnd() % 3;
+		m->op = ACP_OP_INDIRECT + rnd() % 4;
 		m->a = m->op == ACP_OP_SEND ? rnd() : 0;
 		m->flags |= m->op == ACP_OP_SEND && rnd() % 2 ? ACP_MSG_GRANTED : 0;
 		m->length = 1 + rnd() % 1400;
@@ -963,13 +963,13 @@ TEST(msg__A4_pieces_of_indirect_copies)
 	struct acp_msg in = { .type = ACP_MSG_DATA }, out;
 	u32 i;
 
-	for (i = 0; i < 3 * sizeof(cases) / sizeof(cases[0]); i++) {
-		in.op = ACP_OP_INDIRECT + i % 3;
-		in.flags = cases[i / 3].flags;
-		in.length = cases[i / 3].length;
-		in.b = cases[i / 3].at;
-		in.c = cases[i / 3].size;
-		CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, cases[i / 3].good ||
+	for (i = 0; i < 4 * sizeof(cases) / sizeof(cases[0]); i++) {
+		in.op = ACP_OP_INDIRECT + i % 4;
+		in.flags = cases[i / 4].flags;
+		in.length = cases[i / 4].length;
+		in.b = cases[i / 4].at;
+		in.c = cases[i / 4].size;
+		CHECK_EQ(decode_msg(&in, 64, 64, &out) != 0, cases[i / 4].good ||
 			 (in.op == ACP_OP_SEND && !in.c));
 	}
 }

@@ -815,6 +815,23 @@ TEST(order__A4_flags_of_indirect_copies)
 	fake_set_hold(false);
 }
 
+/* Copies along chains are left to the kernel, wherever the chain is. */
+TEST(order__A4_copies_along_chains)
+{
+	const struct acp_sqe *e;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	e = entry_of(acpx_copy_scatter(at(0, 64), at(0, 0), 8, ACP_HANDLE_NULL));
+	CHECK(e->op == ACP_OP_SCATTER && !e->flags && e->size == 8);
+	CHECK(e->dst == at(0, 64) && e->src == at(0, 0) && !e->a && !e->b);
+	e = entry_of(acpx_copy_gather(at(0, 0), at(2, 64), 16, (acp_handle_t)ACP_HANDLE_CONT));
+	CHECK(e->op == ACP_OP_GATHER && e->flags == ACP_SQE_CONT && e->size == 16);
+	CHECK(e->dst == at(0, 0) && e->src == at(2, 64) && !e->a && !e->b);
+	fake_set_hold(false);
+}
+
 TEST(order__as_the_kernel_sees_it)
 {
 	acp_handle_t a, b, c;
@@ -893,9 +910,9 @@ TEST(strerror__all)
 	int i;
 
 	CHECK(strcmp(acpx_strerror(0), "success") == 0);
-	for (i = 1; i <= ACPX_EAGAIN; i++)
+	for (i = 1; i <= ACPX_ECHAIN; i++)
 		CHECK(acpx_strerror(i) && strcmp(acpx_strerror(i), "unknown status") != 0);
-	CHECK(strcmp(acpx_strerror(ACPX_EAGAIN + 1), "unknown status") == 0);
+	CHECK(strcmp(acpx_strerror(ACPX_ECHAIN + 1), "unknown status") == 0);
 	CHECK(strcmp(acpx_strerror(-1), "unknown status") == 0);
 	CHECK(strcmp(acpx_strerror(ACPX_EUNKNOWN), "unknown status") != 0);
 	CHECK(strcmp(acpx_strerror(ACPX_EPENDING), "unknown status") != 0);

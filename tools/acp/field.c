@@ -47,6 +47,7 @@ static const char *const statuses[] = {
 	[ACP_ST_RANK] = "rank", [ACP_ST_NOMEM] = "nomem", [ACP_ST_TIMEOUT] = "timeout",
 	[ACP_ST_PEER] = "peer", [ACP_ST_ROUTE] = "route", [ACP_ST_ORDER] = "order",
 	[ACP_ST_ABORT] = "abort", [ACP_ST_AGAIN] = "again",
+	[ACP_ST_CHAIN] = "chain",
 };
 
 NAMES(statuses);

@@ -70,15 +70,15 @@ local message_rules = {
 	[M_GRANT] = { flags = FAIL, status = true },
 }
 
-local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, SEND = 1, 2, 3, 14, 16, 17, 19
+local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, SEND, SCATTER, GATHER = 1, 2, 3, 14, 16, 17, 19, 20, 21
 local ops = {
 	[0] = "none", "copy", "cas4", "cas8", "swap4", "swap8", "add4", "add8", "xor4", "xor8", "or4", "or8",
-	"and4", "and8", "strided", "copy_set", "copy_add", "indirect", "append", "send",
+	"and4", "and8", "strided", "copy_set", "copy_add", "indirect", "append", "send", "scatter", "gather",
 }
 
 local statuses = {
 	[0] = "ok", "op", "ga", "stag", "range", "access", "align", "rank", "nomem", "timeout", "peer", "route",
-	"order", "abort", "again",
+	"order", "abort", "again", "chain",
 }
 
 local stags = { [0] = "starter", "heap", "library", "reserved" }
@@ -302,7 +302,7 @@ local function message_fault(m)
 		return "an operation in what is no command"
 	end
 	if m.op ~= 0 and rule.more then
-		if m.op < STRIDED or m.op > SEND then return "an operation that DATA has not" end
+		if m.op < STRIDED or m.op > SCATTER then return "an operation that DATA has not" end
 		if has(m.flags, FAIL) then return "an operation with FAIL" end
 		local piece = m.op == STRIDED or m.op >= INDIRECT
 		if piece and m.length == 0 and not (m.op == SEND and has(m.flags, LAST)) then return "a piece of no bytes" end
@@ -330,7 +330,7 @@ local function message_size(m)
 	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
 	if m.type == M_ASK then return 48 end
 	if m.type == M_GRANT then return 40 end
-	if m.type == M_CMD and m.op >= STRIDED and m.op <= SEND then return 64 end
+	if m.type == M_CMD and m.op >= STRIDED and m.op <= GATHER then return 64 end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
 end
@@ -400,7 +400,7 @@ local function command(c, tree, at, m, size)
 		tree:add(field.m.dst_stride, c.tvb(at + 48, 8))
 		tree:add(field.m.src_stride, c.tvb(at + 56, 8))
 		return
-	elseif m.op >= INDIRECT and m.op <= SEND then
+	elseif m.op >= INDIRECT and m.op <= GATHER then
 		tree:add(field.m.size, c.tvb(at + 40, 8))
 		reserved(c, tree, at + 48, "reserved bytes behind the size are in use")
 		if m.op == SEND then

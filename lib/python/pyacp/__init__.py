@@ -26,8 +26,8 @@ return.
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
 from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy,
-                     copy_indirect, copy_notify, copy_signal, copy_strided, copyv, inquire, or4, or8, send, status,
-                     strerror, swap4, swap8, xor4, xor8)
+                     copy_gather, copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv,
+                     descriptor, inquire, or4, or8, send, status, strerror, swap4, swap8, xor4, xor8)
 from .binding import Error
 from .group import NO_COLOR, Group
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
@@ -43,8 +43,9 @@ __version__ = "3.0.0"
 __all__ = [
     "ALL", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "Group", "LE", "LT",
     "Mailbox", "MatchList", "Message", "NE", "NO_COLOR", "NULL", "READ", "READ_ONLY", "Receive", "Registration", "SIGNED",
-    "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_indirect",
-    "copy_notify", "copy_signal", "copy_strided", "copyv", "finalize", "heap_ga", "heap_size", "init", "inquire",
+    "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
+    "copy_indirect", "copy_notify", "copy_scatter", "copy_signal", "copy_strided", "copyv", "descriptor", "finalize",
+    "heap_ga", "heap_size", "init", "inquire",
     "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset",
     "send", "starter", "starter_ga", "starter_size", "status", "strerror", "swap4", "swap8", "sync", "test",
     "test_all", "test_any", "test_some", "view", "wait_until", "wait_until_all", "wait_until_any", "wait_until_some",

@@ -17,6 +17,7 @@ import collections
 import ctypes
 import errno
 import os
+import struct
 import threading
 from typing import Callable, Iterable, List, Optional, Tuple
 
@@ -32,11 +33,12 @@ MOST = 48                   # accesses with unread status: less than the smalles
 ARGUMENTS = {
     "copy": ("dst", "src", "size"), "copy_strided": ("dst", "src", "block", "count", "dst_stride", "src_stride"),
     "copy_indirect": ("pointer", "src", "size", "advance"), "send": ("mailbox", "src", "size", "tag"),
-    "copy_notify": ("dst", "src", "size", "mailbox", "tag"),
+    "copy_notify": ("dst", "src", "size", "mailbox", "tag"), "copy_scatter": ("chain", "src", "size"),
+    "copy_gather": ("dst", "chain", "size"),
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
-GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer", "mailbox")
+GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer", "mailbox", "chain")
 
 
 def _argument(name: str, value: int) -> str:
@@ -280,6 +282,31 @@ def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, orde
     handle."""
     return _here().issue(lib.acpx_copy_indirect, number(pointer, 64, "pointer"), number(src, 64, "src"),
                              number(size, 63, "size"), int(bool(advance)) + 2 * int(bool(retry)), _order(order))
+
+
+def copy_scatter(chain: int, src: int, size: int, order: int = NULL) -> int:
+    """Copy size bytes from src along the chain of descriptors that begins at chain, see
+    descriptor(). Returns a handle."""
+    return _here().issue(lib.acpx_copy_scatter, number(chain, 64, "chain"), number(src, 64, "src"),
+                         number(size, 63, "size"), _order(order))
+
+
+def copy_gather(dst: int, chain: int, size: int, order: int = NULL) -> int:
+    """Copy size bytes to dst from the blocks of the chain of descriptors that begins at chain, see
+    descriptor(). Returns a handle."""
+    return _here().issue(lib.acpx_copy_gather, number(dst, 64, "dst"), number(chain, 64, "chain"),
+                         number(size, 63, "size"), _order(order))
+
+
+def descriptor(address: int, size: int, count: int = 1, stride: int = 0, following: int = NULL,
+               scatter: bool = True, gather: bool = True) -> bytes:
+    """Return a descriptor of a chain: count blocks of size bytes, the i-th at address + i * stride.
+    following is the global address of the next descriptor, or NULL; scatter and gather permit
+    copies to and from the blocks. Write it to memory of the rank whose blocks they are, at a
+    multiple of 8."""
+    return struct.pack("=QqIIQII", number(address, 64, "address"), signed(stride, "stride", 64),
+                       number(size, 32, "size"), number(count, 32, "count"), number(following, 64, "following"),
+                       int(bool(scatter)) + 2 * int(bool(gather)), 0)
 
 
 def send(mailbox: int, src: int, size: int, tag: int = 0, order: int = NULL, retry: bool = False,

@@ -95,6 +95,17 @@ def columns_vectors_and_flags(me, right):
         assert board[24] == 1, board[24]
         assert (mine[:, 3] == left).all() and (mine[:, 5] == left).all() and mine[0, 7] == left[0]
         assert not mine[:, [0, 1, 2, 4, 6]].any() and not mine[1:, 7].any()
+        acp.sync()
+        # A chain of mine: two lines of a column, then the rest of it, backwards.
+        board[32:42] = memoryview(acp.descriptor(memory.ga + 8 * 9, 8, 2, 8 * width, here + 296) +
+                                  acp.descriptor(memory.ga + 8 * (width * 49 + 9), 8, 48, -8 * width)).cast("Q")
+        acp.sync()
+        acp.complete(acp.copy_scatter(acp.starter_ga(right) + 256, source.ga, 8 * lines))
+        acp.sync()
+        assert (mine[:2, 9] == left[:2]).all() and (mine[2:, 9] == left[:1:-1]).all()
+        acp.complete(acp.copy_gather(source.ga, acp.starter_ga(right) + 256, 8 * lines))
+        assert (column == numpy.arange(float(lines)) + 1000 * me).all()
+        raised(acp.AccessError, acp.complete, acp.copy_scatter(acp.starter_ga(right) + 256, source.ga, 8 * lines + 1))
         acp.sync()          # the failing calls below may write
         handle = acp.copyv([(theirs, source.ga, 8), (theirs + 10 ** 6, source.ga, 8), (theirs, source.ga, 8)])
         raised(acp.AccessError, acp.complete, handle)
