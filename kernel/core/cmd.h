@@ -33,14 +33,15 @@
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: 4 or 8 for an atomic, 0 for a copy of any kind, -1 if there is no such operation.
+ * Return: 4 or 8 for an atomic, 0 for a copy of any kind and for ACP_OP_WAIT, -1 if there is no such
+ * operation.
  */
 static inline int acp_op_width(u8 op)
 {
 	if (op == ACP_OP_COPY)
 		return 0;
 	if (op < ACP_OP_CAS4 || op > ACP_OP_AND8)
-		return op >= ACP_OP_STRIDED && op < ACP_OP_END ? 0 : -1;
+		return acp_op_travels(op) || op == ACP_OP_WAIT ? 0 : -1;
 	return (op - ACP_OP_CAS4) & 1 ? 8 : 4;
 }
 

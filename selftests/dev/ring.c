@@ -243,7 +243,7 @@ TEST(K3_tail_comes_back)
 TEST(K3_malformed_entries)
 {
 	static const struct acp_sqe bad[] = {
-		{ .op = 0 }, { .op = ACP_OP_END }, { .op = 255 },
+		{ .op = 0 }, { .op = ACP_OP_WAIT - 1 }, { .op = ACP_OP_END }, { .op = 255 },
 		{ .op = ACP_OP_COPY, .flags = 4 }, { .op = ACP_OP_COPY, .flags = 128 },
 		{ .op = ACP_OP_COPY, .reserved = { 1 } },
 		{ .op = ACP_OP_COPY, .reserved = { [5] = 1 } },
