@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Words that commands wait for: see word.h. */
 #include "../job/job.h"
+#include "../job/node.h"
 #include "../mem/region.h"
 #include "../mem/watch.h"
 #include "word.h"
@@ -18,6 +19,7 @@ bool acp_word_is_over(struct acp_queue *queue, const struct acp_cmd *cmd, u8 *st
 	r = acp_region_get_bh(job, m->src, sizeof(word), m->origin, ACP_ACCESS_READ, status);
 	if (!r)
 		return true;
+	acp_stat_inc(job->node, words_checked);
 	word = acp_region_read_word(r, acp_ga_offset(&job->ga, m->src));
 	acp_region_put(r);
 	smp_rmb();	/* the word, before what the commands behind it read */
