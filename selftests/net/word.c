@@ -139,8 +139,8 @@ static void be_stopped(void)
 	fill(r[1].heap + DATA, SIZE, 5);
 	t = wait_word(&r[1], 1, 0);
 	t = rank_copy(&r[1], rank_ga(&r[1], 2, ACP_STAG_HEAP, DATA), heap_ga(&r[1], DATA), SIZE, t);
-	rank_atomic(&r[1], ACP_OP_ADD8, heap_ga(&r[1], 0), rank_ga(&r[1], 2, ACP_STAG_HEAP, WORD), 1,
-		    0, t);
+	rank_atomic(&r[1], ACP_OP_ADD8, heap_ga(&r[1], 0),
+		    rank_ga(&r[1], 2, ACP_STAG_HEAP, WORD), 1, 0, t);
 	raise(SIGSTOP);
 	_exit(0);
 }
