@@ -247,8 +247,8 @@ static enum turn ask_word(struct acp_queue *queue, struct acp_cmd *cmd, struct a
 /* ---- turns ---- */
 
 /*
- * May a command with RETRY start?  Those to the same buffer or mailbox start in their order.  Or may
- * a WAIT end?
+ * May a command with RETRY start?  Those to the same buffer or mailbox start in their order.  Or
+ * may a WAIT end?
  */
 static noinline enum turn ask_turn(struct acp_queue *queue, struct acp_cmd *cmd,
 				   struct acp_budget *budget, enum acp_start how, u8 *status)
