@@ -98,7 +98,7 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 
 	if (width)
 		return width < 0 || m->size || m->c ? ACP_ST_OP : ACP_ST_OK;
-	if (m->size > ACP_COPY_MAX)
+	if (m->size > ACP_COPY_MAX || m->op == ACP_OP_WAIT - 1)
 		return ACP_ST_OP;
 	if (m->op == ACP_OP_STRIDED)
 		return check_strided(l, m);

@@ -41,7 +41,7 @@ static inline int acp_op_width(u8 op)
 	if (op == ACP_OP_COPY)
 		return 0;
 	if (op < ACP_OP_CAS4 || op > ACP_OP_AND8)
-		return acp_op_travels(op) || op == ACP_OP_WAIT ? 0 : -1;
+		return op >= ACP_OP_STRIDED && op < ACP_OP_END ? 0 : -1;
 	return (op - ACP_OP_CAS4) & 1 ? 8 : 4;
 }
 
