@@ -20,7 +20,7 @@
 
 #include "acp.h"
 
-#define PIECES	60
+#define PIECES	40
 #define WORDS	25		/* of a piece */
 
 /* The starter memory of each rank. */
