@@ -14,6 +14,7 @@
 	X(commands, "commands taken from rings")			\
 	X(commands_failed, "of these, ended with an error")		\
 	X(commands_retried, "times that commands started again, since a buffer was full") \
+	X(words_checked, "looks at words that commands wait for")	\
 	X(delegated, "commands executed for other nodes")		\
 	X(local, "commands with both ends on this node")		\
 	X(messages_matched, "messages that went to a posted receive")	\

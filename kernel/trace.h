@@ -57,7 +57,8 @@ enum acp_trace_state {
 	E(ACP_OP_STRIDED, "strided") E(ACP_OP_COPY_SET, "copy_set")		\
 	E(ACP_OP_COPY_ADD, "copy_add") E(ACP_OP_INDIRECT, "indirect")		\
 	E(ACP_OP_APPEND, "append") E(ACP_OP_SEND, "send")			\
-	E(ACP_OP_SCATTER, "scatter") LAST(ACP_OP_GATHER, "gather")
+	E(ACP_OP_SCATTER, "scatter") E(ACP_OP_GATHER, "gather")			\
+	LAST(ACP_OP_WAIT, "wait")
 
 #define ACP_TRACE_STATUSES						\
 	E(ACP_ST_OK, "ok") E(ACP_ST_OP, "op") E(ACP_ST_GA, "ga") E(ACP_ST_STAG, "stag")	\

@@ -548,6 +548,13 @@ acp_handle_t acpx_copy_scatter(acp_ga_t chain, acp_ga_t src, size_t size, acp_ha
 acp_handle_t acpx_copy_gather(acp_ga_t dst, acp_ga_t chain, size_t size, acp_handle_t order);
 
 /*
+ * Complete when the 8 bytes at "word", in memory of the calling rank, have reached value:
+ * (int64_t)(word - value) >= 0. Nothing is changed. Accesses whose order is the handle start then,
+ * in the kernel, whatever the process does: see acpx_wait_word(3). Does not block.
+ */
+acp_handle_t acpx_wait_word(acp_ga_t word, uint64_t value, acp_handle_t order);
+
+/*
  * A mailbox is memory of a rank's heap that receives messages of all ranks: see
  * acpx_mailbox_create(3). The functions return 0 or more, or -errno; those that receive wait for at
  * most timeout_ns nanoseconds.

@@ -99,6 +99,7 @@ enum acp_op {
 	ACP_OP_SEND	= 19,	/* a message of size bytes into the mailbox at dst; b: its tag */
 	ACP_OP_SCATTER	= 20,	/* a copy along the chain of descriptors that begins at dst */
 	ACP_OP_GATHER	= 21,	/* a copy of what the chain that begins at src describes */
+	ACP_OP_WAIT	= 22,	/* nothing; completes when the 8 bytes at src have reached a */
 	ACP_OP_END
 };
 
@@ -124,6 +125,13 @@ enum acp_op {
  * passed.  Until then it is tried again after 50 us, 100 us, and so on up to 12.8
  * ms, and a ns per byte more, since each try sends all bytes; but only when no
  * older command of the queue with RETRY waits for room at the same dst.
+ *
+ * ACP_OP_WAIT: src is the address of a word in memory of the caller's own rank,
+ * aligned to 8.  The command ends when the word, a counter that only grows, is a
+ * or has passed it: (s64)(word - a) >= 0.  It looks at the word when all earlier
+ * commands of the queue are complete, and then after each write that the kernel
+ * does or is told of (struct acp_watch).  It has no time-out.  All other fields
+ * are 0.  ACP_ST_ACCESS: the word is memory of another rank.
  */
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
 
@@ -607,11 +615,13 @@ struct acp_unpost {
  *	    reads wakes, sets armed to 1, full fence, checks the words, and calls
  *	    ACP_IOC_WATCH if it has to wait.  In this order, a waiter that is
  *	    woken, and thus disarmed, before it sleeps does not sleep
- *  writer: writes, full fence, reads armed: if it is set, and lines[] of a line
- *	    that it wrote is not 0, calls ACP_IOC_WAKE
- *  kernel: sets armed to 0, increments wakes, wakes all waiters; also without a
- *	    call, after its own writes, and when a command of the rank has failed,
- *	    a rank of the node has left, or the job has ended
+ *  writer: writes, full fence, reads armed and waits: if one of them is not 0, and
+ *	    neither is lines[] of a line that it wrote, calls ACP_IOC_WAKE
+ *  kernel: sets armed to 0, increments wakes, wakes all waiters, and looks at the
+ *	    words that ACP_OP_WAIT waits for; also without a call, after its own
+ *	    writes, and when a command of the rank has failed, a rank of the node
+ *	    has left, or the job has ended.  While a queue of the rank executes
+ *	    ACP_OP_WAIT, the kernel counts it in waits, and its word in lines[]
  *
  * Wrong values in this structure do no harm except that waits end too early or
  * too late.
@@ -623,7 +633,7 @@ struct acp_unpost {
 struct acp_watch {
 	__u64 wakes;
 	__u32 armed;
-	__u32 reserved;
+	__u32 waits;		/* kernel: queues of the rank that wait for a word */
 	__u32 lines[ACP_WATCH_LINES];
 };
 

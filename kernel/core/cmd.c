@@ -28,6 +28,11 @@ u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
 
 void acp_cmd_from_entry(struct acp_msg *m)
 {
+	if (m->op == ACP_OP_WAIT) {
+		m->c = m->dst;
+		m->dst = m->src;	/* so that it executes where the word is */
+		return;
+	}
 	if (m->op != ACP_OP_STRIDED) {
 		m->c = m->a;
 		m->a = 0;
@@ -48,9 +53,9 @@ void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m)
 {
 	u64 own = acp_ga_make(l, m->origin, 0, ACP_STAG_LIBRARY, 0);
 
-	if (m->op >= ACP_OP_INDIRECT && m->op != ACP_OP_SEND && m->op < ACP_OP_END)
+	if (m->op >= ACP_OP_INDIRECT && m->op != ACP_OP_SEND && m->op <= ACP_OP_GATHER)
 		m->op = ACP_OP_COPY;
-	if (m->op != ACP_OP_COPY && m->op < ACP_OP_COPY_SET)
+	if ((m->op != ACP_OP_COPY && m->op < ACP_OP_COPY_SET) || m->op == ACP_OP_WAIT)
 		return;
 	m->src = own;
 	if (m->op != ACP_OP_SEND)
@@ -73,6 +78,18 @@ static u8 check_strided(const struct acp_ga_layout *l, const struct acp_msg *m)
 	return ACP_ST_OK;
 }
 
+/* A rank waits for its own memory only. */
+static u8 check_wait(const struct acp_ga_layout *l, const struct acp_msg *m)
+{
+	if (m->size || m->b || m->c)
+		return ACP_ST_OP;
+	if (!acp_ga_valid(l, m->src))
+		return ACP_ST_GA;
+	if (acp_ga_rank(l, m->src) != m->origin)
+		return ACP_ST_ACCESS;
+	return m->src & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
+}
+
 /* The operands of all commands except plain copies. */
 static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 				  const struct acp_msg *m)
@@ -85,6 +102,8 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 		return ACP_ST_OP;
 	if (m->op == ACP_OP_STRIDED)
 		return check_strided(l, m);
+	if (m->op == ACP_OP_WAIT)
+		return check_wait(l, m);
 	if (m->a)
 		return ACP_ST_OP;
 	if (m->op >= ACP_OP_INDIRECT) {

@@ -33,7 +33,8 @@
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: 4 or 8 for an atomic, 0 for a copy of any kind, -1 if there is no such operation.
+ * Return: 4 or 8 for an atomic, 0 for a copy of any kind and for ACP_OP_WAIT, -1 if there is no
+ * such operation.
  */
 static inline int acp_op_width(u8 op)
 {

@@ -334,7 +334,7 @@ static bool well_formed(u64 word, const struct acp_msg *m)
 		return false;
 	if (!length_right(m))
 		return false;
-	if (m->type == ACP_MSG_CMD && (m->op < ACP_OP_COPY || m->op >= ACP_OP_END))
+	if (m->type == ACP_MSG_CMD && !acp_op_travels(m->op))
 		return false;
 	if (m->type == ACP_MSG_DATA && m->op && !op_of_data(m))
 		return false;

@@ -451,6 +451,18 @@ static inline u32 acp_op_args(u8 op)
 }
 
 /**
+ * acp_op_travels() - test whether a CMD may contain an operation
+ * @op: operation, any value
+ *
+ * Context: Any context.
+ * Return: True for all operations except those that only their own node executes: ACP_OP_WAIT.
+ */
+static inline bool acp_op_travels(u8 op)
+{
+	return op >= ACP_OP_COPY && op <= ACP_OP_GATHER;
+}
+
+/**
  * acp_op_signals() - test whether an operation changes a flag when its copy is complete
  * @op: operation, any value
  *

@@ -47,6 +47,7 @@ static void rank_drop(struct acp_rank *rank)
 {
 	acp_matching_leave(rank);
 	acp_region_remove_all(rank);
+	acp_poller_stop_rank(rank);
 	acp_memlock_uncharge(&rank->locked);
 	acp_user_uncharge(rank->user, ACP_LIMIT_USER_MEMORY, rank->paid);
 	acp_user_uncharge(rank->user, ACP_LIMIT_USER_RANKS, 1);

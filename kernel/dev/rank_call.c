@@ -164,11 +164,12 @@ static int ioctl_wake(struct acp_rank *rank, const struct acp_call *c)
 		return err;
 	if (w.rank >= rank->job->ga.nprocs)
 		return -EINVAL;
-	rcu_read_lock();
+	/* Its tasklet runs before this call returns. */
+	local_bh_disable();
 	other = acp_job_rank(rank->job, w.rank);
 	if (other)
 		acp_watch_wake(other);
-	rcu_read_unlock();
+	local_bh_enable();
 	return other ? 0 : -ESRCH;
 }
 

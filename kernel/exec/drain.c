@@ -6,6 +6,7 @@
 #include "drain.h"
 #include "marks.h"
 #include "station.h"
+#include "word.h"
 
 static u8 check_entry(struct acp_queue *queue, const struct acp_sqe *e, u64 ticket)
 {
@@ -72,8 +73,10 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	m->length = 0;
 	m->ticket = ticket;
 	m->c = 0;
-	if (unlikely(m->op >= ACP_OP_STRIDED))
+	if (unlikely(m->op >= ACP_OP_STRIDED)) {
 		acp_cmd_from_entry(m);
+		cmd->retry |= m->op == ACP_OP_WAIT;
+	}
 	if (unlikely(!m->size))
 		acp_cmd_no_bytes(&job->ga, m);
 	acp_out_begin(&cmd->item.out);
@@ -98,6 +101,11 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	if (unlikely(is_single_message(cmd)))
 		cmd->step.later = false;
 	return status;
+}
+
+static bool is_wait(const struct acp_cmd *cmd)
+{
+	return cmd->item.out.m.op == ACP_OP_WAIT;
 }
 
 /* Did a command that this one waits for fail?  Only those still on record count. */
@@ -142,7 +150,7 @@ static struct acp_cmd *older_at(struct acp_queue *queue, struct acp_cmd *cmd,
 		u8 state = smp_load_acquire(&older->state);
 
 		if (older->retry && older->item.out.m.dst == cmd->item.out.m.dst &&
-		    state != ACP_CMD_ENDED && state != ACP_CMD_FREE)
+		    state != ACP_CMD_ENDED && state != ACP_CMD_FREE && !is_wait(older))
 			break;
 	}
 	cmd->older = t;
@@ -177,23 +185,93 @@ static void set_turn(struct acp_cmd *cmd, const struct acp_cmd *older, u8 refuse
 enum turn {
 	TURN_NOW,
 	TURN_LATER,	/* an older one at the same place has to start before */
-	TURN_PARKED,	/* an older one at the same place waits for room */
+	TURN_TAKEN,	/* it does not wait for its start: an older one waits for room, or a WAIT */
 };
 
-/* May a command with RETRY start?  Those to the same buffer or mailbox start in their order. */
+/* ---- commands behind one that waits for a word ---- */
+
+/* Can it start only after queue->word? */
+static bool is_held(const struct acp_queue *queue, const struct acp_cmd *cmd)
+{
+	return queue->word && (cmd->order >= queue->word || is_wait(cmd));
+}
+
+/* Those that are behind the word are not checked again and again while it is awaited. */
+static void hold(struct acp_queue *queue, struct acp_budget *budget)
+{
+	u32 held = 0;
+	u64 t;
+
+	for (t = queue->word + 1; t <= queue->taken; t++, budget->looks--) {
+		const struct acp_cmd *cmd = acp_queue_cmd(queue, t);
+
+		held += cmd->state == ACP_CMD_WAITING && is_held(queue, cmd);
+	}
+	queue->held = held;
+	WRITE_ONCE(queue->waiting, queue->waiting - held);
+}
+
+static void count_waiting(struct acp_queue *queue, const struct acp_cmd *cmd)
+{
+	if (unlikely(is_held(queue, cmd)))
+		queue->held++;
+	else
+		WRITE_ONCE(queue->waiting, queue->waiting + 1);
+}
+
+/* Something may have been written to the word. */
+static void look_at_word(struct acp_queue *queue, struct acp_budget *budget)
+{
+	struct acp_cmd *cmd = acp_queue_cmd(queue, queue->word);
+	u8 status;
+
+	budget->looks -= ACP_BUDGET_LOOKS;
+	if (!acp_word_is_over(queue, cmd, &status))
+		return;
+	acp_queue_unwatch(queue);
+	WRITE_ONCE(queue->waiting, queue->waiting + queue->held);
+	queue->held = 0;
+	budget->done++;
+	acp_queue_end(queue, cmd, status);
+}
+
+/* A WAIT looks at its word when it is the first command that is not complete. */
+static enum turn ask_word(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_budget *budget)
+{
+	u8 status;
+
+	/* What earlier commands have written, before the word: pairs with publish(). */
+	if (smp_load_acquire(&queue->completed) + 1 != cmd->item.out.m.ticket)
+		return TURN_LATER;
+	if (acp_word_begin(queue, cmd, &status))
+		acp_queue_end(queue, cmd, status);
+	else
+		hold(queue, budget);
+	return TURN_TAKEN;
+}
+
+/* ---- turns ---- */
+
+/*
+ * May a command with RETRY start?  Those to the same buffer or mailbox start in their order.  Or
+ * may a WAIT end?
+ */
 static noinline enum turn ask_turn(struct acp_queue *queue, struct acp_cmd *cmd,
 				   struct acp_budget *budget, enum acp_start how, u8 *status)
 {
-	struct acp_cmd *older = older_at(queue, cmd, budget);
+	struct acp_cmd *older;
 	u8 refused = 0;
 
+	if (is_wait(cmd))
+		return ask_word(queue, cmd, budget);
+	older = older_at(queue, cmd, budget);
 	if (older) {
 		/* Before the state: if it finds no room later, "refused" will differ. */
 		refused = smp_load_acquire(&older->refused);
 		switch (READ_ONCE(older->state)) {
 		case ACP_CMD_PARKED:
 			*status = acp_queue_park_behind(queue, cmd);
-			return *status ? TURN_NOW : TURN_PARKED;
+			return *status ? TURN_NOW : TURN_TAKEN;
 		case ACP_CMD_WAITING:
 			return TURN_LATER;
 		default:
@@ -311,13 +389,11 @@ static void keep_grants(struct acp_queue *queue, const struct grants *grants, u6
  * Let parked commands wait for their start whose time has come, and start the timer again for the
  * others.
  */
-static noinline void resume(struct acp_queue *queue, struct acp_budget *budget)
+static void resume_parked(struct acp_queue *queue, struct acp_budget *budget)
 {
 	u64 t, now, when, next = ~0ULL;
 	struct grants grants;
 
-	/* Before the states are read: a timer that expires meanwhile sets it again. */
-	xchg(&queue->retry_due, false);
 	take_grants(queue, &grants);
 	now = acp_now();
 	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++, budget->looks--) {
@@ -347,6 +423,16 @@ static noinline void resume(struct acp_queue *queue, struct acp_budget *budget)
 	smp_mb();
 }
 
+static noinline void resume(struct acp_queue *queue, struct acp_budget *budget)
+{
+	/* Before what has changed is read: what changes meanwhile sets it again. */
+	xchg(&queue->resume_due, false);
+	if (queue->word)
+		look_at_word(queue, budget);
+	if (xchg(&queue->retry_due, false))
+		resume_parked(queue, budget);
+}
+
 /* ---- starting ---- */
 
 /* Start the command if its order and the budget allow it; otherwise it waits. */
@@ -368,7 +454,7 @@ static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_b
 	else if (unlikely(cmd->retry) && !cmd->granted)
 		turn = ask_turn(queue, cmd, budget, how, &status);
 	if (unlikely(turn != TURN_NOW))
-		return turn == TURN_PARKED;
+		return turn == TURN_TAKEN;
 	if (!status && !acp_budget_pay(budget, price(cmd)))
 		return false;
 	if (!status && cmd->step.plan == ACP_PLAN_DELEGATE &&
@@ -445,7 +531,7 @@ static bool take(struct acp_queue *queue, struct acp_batch *batch, struct acp_bu
 	} else if (!try_start(queue, cmd, batch, budget)) {
 		/* Fill the command before it can be completed by others, as above. */
 		smp_store_release(&cmd->state, ACP_CMD_WAITING);
-		WRITE_ONCE(queue->waiting, queue->waiting + 1);
+		count_waiting(queue, cmd);
 	}
 	return true;
 }
@@ -461,7 +547,7 @@ static bool can_go_on(struct acp_queue *queue, u64 completed, u32 waited)
 	if (queue->waiting > waited || (queue->waiting && READ_ONCE(queue->completed) != completed))
 		return true;
 	/* A parked command has ended, perhaps by this drain: others may start. */
-	if (unlikely(READ_ONCE(queue->retry_due)))
+	if (unlikely(READ_ONCE(queue->resume_due)))
 		return true;
 	return acp_queue_available(queue) && slot_free(acp_queue_cmd(queue, queue->taken + 1));
 }
@@ -493,7 +579,7 @@ bool acp_drain(struct acp_queue *queue, struct acp_budget *budget)
 			completed = READ_ONCE(queue->completed);
 			if (READ_ONCE(queue->closed))
 				break;
-			if (unlikely(READ_ONCE(queue->retry_due)))
+			if (unlikely(READ_ONCE(queue->resume_due)))
 				resume(queue, budget);
 			if (queue->waiting)
 				start_waiting(queue, &batch, budget);

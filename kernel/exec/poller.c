@@ -310,8 +310,40 @@ static enum hrtimer_restart retry_due(struct hrtimer *timer)
 	spin_unlock(&queue->lock);
 	/* Before the request to drain: pairs with resume() in drain.c. */
 	WRITE_ONCE(queue->retry_due, true);
+	acp_queue_resume(queue);
 	moderation_drain(queue, acp_now());
 	return HRTIMER_NORESTART;
+}
+
+static void look_at_word(struct acp_queue *queue)
+{
+	if (!READ_ONCE(queue->word))
+		return;
+	acp_queue_resume(queue);
+	moderation_drain(queue, acp_now());
+}
+
+/* Words that commands of a rank wait for may have been written: a tasklet, in softirq. */
+static void words_due(struct tasklet_struct *words)
+{
+	struct acp_rank *rank = container_of(words, struct acp_rank, words);
+	struct acp_queue *queue;
+	unsigned long i;
+
+	look_at_word(&rank->own);
+	/* In softirq, no queue goes away (RCU). */
+	xa_for_each(&rank->queues, i, queue)
+		look_at_word(queue);
+}
+
+void acp_poller_prepare_rank(struct acp_rank *rank)
+{
+	tasklet_setup(&rank->words, words_due);
+}
+
+void acp_poller_stop_rank(struct acp_rank *rank)
+{
+	tasklet_kill(&rank->words);
 }
 
 void acp_poller_prepare(struct acp_queue *queue)

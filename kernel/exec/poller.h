@@ -68,6 +68,22 @@ void acp_poller_remove(struct acp_node *node, struct acp_queue *queue);
 void acp_poller_prepare(struct acp_queue *queue);
 
 /**
+ * acp_poller_prepare_rank() - prepare the tasklet of a new rank that looks at awaited words
+ * @rank: the rank
+ *
+ * Context: process context.
+ */
+void acp_poller_prepare_rank(struct acp_rank *rank);
+
+/**
+ * acp_poller_stop_rank() - stop the tasklet of a rank
+ * @rank: the rank, whose regions have been removed: nothing schedules the tasklet any more
+ *
+ * Context: process context, may sleep.
+ */
+void acp_poller_stop_rank(struct acp_rank *rank);
+
+/**
  * acp_poller_unlink() - mark a queue as closed and remove it from the list of the poller
  * @node: the node
  * @queue: the queue

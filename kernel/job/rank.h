@@ -20,6 +20,7 @@
 #ifndef ACP_RANK_H
 #define ACP_RANK_H
 
+#include <linux/interrupt.h>
 #include <linux/mm_types.h>
 #include <linux/mutex.h>
 #include <linux/xarray.h>
@@ -57,6 +58,7 @@ struct acp_rank {
 	wait_queue_head_t watchers;	/* sleep until memory is written; see watch.h */
 	u64 armed_at;		/* what "wakes" was; poll() looks whether it has changed */
 	bool armed;
+	struct tasklet_struct words;	/* looks at words that commands wait for; see poller.c */
 
 	struct mutex reg_lock;	/* registrations; not held over pinning */
 	struct rb_root covers;	/* registered regions by address, see cover.h */

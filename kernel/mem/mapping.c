@@ -5,6 +5,7 @@
 #include <linux/sched/mm.h>
 #include "mapping.h"
 #include "region.h"
+#include "watch.h"
 
 #define LOOK_BATCH	1024	/* pages compared before mmap_lock is dropped */
 #define LATER_MAX	13	/* looks are repeated after at most 2^13 ms, ... */
@@ -53,6 +54,12 @@ static void note_change(struct acp_region *r, const struct mmu_notifier_range *r
 		mod_delayed_work(looks, &r->recheck, 0);
 }
 
+static void revoke(struct acp_region *r)
+{
+	WRITE_ONCE(r->revoked, true);
+	acp_watch_gone(r->owner);
+}
+
 /*
  * The mapping changes.  Unmapping revokes the region at once.  Other changes can
  * be harmless (reclaim, an attempted migration, write protection by fork), so a
@@ -72,7 +79,7 @@ static bool invalidate(struct mmu_interval_notifier *n, const struct mmu_notifie
 	switch (range->event) {
 	case MMU_NOTIFY_UNMAP:
 	case MMU_NOTIFY_RELEASE:
-		WRITE_ONCE(r->revoked, true);
+		revoke(r);
 		break;
 	case MMU_NOTIFY_CLEAR:
 		note_change(r, range);
@@ -132,7 +139,7 @@ static bool compare(struct acp_region *r, struct span batch, bool wait)
 			return false;
 		fallthrough;
 	case ACP_PAGES_OTHER:
-		WRITE_ONCE(r->revoked, true);
+		revoke(r);
 	}
 	return true;
 }

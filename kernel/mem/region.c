@@ -579,6 +579,7 @@ static void remove(struct acp_rank *rank, struct acp_region *r)
 	clear_cached(rank, r);
 	WRITE_ONCE(rank->region_pages, rank->region_pages - r->npages);
 	WRITE_ONCE(rank->n_regions, rank->n_regions - r->registered);
+	acp_watch_gone(rank);
 	acp_rank_changed(rank);
 }
 

@@ -17,6 +17,8 @@ static void wake(struct acp_rank *rank, struct acp_watch *w)
 	atomic64_inc((atomic64_t *)&w->wakes);
 	if (wq_has_sleeper(&rank->watchers))
 		wake_up_all(&rank->watchers);
+	if (READ_ONCE(w->waits))
+		tasklet_schedule(&rank->words);
 }
 
 /* Does a waiter wait for one of the lines of [address, address + size)? */
@@ -54,6 +56,33 @@ void acp_watch_wake(struct acp_rank *rank)
 		return;
 	wake(rank, rank->watch);
 	acp_region_put(r);
+}
+
+/* The line that counts those who wait for the word at an offset of any region. */
+static atomic_t *line_of(struct acp_watch *w, u64 offset)
+{
+	return (atomic_t *)&w->lines[(offset >> 6) % ACP_WATCH_LINES];
+}
+
+void acp_watch_begin(struct acp_rank *rank, u64 offset)
+{
+	atomic_inc(line_of(rank->watch, offset));
+	atomic_inc((atomic_t *)&rank->watch->waits);
+	smp_mb();	/* before the word is read: pairs with acp_watch_written() */
+}
+
+void acp_watch_end(struct acp_rank *rank, u64 offset)
+{
+	atomic_dec(line_of(rank->watch, offset));
+	atomic_dec((atomic_t *)&rank->watch->waits);
+}
+
+void acp_watch_gone(struct acp_rank *rank)
+{
+	smp_mb();	/* what has changed, before "waits" is read: pairs with acp_watch_begin() */
+	/* A rank that could not join has no library region. */
+	if (rank->watch && READ_ONCE(rank->watch->waits))
+		tasklet_schedule(&rank->words);
 }
 
 void acp_watch_wake_all(struct acp_job *job)

@@ -4,8 +4,13 @@
  * in acp_abi.h (struct acp_watch).
  *
  * Each write to a region ends with acp_watch_written(), which is a full barrier
- * and a load if no thread sleeps.  Otherwise threads that wait for one of the
+ * and a load if nothing waits.  Otherwise threads that wait for one of the
  * written cache lines are woken and check their words again.
+ *
+ * Commands wait for words, too (ACP_OP_WAIT; exec/word.h): queues that do so are
+ * counted beside "armed".  After a write to such a line, a tasklet of the rank
+ * (poller.c) lets its queues look at their words: never the writer itself, which
+ * may be in the middle of a frame, or drain another queue.
  */
 #ifndef ACP_WATCH_H
 #define ACP_WATCH_H
@@ -16,11 +21,20 @@
 /* Wake the owner's waiters if they wait for [offset, offset + size), which was just written. */
 void acp_watch_look(struct acp_region *r, u64 offset, u64 size);
 
+/* Does anything wait for memory of the rank?  "armed" and "waits", in one load. */
+static inline bool acp_watch_is_awaited(const struct acp_watch *w)
+{
+	BUILD_BUG_ON(offsetof(struct acp_watch, armed) % sizeof(u64));
+	BUILD_BUG_ON(offsetof(struct acp_watch, waits) !=
+		     offsetof(struct acp_watch, armed) + sizeof(w->armed));
+	return READ_ONCE(*(const u64 *)&w->armed);
+}
+
 /* [offset, offset + size) was written.  The caller has a reference in r->users.  Any context. */
 static inline void acp_watch_written(struct acp_region *r, u64 offset, u64 size)
 {
 	smp_mb();	/* pairs with the waiter's fence between setting armed and its check */
-	if (unlikely(READ_ONCE(r->owner->watch->armed)))
+	if (unlikely(acp_watch_is_awaited(r->owner->watch)))
 		acp_watch_look(r, offset, size);
 }
 
@@ -42,6 +56,36 @@ static inline void acp_watch_scattered(struct acp_region *r)
  * Context: any.
  */
 void acp_watch_wake(struct acp_rank *rank);
+
+/**
+ * acp_watch_begin() - a queue begins to wait for a word
+ * @rank: its rank
+ * @offset: offset of the word in its region
+ *
+ * The caller sets queue->word before, and reads the word once more afterwards.
+ *
+ * Context: any; the rank's library region exists.
+ */
+void acp_watch_begin(struct acp_rank *rank, u64 offset);
+
+/**
+ * acp_watch_end() - a queue does not wait for a word any more
+ * @rank: its rank
+ * @offset: as for acp_watch_begin()
+ *
+ * Context: any; the rank's library region exists.
+ */
+void acp_watch_end(struct acp_rank *rank, u64 offset);
+
+/**
+ * acp_watch_gone() - memory of a rank has gone: commands that wait for words in it end
+ * @rank: the rank, whose regions exist no longer than the rank
+ *
+ * Called when the region cannot be found any more, or is marked as revoked.
+ *
+ * Context: any.
+ */
+void acp_watch_gone(struct acp_rank *rank);
 
 /**
  * acp_watch_wake_all() - wake all waiters of a job's ranks on this node

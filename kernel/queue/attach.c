@@ -42,6 +42,7 @@ void acp_attach_init(struct acp_rank *rank, struct acp_job *job, u32 number)
 	lockdep_set_class(&rank->queues.xa_lock, &queues_key);
 	xa_init(&rank->lists);
 	acp_worker_prepare(rank);
+	acp_poller_prepare_rank(rank);
 	mutex_init(&rank->reg_lock);
 	xa_init_flags(&rank->regions, XA_FLAGS_ALLOC);
 }

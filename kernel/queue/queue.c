@@ -265,6 +265,7 @@ static noinline void end_of_parked(struct acp_queue *queue, const struct acp_cmd
 		queue->grants += 2;
 	}
 	WRITE_ONCE(queue->retry_due, true);
+	acp_queue_resume(queue);
 }
 
 /* End it, and publish what can be.  Under queue->lock. */
@@ -513,6 +514,21 @@ bool acp_queue_failed(struct acp_queue *queue, u64 from, u64 to)
 
 /* ---- closing ---- */
 
+/* Does a command wait for anything but answers? */
+static bool is_idle(const struct acp_cmd *cmd)
+{
+	return cmd->state == ACP_CMD_WAITING || cmd->state == ACP_CMD_PARKED ||
+	       cmd->state == ACP_CMD_GRANTED || cmd->state == ACP_CMD_WATCHING;
+}
+
+void acp_queue_unwatch(struct acp_queue *queue)
+{
+	const struct acp_cmd *cmd = acp_queue_cmd(queue, queue->word);
+
+	acp_watch_end(queue->rank, acp_ga_offset(&queue->job->ga, cmd->item.out.m.src));
+	WRITE_ONCE(queue->word, 0);
+}
+
 /*
  * Commands that wait, or are parked, are not started any more; started ones end now, and late
  * answers are stray.
@@ -528,13 +544,14 @@ void acp_queue_cut(struct acp_queue *queue)
 	while (atomic_cmpxchg(&queue->drain, 0, 1))
 		usleep_range(10, 100);
 	local_bh_disable();
+	if (queue->word)
+		acp_queue_unwatch(queue);
 	for (t = READ_ONCE(queue->completed) + 1; t <= queue->taken; t++) {
 		struct acp_cmd *cmd = acp_queue_cmd(queue, t);
 
 		/* A started one may become parked until it is ended here, but not later. */
 		acp_queue_complete(queue, t, ACP_ST_ABORT);
-		if (cmd->state == ACP_CMD_WAITING || cmd->state == ACP_CMD_PARKED ||
-		    cmd->state == ACP_CMD_GRANTED)
+		if (is_idle(cmd))
 			acp_queue_end(queue, cmd, ACP_ST_ABORT);
 	}
 	WRITE_ONCE(queue->waiting, 0);

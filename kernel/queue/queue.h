@@ -34,6 +34,7 @@ enum acp_cmd_state {
 	ACP_CMD_STARTED,
 	ACP_CMD_PARKED,		/* found a buffer full, will be WAITING again: ACP_SQE_RETRY */
 	ACP_CMD_GRANTED,	/* its bytes may be sent, will be WAITING again */
+	ACP_CMD_WATCHING,	/* waits for a word, queue->word: ACP_OP_WAIT */
 	ACP_CMD_ENDED,		/* ended, waits for earlier ones to be published */
 };
 
@@ -53,7 +54,7 @@ struct acp_cmd {
 	u8 status;
 	bool busy;		/* the transport still has the item; cleared with a release */
 	bool more;		/* if it fails, the next one fails: ACP_SQE_MORE */
-	bool retry;		/* if the buffer is full, start again: ACP_SQE_RETRY */
+	bool retry;		/* if the buffer is full, start again: ACP_SQE_RETRY, or WAIT */
 	u8 tries;		/* times that it found no room, at most ACP_RETRY_SHIFT */
 	u8 refused;		/* the same, modulo 256 */
 	u8 older_refused;	/* that of the one that it is behind, when it was started */
@@ -108,7 +109,7 @@ struct acp_queue {
 
 	/* draining, by one caller at a time; see drain.h */
 	atomic_t drain;
-	u32 waiting;		/* commands WAITING; drainer only */
+	u32 waiting;		/* commands WAITING, but for those held; drainer only */
 	u64 first;		/* the ticket before that of the first command */
 	u64 taken;		/* last ticket taken; drainer only */
 	struct acp_run run;	/* drainer only */
@@ -116,10 +117,13 @@ struct acp_queue {
 	bool starved;		/* entries are left because no command is free */
 	bool behind;		/* a poll round left entries, and no drain has finished since */
 	bool marked;		/* in the rank's table, see marks.h; under the table's lock */
+	bool resume_due;	/* retry_due, or the word may have changed */
 	bool retry_due;		/* the timer of parked commands has expired, or one has ended */
 	u64 room;		/* address at which one of them has found room since; under lock */
 	u32 grants;		/* others that may start there now; under lock */
 	u32 rounds;		/* poll rounds since it was busy; a hint */
+	u32 held;		/* commands WAITING that are behind "word"; drainer only */
+	u64 word;		/* the ticket that is WATCHING, completed + 1; 0: none; drainer */
 
 	spinlock_t lock;	/* bh; guards the states of commands and publishing */
 	struct kref refs;
@@ -279,7 +283,7 @@ static inline bool acp_queue_ready(const struct acp_queue *queue)
 	if (READ_ONCE(queue->closed))
 		return false;
 	return READ_ONCE(queue->waiting) || READ_ONCE(queue->starved) ||
-	       acp_queue_available(queue) || READ_ONCE(queue->retry_due);
+	       acp_queue_available(queue) || READ_ONCE(queue->resume_due);
 }
 
 /**
@@ -307,6 +311,18 @@ static inline void acp_queue_retry_at(struct acp_queue *queue, u64 again)
 		return;
 	queue->retry.at = again;
 	hrtimer_start(&queue->retry.timer, ns_to_ktime(again), HRTIMER_MODE_ABS_SOFT);
+}
+
+/**
+ * acp_queue_resume() - let the next drain look at parked commands, or at the word
+ * @queue: the queue
+ *
+ * Context: any; the caller, or somebody after it, drains the queue.
+ */
+static inline void acp_queue_resume(struct acp_queue *queue)
+{
+	/* What has changed, first: pairs with xchg() in resume(). */
+	smp_store_release(&queue->resume_due, true);
 }
 
 /**
@@ -451,6 +467,14 @@ void acp_queue_abort(struct acp_queue *queue);
  * Context: process context or softirq; RCU or the caller keeps the queues.
  */
 void acp_queue_abort_all(struct acp_rank *rank);
+
+/**
+ * acp_queue_unwatch() - do not wait for the word of queue->word any more
+ * @queue: the queue; the command itself stays as it is
+ *
+ * Context: any, drainer only.
+ */
+void acp_queue_unwatch(struct acp_queue *queue);
 
 /**
  * acp_queue_cut() - end all commands of a queue

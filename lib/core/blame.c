@@ -40,6 +40,7 @@ static const char *const op_names[ACP_OP_END] = {
 	[ACP_OP_INDIRECT] = "acpx_copy_indirect", [ACP_OP_APPEND] = "acpx_copy_indirect",
 	[ACP_OP_SEND] = "acpx_send",
 	[ACP_OP_SCATTER] = "acpx_copy_scatter", [ACP_OP_GATHER] = "acpx_copy_gather",
+	[ACP_OP_WAIT] = "acpx_wait_word",
 };
 
 /* One of the addresses of an access, and how the access uses it. */
@@ -121,6 +122,9 @@ static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 		*dst = (struct end){ "mailbox", entry->dst, sizeof(struct acp_mailbox), 8,
 				     "atomic" };
 		src->right = entry->size ? src->right : NULL;
+	} else if (entry->op == ACP_OP_WAIT) {
+		*src = (struct end){ "word", entry->src, 8, 8, "read" };
+		dst->right = NULL;
 	} else if (entry->op != ACP_OP_COPY) {
 		src->size = word_of(entry->op);
 		src->align = src->size;
@@ -397,6 +401,15 @@ static void blame_contents(const struct acp_sqe *entry, int status, char text[DE
 		snprintf(text, DETAIL, "the mailbox, or the messages in it");
 }
 
+/* Whatever its owner permits: nobody else can wait for it. */
+static bool blame_owner(const struct acp_sqe *entry, int status, char text[DETAIL])
+{
+	if (entry->op != ACP_OP_WAIT || status != ACP_ST_ACCESS)
+		return false;
+	snprintf(text, DETAIL, "the word is memory of another rank: a rank can wait for its own only");
+	return true;
+}
+
 /* ---- Message ---- */
 
 static const char *place(acp_ga_t ga, char text[PLACE_TEXT])
@@ -415,7 +428,7 @@ void libacp_die_of_access(const struct acp_sqe *entry, int status)
 {
 	char detail[DETAIL] = "", dst[PLACE_TEXT], src[PLACE_TEXT];
 	struct end ends[ENDS];
-	bool found = false;
+	bool found;
 	int i;
 
 	if (!entry || entry->op >= ACP_OP_END || !op_names[entry->op])
@@ -423,6 +436,7 @@ void libacp_die_of_access(const struct acp_sqe *entry, int status)
 	libacp_quiet(true);
 	probes_end = libacp_now() + PROBE_NS;
 	list_ends(entry, ends);
+	found = blame_owner(entry, status, detail);
 	for (i = 0; i < ENDS && !found; i++)
 		found = blame(&ends[i], status, false, detail);
 	for (i = 0; i < ENDS && !found; i++)

@@ -4,6 +4,7 @@
 #define LIBACP_WATCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "acp.h"
@@ -17,15 +18,22 @@
  */
 bool libacp_watch_wake(struct acp_watch *watch, acp_ga_t ga, const void *at, uint64_t size);
 
+_Static_assert(offsetof(struct acp_watch, waits) == offsetof(struct acp_watch, armed) + 4 &&
+	       offsetof(struct acp_watch, armed) % 8 == 0, "read in one go");
+
 /*
  * To be called after each write to memory with global addresses on this node: true if a thread of
- * the owner may be asleep until such memory changes. The fence pairs with the one in arm() in
- * wait_until.c.
+ * the owner may be asleep until such memory changes, or a command of the owner may wait for it
+ * (acpx_wait_word). The fence pairs with the one in arm() in wait_until.c, and with that of the
+ * kernel.
  */
 static inline bool libacp_watch_armed(const struct acp_watch *watch)
 {
+	typedef uint64_t __attribute__((may_alias)) both_t;	/* "armed" and "waits" */
+
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __builtin_expect(__atomic_load_n(&watch->armed, __ATOMIC_RELAXED) != 0, 0);
+	return __builtin_expect(__atomic_load_n((const both_t *)(const void *)&watch->armed,
+						__ATOMIC_RELAXED) != 0, 0);
 }
 
 /*

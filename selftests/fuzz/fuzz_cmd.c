@@ -131,10 +131,26 @@ static u8 indirect_rule(const struct job *j, const struct acp_sqe *e)
 	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
 }
 
+/* The origin of all commands here is rank 0. */
+static u8 wait_rule(const struct job *j, const struct acp_sqe *e)
+{
+	if (e->size || e->b || e->dst)
+		return ACP_ST_OP;
+	if (!acp_ga_valid(&j->l, e->src))
+		return ACP_ST_GA;
+	if (e->src >> (64 - j->rank_bits) != 1)
+		return ACP_ST_ACCESS;
+	if (e->src & 7)
+		return ACP_ST_ALIGN;
+	return address_rule(j, e->src) ? ACP_ST_OK : ACP_ST_GA;
+}
+
 static u8 command_rule(const struct job *j, const struct acp_sqe *e)
 {
 	u64 low = e->op % 2 ? 7 : 3;
 
+	if (e->op == 22)
+		return wait_rule(j, e);
 	if (e->op < 1 || e->op > 21)
 		return ACP_ST_OP;
 	if (e->op == 14)
@@ -167,7 +183,7 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 	u32 odd = take(in, 1), i;
 	bool plain;
 
-	e->op = take(in, 1) % (odd & 1 ? 256 : 22);
+	e->op = take(in, 1) % (odd & 1 ? 256 : ACP_OP_END);
 	plain = e->op == ACP_OP_COPY || e->op > ACP_OP_COPY_ADD;
 	e->flags = take(in, 1) % (odd & 2 ? 256 : 8);
 	for (i = 0; i < sizeof(e->reserved); i++)
@@ -187,6 +203,11 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 		e->size = ACP_BLOCKS(e->size % 100, take(in, 1));
 		e->a = e->a % 20000 - (odd & 32 ? 10000 : 0);
 		e->b = e->b % 20000 - (odd & 64 ? 10000 : 0);
+	}
+	if (e->op == ACP_OP_WAIT && !(odd & 16)) {
+		e->dst = 0;
+		e->size = 0;
+		e->a = take_number(in);
 	}
 	if (e->op > ACP_OP_STRIDED && !plain && !(odd & 32))
 		e->a = take_address(in, j) & (odd & 64 ? ~7ULL : ~0ULL);
@@ -276,7 +297,7 @@ static void entries(struct input *in)
 	if (e->op >= ACP_OP_STRIDED)
 		acp_cmd_from_entry(&m);
 	ENSURE(acp_cmd_check(&j.l, j.colors, &m) == command_rule(&j, e));
-	if (command_rule(&j, e) == ACP_ST_OK) {
+	if (command_rule(&j, e) == ACP_ST_OK && e->op != ACP_OP_WAIT) {
 		same_address(&j, e->src);
 		same_address(&j, e->dst);
 		over_the_wire(&j, &m);

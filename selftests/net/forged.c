@@ -800,7 +800,7 @@ TEST(N6_operations)
 	begin();
 	for (op = 0; op < 256; op++) {
 		m.op = (uint8_t)op;
-		if (op < ACP_OP_COPY || op >= ACP_OP_END)
+		if (op < ACP_OP_COPY || op > ACP_OP_SEND)
 			bad_message(&m, "no such operation");
 	}
 	goes_on();
@@ -818,14 +818,14 @@ TEST(N6_length_of_a_command)
 	c = count("drop_bad_msg");
 	m.src = memory_ga(&target, 0);
 	m.dst = memory_ga(&target, 128);
-	for (m.op = ACP_OP_COPY; m.op < ACP_OP_END; m.op++) {
+	for (m.op = ACP_OP_COPY; m.op <= ACP_OP_SEND; m.op++) {
 		memset(body, 0, sizeof(body));
 		right = inject_message(body, &m, NULL);
 		for (size = right - 8; size <= right + 8; size++)
 			if (size != right)
 				inject_applied(&x, inject_data(&x, body, size));
 	}
-	nodes_counted(&c, 16 * (ACP_OP_END - ACP_OP_COPY));
+	nodes_counted(&c, 16 * (ACP_OP_SEND - ACP_OP_COPY + 1));
 	untouched("commands that are too short or too long");
 	goes_on();
 }

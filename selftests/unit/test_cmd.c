@@ -44,6 +44,10 @@ static struct acp_msg good_cmd(u8 op)
 		m.size = 300;
 	} else if (acp_op_indirect(op) || op == ACP_OP_GATHER) {
 		m.size = 100;
+	} else if (op == ACP_OP_WAIT) {
+		m.origin = 9;
+		m.dst = m.src;
+		m.a = ~0ULL;
 	} else if (op > ACP_OP_STRIDED) {
 		m.size = 100;
 		m.b = ~0ULL;
@@ -63,7 +67,7 @@ TEST(check__E4_zero_bytes)
 	u32 i, op;
 
 	for (i = 0; i < 9; i++) {
-		for (op = ACP_OP_COPY; op < ACP_OP_END; op++) {
+		for (op = ACP_OP_COPY; op <= ACP_OP_GATHER; op++) {
 			m = good_cmd((u8)op);
 			m.origin = 3;
 			m.dst = bad[i / 3];
@@ -134,7 +138,7 @@ TEST(check__every_operation)
 
 	for (op = 0; op < 256; op++) {
 		struct acp_msg m = good_cmd(op);
-		bool known = op >= ACP_OP_COPY && op < ACP_OP_END;
+		bool known = acp_op_travels(op) || op == ACP_OP_WAIT;
 
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), known ? ACP_ST_OK : ACP_ST_OP);
 	}
@@ -149,9 +153,50 @@ TEST(check__width)
 		CHECK_EQ(acp_op_width(op), 4);
 		CHECK_EQ(acp_op_width(op + 1), 8);
 	}
-	for (op = ACP_OP_STRIDED; op < ACP_OP_END; op++)
+	for (op = ACP_OP_STRIDED; op <= ACP_OP_GATHER; op++)
 		CHECK_EQ(acp_op_width(op), 0);
+	CHECK_EQ(acp_op_width(ACP_OP_WAIT), 0);
 	CHECK(acp_op_width(0) < 0 && acp_op_width(ACP_OP_END) < 0 && acp_op_width(255) < 0);
+}
+
+/* From the entry of the ring to the command. */
+static u8 check_wait(u64 src, u64 dst, u64 size, u64 b)
+{
+	struct acp_msg m = { .op = ACP_OP_WAIT, .origin = 9, .src = src, .dst = dst, .size = size,
+			     .a = 77, .b = b };
+
+	acp_cmd_from_entry(&m);
+	if (!m.size)
+		acp_cmd_no_bytes(&layout, &m);
+	CHECK(m.src == src && m.dst == src && m.a == 77);
+	return acp_cmd_check(&layout, 1, &m);
+}
+
+TEST(check__wait_is_for_a_word_of_the_own_rank)
+{
+	u32 shift;
+
+	layout = acp_ga_layout(10);
+	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 0, 0), ACP_ST_OK);
+	CHECK_EQ(check_wait(ga(9, 0, 64), 1, 0, 0), ACP_ST_OP);
+	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 8, 0), ACP_ST_OP);
+	CHECK_EQ(check_wait(ga(9, 0, 64), 0, ~0ULL, 0), ACP_ST_OP);
+	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 0, 1), ACP_ST_OP);
+	CHECK_EQ(check_wait(0, 0, 0, 0), ACP_ST_GA);
+	CHECK_EQ(check_wait(~0ULL, 0, 0, 0), ACP_ST_GA);
+	CHECK_EQ(check_wait(ga(9, 1, 64), 0, 0, 0), ACP_ST_GA);
+	CHECK_EQ(check_wait(ga(8, 0, 64), 0, 0, 0), ACP_ST_ACCESS);
+	for (shift = 1; shift < 8; shift++)
+		CHECK_EQ(check_wait(ga(9, 0, 64 + shift), 0, 0, 0), ACP_ST_ALIGN);
+}
+
+/* No CMD contains it. */
+TEST(check__which_operations_travel)
+{
+	u32 op;
+
+	for (op = 0; op < 256; op++)
+		CHECK_EQ(acp_op_travels(op), op >= ACP_OP_COPY && op <= ACP_OP_GATHER);
 }
 
 TEST(check__fields_of_other_operations)
@@ -556,7 +601,7 @@ TEST(check__N10_alignment)
 {
 	u32 op, shift;
 
-	for (op = ACP_OP_COPY; op < ACP_OP_END; op++) {
+	for (op = ACP_OP_COPY; op <= ACP_OP_GATHER; op++) {
 		for (shift = 0; shift < 8; shift++) {
 			u8 width = acp_op_width(op) ? acp_op_width(op) : 1;
 			u8 want = shift % width ? ACP_ST_ALIGN : ACP_ST_OK;

@@ -129,7 +129,7 @@ static struct acp_msg random_msg(void)
 	case ACP_MSG_CMD:
 		m.flags = rnd() & (ACP_MSG_ORDERED | ACP_MSG_FAIL);
 		m.status = m.flags & ACP_MSG_FAIL ? 1 + rnd() % (ACP_ST_END - 1) : 0;
-		m.op = 1 + rnd() % (ACP_OP_END - 1);
+		m.op = 1 + rnd() % ACP_OP_GATHER;
 		m.src = rnd();
 		if (m.op == ACP_OP_COPY || m.op > ACP_OP_STRIDED)
 			m.size = rnd();
@@ -632,7 +632,7 @@ static u32 size_of_cmd(u32 op)
 {
 	if (op == ACP_OP_CAS4 || op == ACP_OP_CAS8)
 		return 56;
-	if (op >= ACP_OP_STRIDED && op < ACP_OP_END)
+	if (op >= ACP_OP_STRIDED && op <= ACP_OP_GATHER)	/* not ACP_OP_WAIT */
 		return 64;
 	return op >= ACP_OP_COPY && op <= ACP_OP_AND8 ? 48 : 0;
 }
@@ -663,7 +663,7 @@ TEST(msg__N5_length_of_a_command)
 	struct acp_msg out;
 	u32 op, have;
 
-	for (op = ACP_OP_COPY; op < ACP_OP_END; op++) {
+	for (op = ACP_OP_COPY; op <= ACP_OP_GATHER; op++) {
 		u32 size = size_of_cmd(op);
 
 		in.op = op;

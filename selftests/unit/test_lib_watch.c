@@ -365,6 +365,102 @@ TEST(wake__of_a_neighbour)
 }
 
 /* They are true one after the other, never all at the same time. */
+/* ---- Accesses that wait for a word ---- */
+
+/* Complete at once, without the kernel, or not. */
+static bool is_here(uint64_t now, uint64_t value)
+{
+	const uint64_t newest = fake.sq->tail;
+
+	*word(64) = now;
+	acpx_wait_word(at(0, 64), value, ACP_HANDLE_NULL);
+	CHECK(fake.sq->tail - newest <= 1);
+	return fake.sq->tail == newest;
+}
+
+TEST(word__that_has_reached_the_value)
+{
+	CHECK_EQ(acpx_wait_word(8, 0, ACP_HANDLE_NULL), ACP_HANDLE_NULL);
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	CHECK(is_here(0, 0) && is_here(7, 7) && is_here(8, 7) && !is_here(6, 7));
+	CHECK(is_here(3, UINT64_MAX) && !is_here(UINT64_MAX, 3));
+	CHECK(is_here(1ULL << 62, 0) && !is_here(1ULL << 63, 0));
+	*word(64) = 9;
+	CHECK_EQ(acp_inquire(acpx_wait_word(at(0, 64), 9, ACP_HANDLE_ALL)), 1);
+	fake_set_hold(false);
+	CHECK(acp_finalize() == 0);
+}
+
+/* The kernel checks everything in the entry. */
+TEST(word__as_the_kernel_sees_it)
+{
+	acp_handle_t h, first = ACP_HANDLE_NULL;
+	const struct acp_sqe *e;
+	acp_ga_t ga;
+	size_t i;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	*word(64) = 4;
+	for (i = 0; i < 6; i++) {
+		const acp_ga_t all[] = {
+			0, at(0, 64), at(1, 64), at(0, 68), at(0, 65536), UINT64_MAX,
+		};
+
+		ga = all[i];
+		h = acpx_wait_word(ga, 5, first);
+		e = (const struct acp_sqe *)(fake.sq + 1) + ((h >> 1) & 63);
+		CHECK(e->op == ACP_OP_WAIT && !e->flags && e->src == ga && e->a == 5);
+		CHECK(!e->dst && !e->size && !e->b && e->order == (uint64_t)first >> 1);
+		first = first ? first : h;
+	}
+	fake_set_hold(false);
+	CHECK(acp_finalize() == 0);
+}
+
+/* A neighbour has no sleeping thread, but a command that waits. */
+TEST(word__of_a_neighbour_is_told)
+{
+	struct acp_watch *w;
+	unsigned int wakes;
+	acp_ga_t there;
+
+	CHECK(start() == 0);
+	there = at(1, 4096);
+	acp_complete(acp_copy(there, at(0, 0), 8, ACP_HANDLE_NULL));
+	w = fake_watch_of(1);
+	wakes = fake.wakes;
+	w->waits = 1;
+	w->lines[ACP_WATCH_LINE(4096)] = 1;
+	acp_complete(acp_copy(there, at(0, 0), 8, ACP_HANDLE_NULL));
+	acp_complete(acp_add8(at(0, 0), there, 1, ACP_HANDLE_NULL));
+	CHECK_EQ(fake.wakes, wakes + 2);
+	CHECK_EQ(fake.woken, 1);
+	acp_complete(acp_copy(at(1, 4096 + 64), at(0, 0), 8, ACP_HANDLE_NULL));
+	w->waits = 0;
+	acp_complete(acp_copy(there, at(0, 0), 8, ACP_HANDLE_NULL));
+	CHECK_EQ(fake.wakes, wakes + 2);
+	CHECK(acp_finalize() == 0);
+}
+
+/* So is the own process: the kernel looks when it is told. */
+TEST(word__of_the_own_rank_is_told)
+{
+	unsigned int wakes;
+
+	CHECK(start() == 0);
+	wakes = fake.wakes;
+	fake_watch_of(0)->waits = 1;
+	fake_watch_of(0)->lines[ACP_WATCH_LINE(64)] = 1;
+	acp_complete(acp_copy(at(0, 64), at(0, 0), 8, ACP_HANDLE_NULL));
+	acp_complete(acp_copy(at(0, 60), at(0, 0), 8, ACP_HANDLE_NULL));
+	acp_complete(acp_add8(at(0, 128), at(0, 64), 0, ACP_HANDLE_NULL));
+	CHECK(fake.wakes == wakes + 3 && fake.woken == 0);
+	fake_watch_of(0)->waits = 0;
+	CHECK(acp_finalize() == 0);
+}
+
 TEST(all__need_not_hold_together)
 {
 	struct acpx_condition c[2];

@@ -27,7 +27,7 @@ A process created by os.fork() or by the fork method of multiprocessing is not a
 """
 from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy,
                      copy_gather, copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv,
-                     descriptor, inquire, or4, or8, send, status, strerror, swap4, swap8, xor4, xor8)
+                     descriptor, inquire, or4, or8, send, status, strerror, swap4, swap8, wait_word, xor4, xor8)
 from .binding import Error
 from .group import NO_COLOR, Group
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
@@ -49,5 +49,5 @@ __all__ = [
     "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset",
     "send", "starter", "starter_ga", "starter_size", "status", "strerror", "swap4", "swap8", "sync", "test",
     "test_all", "test_any", "test_some", "view", "wait_until", "wait_until_all", "wait_until_any", "wait_until_some",
-    "xor4", "xor8",
+    "wait_word", "xor4", "xor8",
 ]

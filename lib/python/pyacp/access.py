@@ -34,11 +34,11 @@ ARGUMENTS = {
     "copy": ("dst", "src", "size"), "copy_strided": ("dst", "src", "block", "count", "dst_stride", "src_stride"),
     "copy_indirect": ("pointer", "src", "size", "advance"), "send": ("mailbox", "src", "size", "tag"),
     "copy_notify": ("dst", "src", "size", "mailbox", "tag"), "copy_scatter": ("chain", "src", "size"),
-    "copy_gather": ("dst", "chain", "size"),
+    "copy_gather": ("dst", "chain", "size"), "wait_word": ("word", "value"),
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
-GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer", "mailbox", "chain")
+GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer", "mailbox", "chain", "word")
 
 
 def _argument(name: str, value: int) -> str:
@@ -282,6 +282,13 @@ def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, orde
     handle."""
     return _here().issue(lib.acpx_copy_indirect, number(pointer, 64, "pointer"), number(src, 64, "src"),
                              number(size, 63, "size"), int(bool(advance)) + 2 * int(bool(retry)), _order(order))
+
+
+def wait_word(word: int, value: int, order: int = NULL) -> int:
+    """Return a handle that is complete when the 8 bytes at word, in memory of this rank, have
+    reached value, as a counter that only grows. Accesses behind it start then, also while the
+    process sleeps. See acpx_wait_word(3)."""
+    return _here().issue(lib.acpx_wait_word, number(word, 64, "word"), number(value, 64, "value"), _order(order))
 
 
 def copy_scatter(chain: int, src: int, size: int, order: int = NULL) -> int:
