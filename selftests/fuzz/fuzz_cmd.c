@@ -173,7 +173,8 @@ static u8 entry_rule(const struct acp_sqe *e, u64 ticket)
 	for (i = 0; i < sizeof(e->reserved); i++)
 		if (e->reserved[i])
 			return ACP_ST_OP;
-	if (e->flags > 7 || (e->flags & 4 && e->op != 18 && e->op != 19))
+	if (e->flags > 15 || (e->flags & 4 && e->op != 18 && e->op != 19) ||
+	    (e->flags & 8 && e->op != 19))
 		return ACP_ST_OP;
 	return e->order >= ticket ? ACP_ST_OP : ACP_ST_OK;
 }
@@ -185,7 +186,7 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 
 	e->op = take(in, 1) % (odd & 1 ? 256 : ACP_OP_END);
 	plain = e->op == ACP_OP_COPY || e->op > ACP_OP_COPY_ADD;
-	e->flags = take(in, 1) % (odd & 2 ? 256 : 8);
+	e->flags = take(in, 1) % (odd & 2 ? 256 : 16);
 	for (i = 0; i < sizeof(e->reserved); i++)
 		e->reserved[i] = odd & 4 ? take(in, 1) : 0;
 	e->order = take_number(in);
