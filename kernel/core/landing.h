@@ -30,6 +30,7 @@ struct acp_landing {
 	struct acp_place place;	/* valid if status is ACP_ST_OK */
 	u64 size;	/* bytes of the whole copy */
 	u32 origin;
+	u8 op;		/* of all pieces: it says what the place is */
 	u8 status;
 	bool known;	/* place and status are valid */
 	bool message;	/* what has the place waits for the end of the copy */
@@ -65,17 +66,18 @@ static inline struct acp_landing *acp_landing_find(struct acp_landings *t, u32 o
  * @t: landings of a flow
  * @origin: rank that issued the command
  * @ticket: the command, which has no landing
+ * @op: its operation
  * @size: bytes of the whole copy
  *
  * Context: The caller serializes calls on one table.
  * Return: False if the table is full, as no correct sender makes it.
  */
-static inline bool acp_landing_add(struct acp_landings *t, u32 origin, u64 ticket, u64 size)
+static inline bool acp_landing_add(struct acp_landings *t, u32 origin, u64 ticket, u8 op, u64 size)
 {
 	if (t->count == ACP_LANDINGS)
 		return false;
 	t->e[t->count++] = (struct acp_landing){
-		.ticket = ticket, .origin = origin, .size = size,
+		.ticket = ticket, .origin = origin, .op = op, .size = size,
 	};
 	return true;
 }

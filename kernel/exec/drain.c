@@ -133,6 +133,12 @@ static u32 price(const struct acp_cmd *cmd)
 	return min_t(u64, m->size, ACP_BUDGET_BYTES);
 }
 
+/* Can it start only after queue->word? */
+static bool is_held(const struct acp_queue *queue, const struct acp_cmd *cmd)
+{
+	return queue->word && (cmd->order >= queue->word || is_wait(cmd));
+}
+
 /* ---- commands that start again: ACP_SQE_RETRY ---- */
 
 /*
@@ -149,8 +155,10 @@ static struct acp_cmd *older_at(struct acp_queue *queue, struct acp_cmd *cmd,
 		/* Pairs with whoever ends it. */
 		u8 state = smp_load_acquire(&older->state);
 
+		/* One that is behind a word starts later than all that are not. */
 		if (older->retry && older->item.out.m.dst == cmd->item.out.m.dst &&
-		    state != ACP_CMD_ENDED && state != ACP_CMD_FREE && !is_wait(older))
+		    state != ACP_CMD_ENDED && state != ACP_CMD_FREE && !is_wait(older) &&
+		    !(state == ACP_CMD_WAITING && is_held(queue, older)))
 			break;
 	}
 	cmd->older = t;
@@ -190,12 +198,6 @@ enum turn {
 
 /* ---- commands behind one that waits for a word ---- */
 
-/* Can it start only after queue->word? */
-static bool is_held(const struct acp_queue *queue, const struct acp_cmd *cmd)
-{
-	return queue->word && (cmd->order >= queue->word || is_wait(cmd));
-}
-
 /* Those that are behind the word are not checked again and again while it is awaited. */
 static void hold(struct acp_queue *queue, struct acp_budget *budget)
 {
@@ -219,13 +221,15 @@ static void count_waiting(struct acp_queue *queue, const struct acp_cmd *cmd)
 		WRITE_ONCE(queue->waiting, queue->waiting + 1);
 }
 
+#define LOOKS_OF_A_WORD	4
+
 /* Something may have been written to the word. */
 static void look_at_word(struct acp_queue *queue, struct acp_budget *budget)
 {
 	struct acp_cmd *cmd = acp_queue_cmd(queue, queue->word);
 	u8 status;
 
-	budget->looks -= ACP_BUDGET_LOOKS;
+	budget->looks -= LOOKS_OF_A_WORD;
 	if (!acp_word_is_over(queue, cmd, &status))
 		return;
 	acp_queue_unwatch(queue);

@@ -128,11 +128,11 @@ u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status)
 
 	if (likely(m->op < ACP_OP_SEND))
 		return status ?: acp_execute_flag(job, m);
-	if (acp_op_chain(m->op)) {
+	if (m->op == ACP_OP_SEND)
+		return acp_mailbox_end(job, &place, m->origin, m->size, status);
+	if (acp_op_chain(m->op))
 		acp_chain_close(acp_chain_of(m));
-		return status;
-	}
-	return acp_mailbox_end(job, &place, m->origin, m->size, status);
+	return status;
 }
 
 /* A message that was granted an entry goes there. */

@@ -98,8 +98,8 @@ static void scatter(struct acp_region *r, struct acp_walk *w, const u8 *from, u3
 	end_view(&v);
 }
 
-static u8 write_skb(struct acp_region *r, const struct acp_ga_layout *l, const struct acp_msg *m,
-		    struct sk_buff *skb, u32 at)
+u8 acp_strided_write_skb(struct acp_region *r, const struct acp_ga_layout *l,
+			 const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	struct skb_seq_state pieces;
 	struct acp_walk w acp_uncleared;
@@ -126,7 +126,7 @@ u8 acp_strided_apply(struct acp_job *job, const struct acp_msg *m, struct sk_buf
 	r = acp_strided_dst(job, m, &status);
 	if (!r)
 		return status;
-	status = write_skb(r, &job->ga, m, skb, at);
+	status = acp_strided_write_skb(r, &job->ga, m, skb, at);
 	acp_region_put(r);
 	return status;
 }

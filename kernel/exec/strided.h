@@ -41,6 +41,13 @@ void acp_strided_read(struct acp_region *r, const struct acp_ga_layout *l,
 		      const struct acp_msg *m, u64 position, void *to, u32 size);
 
 /*
+ * Scatter the payload of a DATA message, which begins at "at" in the skb.  The caller holds a
+ * reference to the region.  Any context.
+ */
+u8 acp_strided_write_skb(struct acp_region *r, const struct acp_ga_layout *l,
+			 const struct acp_msg *m, struct sk_buff *skb, u32 at);
+
+/*
  * Scatter the payload of a DATA message, which begins at "at" in the skb, if the whole copy may be
  * written.  Returns a status.  BH off.
  */

@@ -38,6 +38,7 @@ bool acp_word_begin(struct acp_queue *queue, struct acp_cmd *cmd, u8 *status)
 		acp_queue_unwatch(queue);
 		return true;
 	}
-	cmd->state = ACP_CMD_WATCHING;
+	/* The slot is filled before: pairs with whoever looks at the state. */
+	smp_store_release(&cmd->state, ACP_CMD_WATCHING);
 	return false;
 }

@@ -20,7 +20,7 @@ static bool has_failed(struct acp_peer *peer, const struct acp_msg *m, u8 *statu
  */
 static bool add(struct acp_peer *peer, const struct acp_msg *m)
 {
-	if (!acp_landing_add(peer->landings, m->origin, m->ticket, m->c))
+	if (!acp_landing_add(peer->landings, m->origin, m->ticket, m->op, m->c))
 		return false;
 	if (peer->landings->count == 1)
 		acp_flow_expect(&peer->flow, 1, acp_now());
@@ -42,7 +42,7 @@ enum acp_peer_landing acp_peer_landing(struct acp_peer *peer, u32 epoch, const s
 		*place = l->place;
 		*status = l->status;
 		/* No correct sender says that. */
-		if (l->size != m->c)
+		if (l->size != m->c || l->op != m->op)
 			*status = ACP_ST_RANGE;
 		what = ACP_LANDING_KNOWN;
 	} else if (!l && has_failed(peer, m, status)) {

@@ -213,7 +213,7 @@ static noinline bool park_refused(struct acp_queue *queue, struct acp_cmd *cmd)
 {
 	u64 now = acp_now(), again = now + acp_queue_retry_wait(cmd);
 
-	if (!cmd->retry)
+	if (!cmd->retry || cmd->item.out.m.op == ACP_OP_WAIT)
 		return false;
 	if (cmd->tries < ACP_RETRY_SHIFT)
 		cmd->tries++;

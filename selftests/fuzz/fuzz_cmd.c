@@ -9,7 +9,7 @@
 #include "cmd.h"
 #include "../unit/order_model.h"
 
-static_assert(ACP_OP_END == 22);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 23);	/* the rules of a new operation belong here */
 
 /* ---- Entries ---- */
 

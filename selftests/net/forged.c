@@ -800,7 +800,7 @@ TEST(N6_operations)
 	begin();
 	for (op = 0; op < 256; op++) {
 		m.op = (uint8_t)op;
-		if (op < ACP_OP_COPY || op > ACP_OP_SEND)
+		if (!acp_op_travels((uint8_t)op))
 			bad_message(&m, "no such operation");
 	}
 	goes_on();
@@ -818,14 +818,14 @@ TEST(N6_length_of_a_command)
 	c = count("drop_bad_msg");
 	m.src = memory_ga(&target, 0);
 	m.dst = memory_ga(&target, 128);
-	for (m.op = ACP_OP_COPY; m.op <= ACP_OP_SEND; m.op++) {
+	for (m.op = ACP_OP_COPY; m.op <= ACP_OP_GATHER; m.op++) {
 		memset(body, 0, sizeof(body));
 		right = inject_message(body, &m, NULL);
 		for (size = right - 8; size <= right + 8; size++)
 			if (size != right)
 				inject_applied(&x, inject_data(&x, body, size));
 	}
-	nodes_counted(&c, 16 * (ACP_OP_SEND - ACP_OP_COPY + 1));
+	nodes_counted(&c, 16 * (ACP_OP_GATHER - ACP_OP_COPY + 1));
 	untouched("commands that are too short or too long");
 	goes_on();
 }
@@ -1258,17 +1258,24 @@ static uint64_t two_descriptors(void)
 	return heap_ga(&second, 0);
 }
 
-/* Send 64 bytes of a copy of 1,000 along that chain. */
-static uint64_t scattered_piece(uint64_t number, uint64_t chain, uint64_t position, uint8_t flags)
+/* Send 64 bytes of a copy of 1,000. */
+static uint64_t piece_of(uint8_t op, uint64_t number, uint64_t dst, uint64_t position,
+			 uint8_t flags)
 {
 	const struct acp_msg m = {
-		.type = ACP_MSG_DATA, .op = ACP_OP_SCATTER, .flags = flags, .origin = 2,
-		.ticket = number, .dst = chain, .length = 64, .b = position, .c = 1000,
+		.type = ACP_MSG_DATA, .op = op, .flags = flags, .origin = 2, .ticket = number,
+		.dst = dst, .length = 64, .b = position, .c = 1000,
 	};
 	char body[200], data[64];
 
 	memset(data, 0xcc, sizeof(data));
 	return inject_data(&x, body, inject_message(body, &m, data));
+}
+
+/* ... along that chain. */
+static uint64_t scattered_piece(uint64_t number, uint64_t chain, uint64_t position, uint8_t flags)
+{
+	return piece_of(ACP_OP_SCATTER, number, chain, position, flags);
 }
 
 /*
@@ -1336,6 +1343,46 @@ TEST(A4_a_later_scattered_piece_of_another_size_has_a_named_end)
 	m.b = m.c - m.length;
 	inject_data(&x, body, inject_message(body, &m, data));
 	CHECK_EQ(inject_done(&x, ticket), ACP_ST_RANGE);
+	goes_on();
+}
+
+/* A chain, a pointer, a buffer, a mailbox: each may be read by the first piece of its operation. */
+static uint64_t place_for(uint8_t op)
+{
+	struct acp_mailbox *box = (void *)(second.heap + 1024);
+	uint64_t *words = (uint64_t *)(void *)second.heap;
+
+	if (op == ACP_OP_SCATTER)
+		return two_descriptors();
+	if (op == ACP_OP_SEND) {
+		memset(box, 0, 2048);
+		box->units = 200;
+		box->room = ACP_MAILBOX_ROOM(0, 200);
+		return heap_ga(&second, 1024);
+	}
+	words[0] = heap_ga(&second, 1024);
+	words[1] = heap_ga(&second, 4096);
+	return heap_ga(&second, 0);
+}
+
+/* What the first piece has found is that of its operation: an address is no chain. */
+TEST(A4_a_later_piece_of_another_operation_has_a_named_end)
+{
+	uint8_t first, later;
+	uint64_t dst;
+
+	begin();
+	for (first = ACP_OP_INDIRECT; first <= ACP_OP_SCATTER; first++)
+		for (later = ACP_OP_INDIRECT; later <= ACP_OP_SCATTER; later++) {
+			dst = place_for(first);
+			inject_applied(&x, piece_of(first, ++ticket, dst, 0, 0));
+			inject_applied(&x, piece_of(later, ticket, dst, 64, 0));
+			piece_of(first, ticket, dst, 936, ACP_MSG_LAST);
+			if (first == later)
+				inject_applied(&x, x.seq - 1);
+			else
+				CHECK_EQ(inject_done(&x, ticket), ACP_ST_RANGE);
+		}
 	goes_on();
 }
 

@@ -317,8 +317,8 @@ TEST(landing__A4_found_until_forgotten)
 
 	CHECK(!acp_landing_find(&t, 1, 1));
 	for (i = 0; i < ACP_LANDINGS; i++)
-		CHECK(acp_landing_add(&t, i % 3, i, i + 1));
-	CHECK(!acp_landing_add(&t, 1, ACP_LANDINGS, 1));
+		CHECK(acp_landing_add(&t, i % 3, i, ACP_OP_SEND, i + 1));
+	CHECK(!acp_landing_add(&t, 1, ACP_LANDINGS, ACP_OP_SEND, 1));
 	for (i = 0; i < ACP_LANDINGS; i++) {
 		CHECK(acp_landing_find(&t, i % 3, i) && !acp_landing_find(&t, i % 3 + 1, i));
 		CHECK(!acp_landing_find(&t, i % 3, i)->known);
@@ -329,7 +329,7 @@ TEST(landing__A4_found_until_forgotten)
 	acp_landing_forget(&t, 0, 0);
 	for (i = 0; i < ACP_LANDINGS; i++)
 		CHECK_EQ(!!acp_landing_find(&t, i % 3, i), i % 2);
-	CHECK(acp_landing_add(&t, 0, 0, 1));
+	CHECK(acp_landing_add(&t, 0, 0, ACP_OP_SEND, 1));
 }
 
 /* The flag of a copy is validated and must be aligned. */
