@@ -175,11 +175,10 @@ struct acp_descriptor {
  * have to wait for their "order", and those without RETRY that are refused, or
  * pass others that wait for room.
  *
- * With ACP_SQE_RENDEZVOUS, and if the source is memory of the node that sends,
- * the bytes of a message to a match list (ACP_IOC_MATCH) are not sent before a
- * receive has matched it, however long that takes.  Until then it takes one of
- * the list's "messages", but none of its bytes.  A mailbox without a list
- * refuses it with ACP_ST_OP.
+ * With ACP_SQE_RENDEZVOUS, and if the source is memory of the node that sends, the bytes of a
+ * message to a match list (ACP_IOC_MATCH) are not sent before a receive has matched it, however
+ * long that takes.  Until then it takes one of the list's "messages", but none of its bytes.  A
+ * mailbox without a list refuses it with ACP_ST_OP.
  *
  * The owner alone changes limit, and sets next back.  All bytes between next and
  * limit are 0 before "room" says so.
@@ -560,8 +559,7 @@ struct acp_result {
  * ACP_IOC_POST: post a receive, which gets a message of "rank", or of any rank, whose tag equals
  * "tag" in all bits but those of "ignore".  If one has been kept, the oldest of them is taken, and
  * the result is ACP_RESULT_KEPT as soon as all of it is there.  Its "room" first bytes are wanted.
- * A message of which only the sender has the bytes (ACP_SQE_RENDEZVOUS) goes to the buffer; PROBE
- * reports it; TAKE lets its bytes come to the memory of the list.
+ * One of ACP_SQE_RENDEZVOUS goes to the buffer; TAKE lets its bytes come to the list's memory.
  *	-ENOENT		no such list
  *	-EBUSY		"result" belongs to another receive that is posted
  *	-EAGAIN		flag PROBE or TAKE: there is no such message, or the oldest is arriving
