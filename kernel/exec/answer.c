@@ -3,25 +3,7 @@
 #include <linux/slab.h>
 #include "answer.h"
 
-void acp_answer_soon(struct acp_arriving *f, struct acp_peer *peer)
-{
-	if (f && peer == f->peer)
-		return;
-	if (f && !f->batch.peer)
-		f->batch.peer = peer;
-	else if (!f || f->batch.peer != peer)
-		acp_peer_kick(peer);
-}
-
-void acp_answer(struct acp_arriving *f, struct acp_peer *peer, struct acp_item *item,
-		const struct acp_msg *m, u8 status)
-{
-	acp_out_done(&item->out, m, status);
-	acp_peer_send(peer, item, 0);
-	acp_answer_soon(f, peer);
-}
-
-static bool need_arrival(struct acp_arriving *f)
+bool acp_answer_arrival(struct acp_arriving *f)
 {
 	if (f->arrival)
 		return true;
@@ -35,23 +17,9 @@ static bool need_arrival(struct acp_arriving *f)
 	return true;
 }
 
-bool acp_answer_reserve(struct acp_arriving *f, int needs)
-{
-	/*
-	 * A lone message that fails has no effect: without memory, the frame is refused and sent
-	 * again.
-	 */
-	if (needs && f->count > 1 && !need_arrival(f))
-		return false;
-	if (!acp_item_reserve(needs))
-		return false;
-	f->spare = needs;
-	return true;
-}
-
 bool acp_answer_can(struct acp_arriving *f)
 {
-	return need_arrival(f) && (f->spare || acp_answer_reserve(f, 1));
+	return acp_answer_arrival(f) && (f->spare || acp_answer_reserve(f, 1));
 }
 
 void acp_answer_hold(struct acp_arriving *f, struct acp_item *item)

@@ -28,8 +28,23 @@ struct acp_arriving {
 	struct acp_msg first;		/* the first message, mostly the only one */
 };
 
+/* Make f->arrival, if there is none.  Returns false if there is no memory. */
+bool acp_answer_arrival(struct acp_arriving *f);
+
 /* Reserve all that applying may need, so that it cannot stop halfway. */
-bool acp_answer_reserve(struct acp_arriving *f, int needs);
+static inline bool acp_answer_reserve(struct acp_arriving *f, int needs)
+{
+	/*
+	 * A lone message that fails has no effect: without memory, the frame is refused and sent
+	 * again.
+	 */
+	if (needs && f->count > 1 && !acp_answer_arrival(f))
+		return false;
+	if (!acp_item_reserve(needs))
+		return false;
+	f->spare = needs;
+	return true;
+}
 
 /* Is there what acp_answer_failure() needs? */
 bool acp_answer_can(struct acp_arriving *f);
@@ -45,11 +60,24 @@ static inline struct acp_item *acp_answer_item(struct acp_arriving *f)
  * Send soon what was queued.  The peer that the frame came from sends anyway; one other peer is
  * flushed at the end of the frame, further ones by their tasklets.  @f may be NULL.
  */
-void acp_answer_soon(struct acp_arriving *f, struct acp_peer *peer);
+static inline void acp_answer_soon(struct acp_arriving *f, struct acp_peer *peer)
+{
+	if (f && peer == f->peer)
+		return;
+	if (f && !f->batch.peer)
+		f->batch.peer = peer;
+	else if (!f || f->batch.peer != peer)
+		acp_peer_kick(peer);
+}
 
 /* Report to the origin, through @peer, how its command ended.  @f may be NULL. */
-void acp_answer(struct acp_arriving *f, struct acp_peer *peer, struct acp_item *item,
-		const struct acp_msg *m, u8 status);
+static inline void acp_answer(struct acp_arriving *f, struct acp_peer *peer, struct acp_item *item,
+			      const struct acp_msg *m, u8 status)
+{
+	acp_out_done(&item->out, m, status);
+	acp_peer_send(peer, item, 0);
+	acp_answer_soon(f, peer);
+}
 
 /* The frame stays unacknowledged until this item was delivered or has failed. */
 void acp_answer_hold(struct acp_arriving *f, struct acp_item *item);
