@@ -41,6 +41,7 @@
 	X(rx_direct, "datagrams that came past steps of the network stack") \
 	X(rx_burst, "pieces of long copies that were applied together") \
 	X(rx_held, "fenced frames that had to wait")			\
+	X(rx_held_goes, "times that the rest of them was left for later")	\
 	X(rx_marked, "frames that the network has marked (ECN)")	\
 	X(timeouts, "retransmission time-outs")				\
 	X(timeouts_wrong, "series of spurious time-outs: the peer or the path stalled") \

@@ -550,7 +550,8 @@ acp_handle_t acpx_copy_gather(acp_ga_t dst, acp_ga_t chain, size_t size, acp_han
 /*
  * Complete when the 8 bytes at "word", in memory of the calling rank, have reached value:
  * (int64_t)(word - value) >= 0. Nothing is changed. Accesses whose order is the handle start then,
- * in the kernel, whatever the process does: see acpx_wait_word(3). Does not block.
+ * in the kernel, whatever the process does: see acpx_wait_word(3). Blocks only if the queue is
+ * full, or until an order of another context is complete.
  */
 acp_handle_t acpx_wait_word(acp_ga_t word, uint64_t value, acp_handle_t order);
 
@@ -581,7 +582,7 @@ int acpx_mailbox_free(acpx_mailbox_t mailbox);		/* blocks */
 acp_handle_t acpx_send(acp_ga_t mailbox, acp_ga_t src, size_t size, uint64_t tag, int flags,
 		       acp_handle_t order);
 
-/* Copy, and then send an empty message with the tag; flags as for acpx_send. */
+/* Copy, and then send an empty message with the tag; flags: 0 or ACPX_RETRY, as for acpx_send. */
 acp_handle_t acpx_copy_notify(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t mailbox,
 			      uint64_t tag, int flags, acp_handle_t order);
 

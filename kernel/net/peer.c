@@ -329,6 +329,7 @@ static void release_held(struct acp_peer *peer)
 
 	while ((skb = held_frame_in_turn(peer))) {
 		if (bytes >= RELEASE_BYTES) {
+			acp_stat_inc(peer->job->node, rx_held_goes);
 			tasklet_schedule(&peer->work);
 			return;
 		}

@@ -93,6 +93,7 @@ struct member {
 	int32_t color, key;
 	uint32_t number;		/* in the group */
 	enum progress progress;
+	bool taken;			/* AWAITED: color and key may be those of state */
 };
 
 struct split {
@@ -114,6 +115,24 @@ static int rank_of(const struct split *s, const struct member *m)
 	return libacp_group_at(s->group, (int)m->number);
 }
 
+/*
+ * What was read with a ticket for the second time was written before the ticket. It was not written
+ * again after the state was read, if the third time shows the same ticket.
+ */
+static void await(const struct split *s, struct member *m, const struct libacp_split *seen,
+		  uint64_t former)
+{
+	if (seen->state != former || !(former & 1) || seen->group != s->id) {
+		m->taken = false;
+	} else if (m->taken) {
+		m->progress = PRESENT;
+	} else {
+		m->color = seen->color;
+		m->key = seen->key;
+		m->taken = true;
+	}
+}
+
 /* A member has this, or cannot be read. */
 static void see(struct split *s, struct member *m, const struct libacp_split *seen, int error)
 {
@@ -126,15 +145,10 @@ static void see(struct split *s, struct member *m, const struct libacp_split *se
 		return;
 	}
 	m->state = seen->state;
-	/* What was read with a ticket for the second time was written before the ticket. */
-	if (m->progress == AWAITED && seen->state == former && (former & 1) &&
-	    seen->group == s->id) {
-		m->color = seen->color;
-		m->key = seen->key;
-		m->progress = PRESENT;
-	} else if (m->progress == TOLD && seen->state != former) {
+	if (m->progress == AWAITED)
+		await(s, m, seen, former);
+	else if (m->progress == TOLD && seen->state != former)
 		m->progress = GONE;
-	}
 }
 
 /* Read the pages of up to WINDOW members. */
@@ -224,22 +238,28 @@ static int compare(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-/* Compute the parts. Those of no color have none. */
-static void fill_table(struct split *s)
+/* Compute the parts. Those of no color have none. Returns that of the first member. */
+static struct entry fill_table(struct split *s)
 {
 	const uint32_t count = (uint32_t)s->group->count;
 	struct member *m = s->members;
+	struct entry own = { 0 }, entry;
 	uint32_t first, end, i;
 
 	qsort(m, count, sizeof(*m), compare);
 	for (first = 0; first < count; first = end) {
 		for (end = first; end < count && m[end].color == m[first].color; end++)
 			ranks_of(s)[end] = (uint32_t)rank_of(s, &m[end]);
-		for (i = first; i < end; i++)
-			s->table[m[i].number] = (struct entry){
-				.first = first, .count = m[i].color < 0 ? 0 : end - first,
-			};
+		entry = (struct entry){
+			.first = first, .count = m[first].color < 0 ? 0 : end - first,
+		};
+		for (i = first; i < end; i++) {
+			s->table[m[i].number] = entry;
+			if (m[i].number == 0)
+				own = entry;
+		}
 	}
+	return own;
 }
 
 static void make_members(struct split *s, int color, int key)
@@ -277,11 +297,20 @@ static int make_part(const uint32_t *ranks, uint32_t count, acpx_group_t *part)
 	return error == -EINVAL ? -EBADMSG : error;
 }
 
+/*
+ * Fill the table, and make the part of the first member before others can write to it: if there is
+ * no memory for that, all members fail. Returns 0 or -errno.
+ */
+static int make_own_part(struct split *s, acpx_group_t *part)
+{
+	const struct entry own = fill_table(s);
+
+	return own.count ? make_part(ranks_of(s) + own.first, own.count, part) : 0;
+}
+
 static int take_first(struct split *s, int color, int key, acpx_group_t *part)
 {
 	const size_t count = (size_t)s->group->count;
-	const struct entry *own;
-	int error;
 
 	s->members = malloc(count * sizeof(*s->members));
 	s->table = libacp_scratch_get(count * (sizeof(*s->table) + sizeof(uint32_t)), &s->table_ga);
@@ -289,20 +318,16 @@ static int take_first(struct split *s, int color, int key, acpx_group_t *part)
 		make_members(s, color, key);
 		await_all(s, AWAITED);
 		if (!s->error)
-			fill_table(s);
+			s->error = make_own_part(s, part);
 		for_all(s, PRESENT, tell);
 		await_all(s, TOLD);
 	} else {
 		s->error = -ENOMEM;
 		refuse(s);
 	}
-	error = s->error;
-	own = s->table;
-	if (!error && own->count)
-		error = make_part(ranks_of(s) + own->first, own->count, part);
 	libacp_scratch_put(s->table);
 	free(s->members);
-	return error;
+	return s->error;
 }
 
 /* ---- Other members ---- */
