@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Chains of descriptors: ACP_OP_SCATTER and ACP_OP_GATHER of acp_abi.h.
+ * Chains of descriptors: ACP_OP_SCATTER and ACP_OP_GATHER of acp_cmd.h.
  *
  * The owner of a chain can change it at any time. So each descriptor is read once, checked, and
  * kept in a form of its own, which alone is used afterwards:

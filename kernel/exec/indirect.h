@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Indirect copies: the address to write to is in memory of the receiver, see ACP_OP_INDIRECT and
- * ACP_OP_APPEND in acp_abi.h.
+ * ACP_OP_APPEND in acp_cmd.h.
  */
 #ifndef ACP_INDIRECT_H
 #define ACP_INDIRECT_H

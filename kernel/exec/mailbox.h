@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Mailboxes: messages take records in memory of the receiver, see ACP_OP_SEND in acp_abi.h.
+ * Mailboxes: messages take records in memory of the receiver, see ACP_OP_SEND in acp_cmd.h.
  *
  * The owner of a mailbox can write anything to it at any time.  So each of its words is read once,
  * and every record is checked against the bounds of the region: only the owner is harmed.

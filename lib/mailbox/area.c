@@ -9,9 +9,9 @@
 #define RECORD	LIBACP_AREA_RECORD
 #define TRIES	64		/* to change "room" while senders do; the next call tries again */
 
-_Static_assert(sizeof(struct acp_mailbox) == 64, "acp_abi.h");
+_Static_assert(sizeof(struct acp_mailbox) == 64, "acp_cmd.h");
 _Static_assert(sizeof(struct acp_record) == 24 && offsetof(struct acp_record, state) == 0,
-	       "acp_abi.h");
+	       "acp_cmd.h");
 
 /* New values of "room". */
 struct plan {

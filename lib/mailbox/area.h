@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's side of the memory of a mailbox, without waiting, locks, or accesses; acp_abi.h
+ * The owner's side of the memory of a mailbox, without waiting, locks, or accesses; acp_cmd.h
  * (ACP_OP_SEND) has the senders' side.
  *
  * Positions and lengths are numbers of 8 bytes, as in struct acp_mailbox. Senders advance "next" up
@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "acp_abi.h"
+#include "acp_cmd.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -2,7 +2,7 @@
 /*
  * Fuzzer of kernel/core/chain.c: chains of descriptors as their owner could write them while they
  * are read (A4). An input is the bytes that a node would find in memory, in the order in which it
- * reads them. What was accepted must obey the rules of acp_abi.h.
+ * reads them. What was accepted must obey the rules of acp_cmd.h.
  */
 #include <stdint.h>
 #include "fuzz.h"

@@ -3,7 +3,7 @@
  * Fuzzer of kernel/core/cmd.c: ring entries and commands as a hostile process or peer could write
  * them (K3, N9, N10), the division of transfers into pieces, ordered commands, and remembered
  * failures. The first byte of an input selects one. The expected results are implemented a second
- * time, following acp_abi.h, acp_ga.h and cmd.h.
+ * time, following acp_cmd.h of uapi/, acp_ga.h and cmd.h.
  */
 #include "fuzz.h"
 #include "cmd.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The memory of a mailbox: senders reserve records by compare-and-swap, the owner takes them, clears
- * them and offers their room again.  The contract is in uapi/acp_abi.h (ACP_OP_SEND); what is
+ * them and offers their room again.  The contract is in uapi/acp_cmd.h (ACP_OP_SEND); what is
  * modelled is kernel/exec/mailbox.c and lib/mailbox/area.c.  Each step names its function.
  *
  * Proved, for all interleavings:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The senders' side of mailboxes, as the kernel does it: see ACP_OP_SEND in acp_abi.h. */
+/* The senders' side of mailboxes, as the kernel does it: see ACP_OP_SEND in acp_cmd.h. */
 #ifndef MAILBOX_PLAY_H
 #define MAILBOX_PLAY_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "acp_abi.h"
+#include "acp_cmd.h"
 
 #define PLAY_RECORD	(sizeof(struct acp_record) / 8)
 

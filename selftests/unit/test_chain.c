@@ -67,7 +67,7 @@ static void begin(void)
 		good(i, 10, 2, 16);
 }
 
-/* What the end of a walk over these lists must be, by the rules of acp_abi.h. */
+/* What the end of a walk over these lists must be, by the rules of acp_cmd.h. */
 static u8 model(u32 first, u64 size, u32 *visited)
 {
 	bool seen[LISTS] = { false };
