@@ -743,4 +743,6 @@ int acpx_heap_stats(int rank, struct acpx_heap_stats *stats);	/* 0 or ACPX_E* */
 }
 #endif
 
+#include "acp_coll.h"
+
 #endif /* ACP_H */

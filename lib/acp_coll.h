@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collective operations of ACP, included by acp.h: see acpx_coll_create(3). A collective is created
+ * once by all members of a group, and then started and waited for any number of times. The kernel
+ * executes it: from acpx_coll_start() on, no process has to take part.
+ */
+#ifndef ACP_COLL_H
+#define ACP_COLL_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Types of numbers, and how two of them are combined: see acpx_reduce(3). */
+#define ACPX_INT32	0
+#define ACPX_INT64	1
+#define ACPX_UINT32	2
+#define ACPX_UINT64	3
+#define ACPX_FLOAT	4
+#define ACPX_DOUBLE	5
+
+#define ACPX_SUM	0
+#define ACPX_PROD	1
+#define ACPX_MIN	2
+#define ACPX_MAX	3
+#define ACPX_AND	4	/* AND, OR, XOR: of integers only */
+#define ACPX_OR		5
+#define ACPX_XOR	6
+#define ACPX_REPLACE	7
+
+/* dst[i] := dst[i] op src[i] for count numbers. */
+acp_handle_t acpx_reduce(acp_ga_t dst, acp_ga_t src, size_t count, int op, int type,
+			 acp_handle_t order);
+
+/* As acpx_wait_word(), but fails if the word is revoked, or one of the ranks (at most 6) is lost. */
+acp_handle_t acpx_wait_word_of(acp_ga_t word, uint64_t value, const int *ranks, int count,
+			       acp_handle_t order);
+
+typedef struct acpx_coll *acpx_coll_t;
+
+/*
+ * All members of the group call the same function, with the same root (a number in the group),
+ * sizes, operation and type; they return 0 or -errno, at all members. Addresses are those of the
+ * caller's own memory. It stays registered until acpx_coll_free(), and may be read and written only
+ * while the collective is not active.
+ */
+int acpx_coll_barrier_create(acpx_group_t group, acpx_coll_t *coll);
+int acpx_coll_bcast_create(acpx_group_t group, int root, acp_ga_t buffer, size_t size,
+			   acpx_coll_t *coll);
+int acpx_coll_reduce_create(acpx_group_t group, int root, acp_ga_t dst, acp_ga_t src,
+			    size_t count, int op, int type, acpx_coll_t *coll);
+int acpx_coll_allreduce_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t count,
+			       int op, int type, acpx_coll_t *coll);
+int acpx_coll_reduce_scatter_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t count,
+				    int op, int type, acpx_coll_t *coll);	/* count: at each */
+int acpx_coll_scan_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t count, int op,
+			  int type, acpx_coll_t *coll);
+int acpx_coll_exscan_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t count, int op,
+			    int type, acpx_coll_t *coll);
+
+/* size: bytes of each member. */
+int acpx_coll_gather_create(acpx_group_t group, int root, acp_ga_t dst, acp_ga_t src, size_t size,
+			    acpx_coll_t *coll);
+int acpx_coll_scatter_create(acpx_group_t group, int root, acp_ga_t dst, acp_ga_t src, size_t size,
+			     acpx_coll_t *coll);
+int acpx_coll_allgather_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t size,
+			       acpx_coll_t *coll);
+int acpx_coll_alltoall_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t size,
+			      acpx_coll_t *coll);
+
+/* A block of a buffer. */
+struct acpx_block {
+	size_t offset, size;	/* bytes */
+};
+
+/*
+ * With a block for each member. Those that only the root needs are ignored elsewhere. size is that
+ * of the caller's own block.
+ */
+int acpx_coll_gatherv_create(acpx_group_t group, int root, acp_ga_t dst,
+			     const struct acpx_block *blocks, acp_ga_t src, size_t size,
+			     acpx_coll_t *coll);
+int acpx_coll_scatterv_create(acpx_group_t group, int root, acp_ga_t dst, size_t size,
+			      acp_ga_t src, const struct acpx_block *blocks, acpx_coll_t *coll);
+int acpx_coll_allgatherv_create(acpx_group_t group, acp_ga_t dst, const struct acpx_block *blocks,
+				acp_ga_t src, acpx_coll_t *coll);
+int acpx_coll_alltoallv_create(acpx_group_t group, acp_ga_t dst, const struct acpx_block *to,
+			       acp_ga_t src, const struct acpx_block *from, acpx_coll_t *coll);
+
+/* A neighbour of the caller: a member, what it gets, and where what it sends is put. */
+struct acpx_neighbour {
+	int member;			/* its number in the group; -1: none */
+	struct acpx_block out, in;	/* of src, and of dst; size 0: nothing */
+};
+
+/* Block i goes to neighbour i; a is a neighbour of b as often as b is one of a. */
+int acpx_coll_neighbours_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src,
+				const struct acpx_neighbour *neighbours, int count,
+				acpx_coll_t *coll);
+
+int acpx_coll_start(acpx_coll_t coll);		/* -EBUSY: it is active */
+int acpx_coll_test(acpx_coll_t coll);		/* 1: not active any more, 0: active, or -errno */
+int acpx_coll_wait(acpx_coll_t coll, uint64_t timeout_ns);
+int acpx_coll_free(acpx_coll_t coll);		/* -EBUSY: it is active */
+int acpx_coll_failed_rank(acpx_coll_t coll);	/* that was lost, or -ENOENT */
+
+/* What the caller does in each round, as text; returns its length, as snprintf(). */
+int acpx_coll_describe(acpx_coll_t coll, char *text, size_t room);
+
+/* Create, start, wait, free. */
+int acpx_barrier(acpx_group_t group);
+int acpx_bcast(acpx_group_t group, int root, acp_ga_t buffer, size_t size);
+int acpx_allreduce(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t count, int op, int type);
+int acpx_allgather(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t size);
+int acpx_alltoall(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ACP_COLL_H */
