@@ -235,6 +235,12 @@ acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order)
 	return submit(entry, order);
 }
 
+void libacp_ring(const struct libacp_queue *queue)
+{
+	if (libacp_rings_must_ring(&queue->rings))
+		ring_doorbell(queue);
+}
+
 bool libacp_may_start(acp_handle_t order)
 {
 	return may_start(libacp_queue, order);

@@ -10,6 +10,7 @@
 #include "acp_abi.h"
 #include "acp_ga.h"
 #include "core/process.h"
+#include "core/queue.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -46,6 +47,14 @@ typedef void libacp_next_t(struct acp_sqe *entry, void *state);
  * Return: the handle of the last one, which fails if any of them fails; or ACP_HANDLE_NULL.
  */
 acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order);
+
+/**
+ * libacp_ring() - tell the kernel of entries that were written to a ring, unless it polls
+ * @queue: the queue
+ *
+ * Context: the thread that has written them; a system call.
+ */
+void libacp_ring(const struct libacp_queue *queue);
 
 /**
  * libacp_own_nothing() - get an address of this rank at which 0 bytes can be read and written
