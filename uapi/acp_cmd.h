@@ -216,7 +216,7 @@ struct acp_sqe {
 	__u64 dst, src;		/* global addresses */
 	__u64 size;		/* of copies: bytes, or ACP_BLOCKS; otherwise 0 */
 	__u64 order;		/* ticket, less than the command's own */
-	__u64 seen;		/* "completed" when the caller issued this, or a later ticket */
+	__u64 seen;		/* "completed" when the caller issued this, or any other ticket */
 	__u64 a, b;		/* operands; 0 if unused */
 };
 
