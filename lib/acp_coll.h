@@ -32,7 +32,12 @@ extern "C" {
 acp_handle_t acpx_reduce(acp_ga_t dst, acp_ga_t src, size_t count, int op, int type,
 			 acp_handle_t order);
 
-/* As acpx_wait_word(), but fails if the word is revoked, or one of the ranks (at most 6) is lost. */
+#define ACPX_WAIT_RANKS_MAX	6
+
+/*
+ * As acpx_wait_word(), but also fails if one of the ranks has left or its node is lost before the
+ * word is reached, or if the order has failed before: see acpx_wait_word(3).
+ */
 acp_handle_t acpx_wait_word_of(acp_ga_t word, uint64_t value, const int *ranks, int count,
 			       acp_handle_t order);
 

@@ -86,9 +86,13 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 	if (memcmp(e->reserved, none, sizeof(none)) || (e->flags & ~ACP_SQE_FLAGS) ||
 	    e->order >= ticket)
 		return ACP_ST_OP;
+	if (!(e->flags & (ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS | ACP_SQE_REVOKE)))
+		return ACP_ST_OK;
 	if ((e->flags & ACP_SQE_RETRY) && !acp_op_takes_room(e->op))
 		return ACP_ST_OP;
 	if ((e->flags & ACP_SQE_RENDEZVOUS) && e->op != ACP_OP_SEND)
+		return ACP_ST_OP;
+	if ((e->flags & ACP_SQE_REVOKE) && e->op != ACP_OP_ADD8 && e->op != ACP_OP_COPY_ADD)
 		return ACP_ST_OP;
 	return ACP_ST_OK;
 }
@@ -115,6 +119,17 @@ void acp_cmd_from_entry(struct acp_msg *m);
  * Context: Any context.
  */
 void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m);
+
+/**
+ * acp_cmd_revoke() - let a command revoke the word that it would have added to
+ * @l: layout of global addresses of the job
+ * @m: valid ACP_OP_ADD8 or ACP_OP_COPY_ADD, after acp_cmd_no_bytes()
+ *
+ * It becomes an ACP_OP_COPY_SET of 0 bytes, which writes no former value anywhere.
+ *
+ * Context: Any context.
+ */
+void acp_cmd_revoke(const struct acp_ga_layout *l, struct acp_msg *m);
 
 /**
  * acp_cmd_check() - validate a command as far as possible without the regions

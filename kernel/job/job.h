@@ -155,6 +155,7 @@ struct acp_job {
 	u64 asked_limit, asked_open_limit;	/* ns, before the administrator's bounds */
 	atomic_t flow_kib;	/* of flows, without the peers themselves */
 	atomic_t copies;	/* long copies within the node that have not ended */
+	atomic64_t losses;	/* incarnations of flows that have ended */
 	atomic_t asks;		/* messages that asked, of which no byte has arrived yet */
 	atomic_t grants;	/* those that were granted an entry */
 	bool tending;		/* "tend" is due within a second */

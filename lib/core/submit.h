@@ -31,6 +31,7 @@ acp_handle_t libacp_done_locally(void);
 acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
 
 #define LIBACP_BEHIND	UINT64_MAX	/* order of an entry: behind the previous one */
+#define LIBACP_STRICT	UINT64_MAX	/* seen of the first entry: see libacp_submit() */
 
 /* Fills in an entry: op, addresses, size, operands. */
 typedef void libacp_next_t(struct acp_sqe *entry, void *state);
@@ -42,6 +43,10 @@ typedef void libacp_next_t(struct acp_sqe *entry, void *state);
  * @state: argument of @next
  * @order: condition under which they may start; one whose order is LIBACP_BEHIND waits for the
  *	   previous one instead
+ *
+ * An access fails if one fails that it waits for, unless that was complete when it was issued. If
+ * "seen" of the first entry is LIBACP_STRICT, it fails also if the access that @order names has
+ * failed before, as long as the queue knows that.
  *
  * Context: any thread of a rank; blocks while no slot of the queue is free.
  * Return: the handle of the last one, which fails if any of them fails; or ACP_HANDLE_NULL.
