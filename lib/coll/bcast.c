@@ -63,6 +63,7 @@ int acpx_coll_bcast_create(acpx_group_t group, int root, acp_ga_t buffer, size_t
 		return error;
 	libacp_creation_agree(&n, size);
 	libacp_creation_whole(&n, buffer, size, SHORT);
+	n.coll->lines += libacp_round_pieces(n.coll);
 	libacp_creation_memory(&n, buffer, size, true);
 	libacp_creation_tree(&n, root, libacp_creation_radix(n.coll, SHORT));
 	return libacp_creation_end(&n, coll);

@@ -36,16 +36,24 @@ struct libacp_peer {
 	acp_ga_t area, buffer;
 };
 
-/* Lines of an area. */
+#define LIBACP_SLOTS	2u		/* for each child */
+
+/* Counters of an area, each in a line of its own. */
 enum {
 	LIBACP_LINE_LOST,		/* a rank that was lost, plus 1 */
 	LIBACP_LINE_SINK,		/* receives former values */
 	LIBACP_LINE_DOWN,		/* counts what the parent has sent */
 	LIBACP_LINE_UP,			/* counts children that are ready */
-	LIBACP_LINE_CREDIT,		/* counts slots that the parent has emptied */
-	LIBACP_LINE_SLOT,		/* counts the slots that child i has filled */
-	LIBACP_LINE_EDGE = LIBACP_LINE_SLOT + LIBACP_RADIX_MAX,
-	/* of neighbour i: EDGE + 2 i: it is ready; EDGE + 2 i + 1: it has sent */
+	/* counts how often the parent has emptied slot i of the caller, and the next SLOTS */
+	LIBACP_LINE_CREDIT,
+	/* counts how often child i has filled slot j: SLOTS i + j */
+	LIBACP_LINE_SLOT = LIBACP_LINE_CREDIT + LIBACP_SLOTS,
+	LIBACP_LINES = LIBACP_LINE_SLOT + LIBACP_SLOTS * LIBACP_RADIX_MAX,
+	/*
+	 * More counters follow, 8 to a line. Of a spread: the parent has sent piece i, as pieces may
+	 * overtake each other. Of neighbours: 2 i: neighbour i is ready; 2 i + 1: it has sent.
+	 */
+	LIBACP_LINE_MORE = LIBACP_LINES,
 };
 
 struct libacp_round;
@@ -68,7 +76,6 @@ struct acpx_coll {
 	size_t size;			/* bytes of a vector, or of the block of a member */
 	size_t piece;			/* bytes of a piece */
 	uint64_t reduce;		/* ACP_REDUCE() */
-	uint32_t slots;			/* for each child */
 	bool credits;			/* a child may send before the parent has used all it sent */
 
 	/* the caller */
@@ -95,8 +102,8 @@ struct acpx_coll {
 	acp_atkey_t area_key;
 	size_t area_bytes, slots_at, scratch_at;	/* offsets in bytes */
 	size_t scratch_bytes;
-	uint32_t lines;
-	uint64_t *expected;		/* per line: the value of the last wait */
+	uint32_t lines;			/* number of counters */
+	uint64_t *expected;		/* per counter: the value of the last wait */
 
 	/* rounds */
 	enum libacp_coll_state state;
@@ -108,9 +115,16 @@ struct acpx_coll {
 	int lost;			/* FAILED: a rank that was lost, or -ENOENT */
 };
 
+/* Return the offset of a counter in bytes. */
+static inline size_t libacp_line_offset(uint32_t line)
+{
+	return line < LIBACP_LINES ? (size_t)line * 64 :
+				     LIBACP_LINES * 64 + (size_t)(line - LIBACP_LINES) * 8;
+}
+
 static inline acp_ga_t libacp_line_ga(acp_ga_t area, uint32_t line)
 {
-	return area + (acp_ga_t)line * 64;
+	return area + libacp_line_offset(line);
 }
 
 /* ---- coll.c ---- */

@@ -41,8 +41,8 @@ int libacp_creation_begin(struct libacp_creation *n, acpx_group_t group, const c
 	*n->coll = (struct acpx_coll){
 		.name = name, .algorithm = algorithm, .group = libacp_group_hold(group),
 		.joins = libacp.joins, .number = number, .parent = nobody, .root = nobody,
-		.tree = { .size = group->count, .radix = 1 }, .lines = LIBACP_LINE_EDGE,
-		.slots = 2, .lost = -ENOENT,
+		.tree = { .size = group->count, .radix = 1 }, .lines = LIBACP_LINES,
+		.lost = -ENOENT,
 	};
 	libacp_creation_agree(n, libacp_hash(LIBACP_HASH_KEY, name, strlen(name)));
 	return 0;
@@ -162,14 +162,19 @@ void libacp_creation_list(struct libacp_creation *n, const void *from, size_t si
 
 /* ---- The area ---- */
 
+static size_t round_up(size_t size, size_t unit)
+{
+	return (size + unit - 1) / unit * unit;
+}
+
 static void make_area(struct libacp_creation *n)
 {
 	struct acpx_coll *c = n->coll;
-	const size_t slots = (size_t)n->slot_users * c->slots * c->piece;
+	const size_t slots = (size_t)n->slot_users * LIBACP_SLOTS * c->piece;
 
-	c->slots_at = (size_t)c->lines * LIBACP_LINE;
-	c->scratch_at = c->slots_at + slots + (LIBACP_LINE - slots % LIBACP_LINE) % LIBACP_LINE;
-	c->area_bytes = (c->scratch_at + c->scratch_bytes + PAGE - 1) / PAGE * PAGE;
+	c->slots_at = round_up(libacp_line_offset(c->lines), LIBACP_LINE);
+	c->scratch_at = c->slots_at + round_up(slots, LIBACP_LINE);
+	c->area_bytes = round_up(c->scratch_at + c->scratch_bytes, PAGE);
 	c->expected = calloc(c->lines, sizeof(*c->expected));
 	c->area = aligned_alloc(PAGE, c->area_bytes);
 	if (!c->area || !c->expected) {

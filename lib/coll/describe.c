@@ -53,7 +53,7 @@ static void say_counter(struct text *t, const struct acpx_coll *c, const struct 
 {
 	const acp_ga_t area = peer ? peer->area : c->area_ga;
 
-	say(t, " counter %" PRIu64 " of %d", (uint64_t)(ga - area) / 64, acp_query_rank(ga));
+	say(t, " counter %" PRIu64 " of %d", (uint64_t)(ga - area) / 8, acp_query_rank(ga));
 }
 
 static void say_entry(struct libacp_round *round, const struct acp_sqe *e,

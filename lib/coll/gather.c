@@ -96,6 +96,8 @@ int acpx_coll_scatter_create(acpx_group_t group, int root, acp_ga_t dst, acp_ga_
 /* Member 0 sends its whole buffer to all. */
 static int end_allgather(struct libacp_creation *n, acpx_coll_t *coll)
 {
+	if (!n->error)
+		n->coll->lines += libacp_round_pieces(n->coll);
 	libacp_creation_tree(n, 0, libacp_creation_radix(n->coll, SPREAD));
 	return libacp_creation_end(n, coll);
 }

@@ -21,12 +21,12 @@ struct libacp_edge {
 /* Lines of the area of a member: of its edge i. */
 static uint32_t ready_line(uint32_t i)
 {
-	return LIBACP_LINE_EDGE + 2 * i;
+	return LIBACP_LINE_MORE + 2 * i;
 }
 
 static uint32_t sent_line(uint32_t i)
 {
-	return LIBACP_LINE_EDGE + 2 * i + 1;
+	return LIBACP_LINE_MORE + 2 * i + 1;
 }
 
 static void tell_ready(struct libacp_round *round)

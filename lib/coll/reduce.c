@@ -41,7 +41,20 @@ static struct acpx_block piece_at(const struct acpx_coll *c, size_t q)
 /* The address of the slot of a child, in the area of its parent. */
 static acp_ga_t slot_at(const struct acpx_coll *c, acp_ga_t area, int child, uint64_t piece)
 {
-	return area + c->slots_at + ((uint64_t)child * c->slots + piece % c->slots) * c->piece;
+	const uint64_t slot = (uint64_t)child * LIBACP_SLOTS + piece % LIBACP_SLOTS;
+
+	return area + c->slots_at + slot * c->piece;
+}
+
+/* The counter of that slot. */
+static uint32_t slot_line(int child, uint64_t piece)
+{
+	return LIBACP_LINE_SLOT + (uint32_t)child * LIBACP_SLOTS + piece % LIBACP_SLOTS;
+}
+
+static uint32_t credit_line(uint64_t piece)
+{
+	return LIBACP_LINE_CREDIT + piece % LIBACP_SLOTS;
 }
 
 /* Where the caller combines piece q, or has it. */
@@ -67,12 +80,12 @@ static void combine(struct way *w, size_t q)
 
 	at = libacp_step_copy(round, result, c->src + piece.offset, piece.size, w->sent);
 	for (i = 0; i < c->child_count; i++) {
-		libacp_step_wait(round, LIBACP_LINE_SLOT + (uint32_t)i, 1, &c->children[i], 1);
+		libacp_step_wait(round, slot_line(i, w->first + q), 1, &c->children[i], 1);
 		at = libacp_step_reduce(round, result,
 					slot_at(c, c->area_ga, i, w->first + q), piece.size,
 					round->count);
 		if (c->credits)
-			libacp_step_add(round, &c->children[i], LIBACP_LINE_CREDIT, at);
+			libacp_step_add(round, &c->children[i], credit_line(w->first + q), at);
 	}
 	w->done[q] = at;
 }
@@ -86,12 +99,12 @@ static void send_up(struct way *w, size_t q)
 
 	if (c->parent.number < 0)
 		return;
-	if (c->credits && number >= c->slots)
-		at = libacp_step_wait(round, LIBACP_LINE_CREDIT, 1, &c->parent, 1);
+	if (c->credits && number >= LIBACP_SLOTS)
+		at = libacp_step_wait(round, credit_line(number), 1, &c->parent, 1);
 	w->sent = libacp_step_send(round, &c->parent,
 				   slot_at(c, c->parent.area, c->child_index, number),
 				   result_at(w, q), piece_at(c, q).size,
-				   LIBACP_LINE_SLOT + (uint32_t)c->child_index, at);
+				   slot_line(c->child_index, number), at);
 }
 
 static void go_up(struct way *w)
@@ -191,9 +204,10 @@ int acpx_coll_allreduce_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, s
 	libacp_creation_vector(&n, count, 1, op, type);
 	libacp_creation_whole(&n, dst, c->size, PIECE);
 	c->src = src;
-	c->credits = libacp_piece_count(c->size, c->piece) > c->slots;
+	c->credits = libacp_piece_count(c->size, c->piece) > LIBACP_SLOTS;
 	libacp_creation_memory(&n, src, c->size, false);
 	libacp_creation_memory(&n, dst, c->size, true);
+	c->lines += libacp_round_pieces(c);
 	use_slots(&n, 0, false);
 	return libacp_creation_end(&n, coll);
 }
@@ -214,7 +228,7 @@ int acpx_coll_reduce_scatter_create(acpx_group_t group, acp_ga_t dst, acp_ga_t s
 	c->dst = dst;
 	c->src = src;
 	c->block = (struct acpx_block){ (size_t)c->number * share, share };
-	c->credits = libacp_piece_count(c->size, c->piece) > c->slots;
+	c->credits = libacp_piece_count(c->size, c->piece) > LIBACP_SLOTS;
 	libacp_creation_memory(&n, src, c->size, false);
 	libacp_creation_memory(&n, dst, share, true);
 	use_slots(&n, 0, true);

@@ -20,7 +20,17 @@ struct part {
 
 static acp_ga_t slot_at(const struct acpx_coll *c, acp_ga_t area, uint64_t number)
 {
-	return area + c->slots_at + number % c->slots * c->piece;
+	return area + c->slots_at + number % LIBACP_SLOTS * c->piece;
+}
+
+static uint32_t slot_line(uint64_t number)
+{
+	return LIBACP_LINE_SLOT + number % LIBACP_SLOTS;
+}
+
+static uint32_t credit_line(uint64_t number)
+{
+	return LIBACP_LINE_CREDIT + number % LIBACP_SLOTS;
 }
 
 static bool is_first(const struct acpx_coll *c)
@@ -32,7 +42,7 @@ static uint32_t await_slot(const struct part *p)
 {
 	struct acpx_coll *c = p->round->coll;
 
-	return libacp_step_wait(p->round, LIBACP_LINE_SLOT, 1, &c->parent, 1);
+	return libacp_step_wait(p->round, slot_line(p->number), 1, &c->parent, 1);
 }
 
 /* Send a piece on, and let the member before the caller use the slot again. */
@@ -42,14 +52,15 @@ static void pass_on(const struct part *p, acp_ga_t from, uint32_t order)
 	uint32_t at = order;
 
 	if (c->child_count) {
-		if (p->number >= c->slots)
-			at = libacp_step_wait(p->round, LIBACP_LINE_CREDIT, 1, &c->children[0], 1);
+		if (p->number >= LIBACP_SLOTS)
+			at = libacp_step_wait(p->round, credit_line(p->number), 1, &c->children[0],
+					      1);
 		libacp_step_send(p->round, &c->children[0],
 				 slot_at(c, c->children[0].area, p->number), from, p->piece.size,
-				 LIBACP_LINE_SLOT, at);
+				 slot_line(p->number), at);
 	}
 	if (!is_first(c))
-		libacp_step_add(p->round, &c->parent, LIBACP_LINE_CREDIT, p->round->count);
+		libacp_step_add(p->round, &c->parent, credit_line(p->number), p->round->count);
 }
 
 static void scan_part(const struct part *p)

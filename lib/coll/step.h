@@ -68,6 +68,9 @@ uint32_t libacp_round_up(struct libacp_round *round, uint32_t order);
 /* Wait until the parent has got here, then tell the children. Returns the wait, or order. */
 uint32_t libacp_round_down(struct libacp_round *round, uint32_t order);
 
+/* Return how many pieces libacp_round_spread() sends; each has a counter, from LINE_MORE on. */
+uint32_t libacp_round_pieces(const struct acpx_coll *c);
+
 /* Send the runs of a buffer from the root to all; the root sends piece q behind orders[q]. */
 void libacp_round_spread(struct libacp_round *round, acp_ga_t buffer, const uint32_t *orders);
 

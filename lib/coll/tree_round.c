@@ -31,14 +31,14 @@ uint32_t libacp_round_down(struct libacp_round *round, uint32_t order)
 
 /* Send a piece to all children. */
 static void send_piece(struct libacp_round *round, acp_ga_t buffer, const struct acpx_block *piece,
-		       uint32_t order)
+		       uint32_t line, uint32_t order)
 {
 	struct acpx_coll *c = round->coll;
 	int i;
 
 	for (i = 0; i < c->child_count; i++)
 		libacp_step_send(round, &c->children[i], c->children[i].buffer + piece->offset,
-				 buffer + piece->offset, piece->size, LIBACP_LINE_DOWN, order);
+				 buffer + piece->offset, piece->size, line, order);
 }
 
 /* How pieces are ordered: piece q behind orders[q], or behind first + q * step. */
@@ -57,19 +57,20 @@ static void send_all(struct libacp_round *round, acp_ga_t buffer, const struct o
 	for (run = 0; run < c->run_count; run++) {
 		for (q = 0; q * c->piece < c->runs[run].size; q++, n++) {
 			piece = libacp_piece_at(&c->runs[run], c->piece, q);
-			send_piece(round, buffer, &piece, order->orders ? order->orders[n] :
+			send_piece(round, buffer, &piece, LIBACP_LINE_MORE + n,
+				   order->orders ? order->orders[n] :
 				   order->first + n * order->step);
 		}
 	}
 }
 
-static size_t count_pieces(const struct acpx_coll *c)
+uint32_t libacp_round_pieces(const struct acpx_coll *c)
 {
 	size_t i, n = 0;
 
 	for (i = 0; i < c->run_count; i++)
 		n += libacp_piece_count(c->runs[i].size, c->piece);
-	return n;
+	return (uint32_t)n;
 }
 
 /*
@@ -81,10 +82,11 @@ static void spread(struct libacp_round *round, acp_ga_t buffer, const struct ord
 	struct acpx_coll *c = round->coll;
 	const struct order order = { .first = round->count + 1, .step = 1 };
 	const bool root = c->parent.number < 0;
-	size_t left;
+	const uint32_t count = root ? 0 : libacp_round_pieces(c);
+	uint32_t i;
 
-	for (left = root ? 0 : count_pieces(c); left; left--)
-		libacp_step_wait(round, LIBACP_LINE_DOWN, 1, &c->parent, 1);
+	for (i = 0; i < count; i++)
+		libacp_step_wait(round, LIBACP_LINE_MORE + i, 1, &c->parent, 1);
 	send_all(round, buffer, root ? of_root : &order);
 }
 
