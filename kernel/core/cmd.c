@@ -60,7 +60,7 @@ void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m)
 		return;
 	m->src = own;
 	if (m->op != ACP_OP_SEND)
-		m->dst = m->op == ACP_OP_COPY ? own : m->c;
+		m->dst = m->op == ACP_OP_COPY || m->op == ACP_OP_REDUCE ? own : m->c;
 }
 
 void acp_cmd_revoke(const struct acp_ga_layout *l, struct acp_msg *m)
@@ -105,6 +105,15 @@ static u8 check_wait(const struct acp_ga_layout *l, const struct acp_msg *m)
 	return m->src & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
 }
 
+static u8 check_reduce(const struct acp_msg *m)
+{
+	u32 width = acp_reduce_width(m->c);
+
+	if (!width || m->size % width || m->a || m->b)
+		return ACP_ST_OP;
+	return (m->src | m->dst) & (width - 1) ? ACP_ST_ALIGN : ACP_ST_OK;
+}
+
 /* The operands of all commands except plain copies. */
 static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 				  const struct acp_msg *m)
@@ -119,6 +128,8 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 		return ACP_ST_OP;
 	if (m->op == ACP_OP_STRIDED)
 		return check_strided(l, m);
+	if (m->op == ACP_OP_REDUCE)
+		return check_reduce(m);
 	if (m->a)
 		return ACP_ST_OP;
 	if (m->op >= ACP_OP_INDIRECT) {

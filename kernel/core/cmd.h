@@ -22,6 +22,7 @@
 
 #include "port.h"
 #include "frame.h"
+#include "reduce.h"
 #include "strided_desc.h"
 #include "acp_abi.h"
 #include "acp_ga.h"
@@ -33,8 +34,8 @@
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: 4 or 8 for an atomic, 0 for a copy of any kind and for ACP_OP_WAIT, -1 if there is no
- * such operation.
+ * Return: 4 or 8 for an atomic, 0 for a copy of any kind, ACP_OP_WAIT and ACP_OP_REDUCE, -1 if
+ * there is no such operation.
  */
 static inline int acp_op_width(u8 op)
 {
@@ -176,6 +177,8 @@ static inline bool acp_cmd_long(const struct acp_msg *m)
 		return true;
 	if (m->op < ACP_OP_SCATTER)
 		return m->op == ACP_OP_STRIDED && acp_strided_count(m->c) > ACP_COPY_BLOCKS;
+	if (m->op == ACP_OP_REDUCE)
+		return m->size > ACP_REDUCE_LONG;
 	/* A chain may have blocks of one byte. */
 	return m->size > ACP_COPY_BLOCKS;
 }

@@ -93,8 +93,8 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	cmd->item.status = 0;
 	if (!status)
 		status = acp_cmd_check(&job->ga, job->colors, m);
-	if (unlikely(acp_op_signals(m->op)) && !status)
-		status = acp_job_check_flag(job, m);
+	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+		status = acp_job_check_nodes(job, m);
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));
@@ -157,6 +157,8 @@ static u32 price(const struct acp_cmd *cmd)
 	/* Short ones cost the same wherever they are moved, so skip the checks. */
 	if (likely(m->size <= ACP_FRAME_SHORT))
 		return m->size;
+	if (m->op == ACP_OP_REDUCE)
+		return acp_cmd_long(m) ? 0 : m->size * ACP_REDUCE_PRICE;
 	if (cmd->step.plan == ACP_PLAN_DELEGATE ||
 	    (cmd->step.plan == ACP_PLAN_LOCAL && acp_cmd_long(m)))
 		return 0;

@@ -204,7 +204,7 @@ static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 		}
 		set_entry(cmd);
 	}
-	if (unlikely(m->op >= ACP_OP_INDIRECT))
+	if (unlikely(m->op >= ACP_OP_INDIRECT) && m->op != ACP_OP_REDUCE)
 		status = acp_indirect_direct(queue->job, m);
 	if (status) {
 		if (unlikely(cmd->granted))

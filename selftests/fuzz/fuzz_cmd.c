@@ -10,7 +10,7 @@
 #include "word.h"
 #include "../unit/order_model.h"
 
-static_assert(ACP_OP_END == 23);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 24);	/* the rules of a new operation belong here */
 
 /* ---- Entries ---- */
 
@@ -150,10 +150,25 @@ static u8 wait_rule(const struct job *j, const struct acp_sqe *e)
 	return address_rule(j, e->src) ? ACP_ST_OK : ACP_ST_GA;
 }
 
+static u8 reduce_rule(const struct job *j, const struct acp_sqe *e)
+{
+	u64 op = e->a % 256, type = e->a / 256, low = type % 2 ? 7 : 3;
+
+	if (op > 7 || type > 5 || (type > 3 && op > 3 && op < 7))
+		return ACP_ST_OP;
+	if (e->size > 1ULL << 62 || e->size & low || e->b)
+		return ACP_ST_OP;
+	if (e->src & low || e->dst & low)
+		return ACP_ST_ALIGN;
+	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
+}
+
 static u8 command_rule(const struct job *j, const struct acp_sqe *e)
 {
 	u64 low = e->op % 2 ? 7 : 3;
 
+	if (e->op == 23)
+		return reduce_rule(j, e);
 	if (e->op == 22)
 		return wait_rule(j, e);
 	if (e->op < 1 || e->op > 21)
@@ -218,6 +233,10 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 		e->b = odd & 64 ? e->b : 0;
 		e->a = take_number(in);
 	}
+	if (e->op == ACP_OP_REDUCE && !(odd & 16)) {
+		e->a = take(in, 1) % 9 | take(in, 1) % 7 << 8;
+		e->size &= ~(u64)(odd & 64 ? 3 : 7);
+	}
 	if (e->op > ACP_OP_STRIDED && !plain && !(odd & 32))
 		e->a = take_address(in, j) & (odd & 64 ? ~7ULL : ~0ULL);
 }
@@ -241,7 +260,7 @@ static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 {
 	u32 src = node_of(j, m->src), dst = node_of(j, m->dst);
 	bool far = src != me, copy = m->op == ACP_OP_COPY || m->op > 13;
-	bool much = m->size > (m->op > 19 ? ACP_COPY_BLOCKS : ACP_COPY_LONG) ||
+	bool much = m->size > (m->op == 23 ? 4096 : m->op > 19 ? ACP_COPY_BLOCKS : ACP_COPY_LONG) ||
 		    (m->op == 14 && m->c >> 32 > ACP_COPY_BLOCKS);
 	struct acp_step s;
 
@@ -334,7 +353,8 @@ static void entries(struct input *in)
 	if (command_rule(&j, e) == ACP_ST_OK && e->op != ACP_OP_WAIT) {
 		same_address(&j, e->src);
 		same_address(&j, e->dst);
-		over_the_wire(&j, &m);
+		if (e->op != ACP_OP_REDUCE)
+			over_the_wire(&j, &m);
 		step_rule(&j, &m, me % j.nodes);
 		if (e->op == 7 || e->op == 16)
 			revoke_rule(&j, e, m, me % j.nodes);

@@ -49,6 +49,9 @@ static struct acp_msg good_cmd(u8 op)
 		m.origin = 9;
 		m.dst = m.src;
 		m.a = ~0ULL;
+	} else if (op == ACP_OP_REDUCE) {
+		m.size = 104;
+		m.c = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64);
 	} else if (op > ACP_OP_STRIDED) {
 		m.size = 100;
 		m.b = ~0ULL;
@@ -153,7 +156,7 @@ TEST(check__every_operation)
 
 	for (op = 0; op < 256; op++) {
 		struct acp_msg m = good_cmd(op);
-		bool known = acp_op_travels(op) || op == ACP_OP_WAIT;
+		bool known = acp_op_travels(op) || op == ACP_OP_WAIT || op == ACP_OP_REDUCE;
 
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), known ? ACP_ST_OK : ACP_ST_OP);
 	}
@@ -171,6 +174,7 @@ TEST(check__width)
 	for (op = ACP_OP_STRIDED; op <= ACP_OP_GATHER; op++)
 		CHECK_EQ(acp_op_width(op), 0);
 	CHECK_EQ(acp_op_width(ACP_OP_WAIT), 0);
+	CHECK_EQ(acp_op_width(ACP_OP_REDUCE), 0);
 	CHECK(acp_op_width(0) < 0 && acp_op_width(ACP_OP_END) < 0 && acp_op_width(255) < 0);
 }
 
@@ -273,7 +277,56 @@ TEST(word__is_revoked_by_a_message)
 	}
 }
 
-/* No CMD contains it. */
+/* From the entry of the ring to the command. */
+static u8 check_reduce(u64 dst, u64 src, u64 size, u64 what, u64 b)
+{
+	struct acp_msg m = { .op = ACP_OP_REDUCE, .origin = 9, .src = src, .dst = dst,
+			     .size = size, .a = what, .b = b };
+	struct acp_step s;
+
+	acp_cmd_from_entry(&m);
+	CHECK(m.op == ACP_OP_REDUCE && m.size == size && m.c == what && !m.a);
+	if (!m.size)
+		acp_cmd_no_bytes(&layout, &m);
+	acp_step_set(&s, &layout, &m, 0, 0, 0);
+	CHECK(s.plan == ACP_PLAN_LOCAL && !s.atomic && s.later == (size > ACP_REDUCE_LONG));
+	return acp_cmd_check(&layout, 1, &m);
+}
+
+TEST(check__numbers_that_are_combined)
+{
+	const u64 wide = ACP_REDUCE(ACP_REDUCE_PROD, ACP_REDUCE_F64);
+	const u64 narrow = ACP_REDUCE(ACP_REDUCE_XOR, ACP_REDUCE_U32);
+	u32 i;
+
+	layout = acp_ga_layout(10);
+	for (i = 0; i < 9; i++) {
+		const u64 a = ga(9, 0, 64 + i), b = ga(2, 0, 64);
+		const u8 by4 = i % 4 ? ACP_ST_ALIGN : ACP_ST_OK;
+		const u8 by8 = i % 8 ? ACP_ST_ALIGN : ACP_ST_OK;
+
+		CHECK_EQ(check_reduce(a, b, 800, wide, 0), by8);
+		CHECK_EQ(check_reduce(b, a, 800, wide, 0), by8);
+		CHECK_EQ(check_reduce(a, b, 800, narrow, 0), by4);
+		CHECK_EQ(check_reduce(b, a, 800, narrow, 0), by4);
+		CHECK_EQ(check_reduce(b, b, 800 + i, wide, 0), i % 8 ? ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(check_reduce(b, b, 800 + i, narrow, 0), i % 4 ? ACP_ST_OP : ACP_ST_OK);
+		/* Without numbers, no addresses are needed, but an operation is. */
+		CHECK_EQ(check_reduce(i, ~0ULL, 0, wide, 0), ACP_ST_OK);
+		CHECK_EQ(check_reduce(i, ~0ULL, 0, wide + (i << 16), 0),
+			 i ? ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(check_reduce(b, b, 8, wide, i), i ? ACP_ST_OP : ACP_ST_OK);
+	}
+	CHECK_EQ(check_reduce(ga(1, 0, 0), ga(1, 0, 0), ACP_COPY_MAX, wide, 0), ACP_ST_OK);
+	CHECK_EQ(check_reduce(ga(1, 0, 0), ga(1, 0, 0), ACP_COPY_MAX + 8, wide, 0), ACP_ST_OP);
+	CHECK_EQ(check_reduce(ga(1, 0, 0), ga(1, 0, 0), 8, wide + 256, 0), ACP_ST_OP);
+	CHECK_EQ(check_reduce(ga(1, 0, 0), ga(1, 0, 0), 8, narrow + 0x400, 0), ACP_ST_OP);
+	CHECK_EQ(check_reduce(0, ga(1, 0, 0), 8, wide, 0), ACP_ST_GA);
+	CHECK_EQ(check_reduce(ga(1, 0, 0), 0, 8, wide, 0), ACP_ST_GA);
+	CHECK_EQ(check_reduce(ga(1, 1, 0), ga(1, 0, 0), 8, wide, 0), ACP_ST_GA);
+}
+
+/* No CMD contains the others. */
 TEST(check__which_operations_travel)
 {
 	u32 op;

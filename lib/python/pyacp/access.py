@@ -26,6 +26,9 @@ from .binding import Error, Iov, is_child, lib, no_rank, number, rank_or_raise, 
 NULL = 0                    # order: at once
 ALL = -1                    # order: after all previous accesses
 CONT = -2                   # order: after the previous access in the same direction
+# What reduce() does, and with which numbers.
+SUM, PROD, MIN, MAX, AND, OR, XOR, REPLACE = range(8)
+INT32, INT64, UINT32, UINT64, FLOAT, DOUBLE = range(6)
 PENDING, UNKNOWN = 101, 100  # ACPX_EPENDING, ACPX_EUNKNOWN
 MOST = 48                   # accesses with unread status: less than the smallest ACP_QUEUE_DEPTH
 
@@ -35,6 +38,7 @@ ARGUMENTS = {
     "copy_indirect": ("pointer", "src", "size", "advance"), "send": ("mailbox", "src", "size", "tag"),
     "copy_notify": ("dst", "src", "size", "mailbox", "tag"), "copy_scatter": ("chain", "src", "size"),
     "copy_gather": ("dst", "chain", "size"), "wait_word": ("word", "value"), "wait_word_of": ("word", "value"),
+    "reduce": ("dst", "src", "count", "operation", "of"),
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
@@ -296,6 +300,14 @@ def wait_word(word: int, value: int, order: int = NULL, ranks: Optional[Iterable
         return _here().issue(lib.acpx_wait_word_of, number(word, 64, "word"), number(value, 64, "value"),
                              (ctypes.c_int * len(names))(*names), len(names), _order(order))
     return _here().issue(lib.acpx_wait_word, number(word, 64, "word"), number(value, 64, "value"), _order(order))
+
+
+def reduce(dst: int, src: int, count: int, operation: int = SUM, of: int = DOUBLE, order: int = NULL) -> int:
+    """Combine count numbers at dst with those at src, in memory of ranks on this node: SUM, PROD,
+    MIN, MAX, AND, OR, XOR or REPLACE of INT32, INT64, UINT32, UINT64, FLOAT or DOUBLE. Returns a
+    handle. See acpx_reduce(3)."""
+    return _here().issue(lib.acpx_reduce, number(dst, 64, "dst"), number(src, 64, "src"), number(count, 60, "count"),
+                         number(operation, 8, "operation"), number(of, 8, "of"), _order(order))
 
 
 def copy_scatter(chain: int, src: int, size: int, order: int = NULL) -> int:
