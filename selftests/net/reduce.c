@@ -87,8 +87,8 @@ static uint64_t root_of_round(uint64_t round)
 	uint64_t t;
 	uint32_t i;
 
-	t = submit(0, (struct acp_sqe){ .op = ACP_OP_WAIT, .src = heap_ga(&r[0], COUNTER),
-					.a = round * (RANKS - 1) });
+	t = submit(0, (struct acp_sqe){
+		.op = ACP_OP_WAIT, .src = heap_ga(&r[0], COUNTER), .a = round * (RANKS - 1) });
 	for (i = 1; i < RANKS; i++)
 		t = submit(0, (struct acp_sqe){
 			.op = ACP_OP_REDUCE, .dst = heap_ga(&r[0], OWN),
