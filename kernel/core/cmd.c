@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Life cycle of a command: see cmd.h. */
 #include "cmd.h"
+#include "word.h"
 
 u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
 {
@@ -95,7 +96,7 @@ static u8 check_wait(const struct acp_ga_layout *l, const struct acp_msg *m)
 	u32 i;
 
 	for (i = 0; i < ACP_WAIT_NAMES; i++)
-		if (acp_wait_name(m, i) != U32_MAX && acp_wait_name(m, i) >= l->nprocs)
+		if (acp_wait_name(m, i) != ACP_WAIT_NOBODY && acp_wait_name(m, i) >= l->nprocs)
 			return ACP_ST_RANK;
 	if (!acp_ga_valid(l, m->src))
 		return ACP_ST_GA;

@@ -86,7 +86,7 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 	if (memcmp(e->reserved, none, sizeof(none)) || (e->flags & ~ACP_SQE_FLAGS) ||
 	    e->order >= ticket)
 		return ACP_ST_OP;
-	if (likely(!(e->flags & (ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS | ACP_SQE_REVOKE))))
+	if (!(e->flags & (ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS | ACP_SQE_REVOKE)))
 		return ACP_ST_OK;
 	if ((e->flags & ACP_SQE_RETRY) && !acp_op_takes_room(e->op))
 		return ACP_ST_OP;
@@ -141,58 +141,6 @@ void acp_cmd_revoke(const struct acp_ga_layout *l, struct acp_msg *m);
  * Return: ACP_ST_OK, ACP_ST_OP, ACP_ST_GA, ACP_ST_ALIGN or ACP_ST_RANGE.
  */
 u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m);
-
-/* ---- words that commands wait for: ACP_OP_WAIT ---- */
-
-#define ACP_WAIT_NAMES	6	/* ranks that a command names, at most */
-
-/**
- * acp_wait_names() - does a command that waits for a word name any rank?
- * @m: ACP_OP_WAIT, after acp_cmd_from_entry()
- *
- * Context: Any context.
- * Return: True if it does.
- */
-static inline bool acp_wait_names(const struct acp_msg *m)
-{
-	return m->c | m->size | m->b;
-}
-
-/**
- * acp_wait_name() - get one of the ranks that a command names which waits for a word
- * @m: ACP_OP_WAIT, after acp_cmd_from_entry()
- * @i: less than ACP_WAIT_NAMES
- *
- * Context: Any context.
- * Return: The rank; U32_MAX: none.
- */
-static inline u32 acp_wait_name(const struct acp_msg *m, u32 i)
-{
-	u64 two = i < 2 ? m->c : i < 4 ? m->size : m->b;
-
-	return (u32)(two >> (i & 1) * 32) - 1;
-}
-
-enum acp_word {
-	ACP_WORD_BEFORE,	/* it has not reached the value */
-	ACP_WORD_REACHED,
-	ACP_WORD_IS_REVOKED,
-};
-
-/**
- * acp_word_state() - what does a word say to a command that waits for it?
- * @word: the word
- * @value: the value that the command waits for
- *
- * Context: Any context.
- * Return: A value of enum acp_word.
- */
-static inline enum acp_word acp_word_state(u64 word, u64 value)
-{
-	if ((s64)(word - value) < 0)
-		return ACP_WORD_BEFORE;
-	return ACP_WORD_REVOKED_FOR(word, value) ? ACP_WORD_IS_REVOKED : ACP_WORD_REACHED;
-}
 
 /* ---- where a command executes ---- */
 

@@ -252,6 +252,15 @@ static void count_waiting(struct acp_queue *queue, const struct acp_cmd *cmd)
 }
 
 #define LOOKS_OF_A_WORD	4
+#define LOOKS_OF_NAMES	ACP_BUDGET_LOOKS	/* of all ranks that a command names, at most */
+
+/* Charge for a look at a word, and at the ranks that the command names. */
+static void pay_look(struct acp_budget *budget, const struct acp_cmd *cmd)
+{
+	budget->looks -= LOOKS_OF_A_WORD;
+	if (acp_wait_names(&cmd->item.out.m))
+		budget->looks -= LOOKS_OF_NAMES;
+}
 
 /* Something may have been written to the word. */
 static void look_at_word(struct acp_queue *queue, struct acp_budget *budget)
@@ -259,7 +268,7 @@ static void look_at_word(struct acp_queue *queue, struct acp_budget *budget)
 	struct acp_cmd *cmd = acp_queue_cmd(queue, queue->word);
 	u8 status;
 
-	budget->looks -= LOOKS_OF_A_WORD;
+	pay_look(budget, cmd);
 	if (!acp_word_is_over(queue, cmd, &status))
 		return;
 	acp_queue_unwatch(queue);
@@ -277,6 +286,7 @@ static enum turn ask_word(struct acp_queue *queue, struct acp_cmd *cmd, struct a
 	/* What earlier commands have written, before the word: pairs with publish(). */
 	if (smp_load_acquire(&queue->completed) + 1 != cmd->item.out.m.ticket)
 		return TURN_LATER;
+	pay_look(budget, cmd);
 	if (acp_word_begin(queue, cmd, &status))
 		acp_queue_end(queue, cmd, status);
 	else

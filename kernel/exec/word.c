@@ -58,7 +58,7 @@ static noinline u8 is_one_lost(struct acp_job *job, const struct acp_cmd *cmd)
 
 	for (i = 0; i < ACP_WAIT_NAMES && !status; i++) {
 		rank = acp_wait_name(&cmd->item.out.m, i);
-		if (rank != U32_MAX)
+		if (rank != ACP_WAIT_NOBODY)
 			status = is_lost(job, cmd, rank);
 	}
 	return status;
@@ -73,7 +73,7 @@ static noinline u8 expect(struct acp_queue *queue, const struct acp_cmd *cmd)
 	u32 i, node;
 
 	for (i = 0; i < ACP_WAIT_NAMES; i++) {
-		if (acp_wait_name(m, i) == U32_MAX)
+		if (acp_wait_name(m, i) == ACP_WAIT_NOBODY)
 			continue;
 		node = acp_job_node_of(job, acp_wait_name(m, i));
 		if (node == job->me)

@@ -21,6 +21,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include "budget.h"
+#include "../core/word.h"
 #include "../net/transport.h"
 
 #define ACP_INFLIGHT	256	/* commands taken and not complete; 2^n */

@@ -410,6 +410,31 @@ static bool blame_owner(const struct acp_sqe *entry, int status, char text[DETAI
 	return true;
 }
 
+static bool is_loss(int status)
+{
+	return status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_PEER ||
+	       status == ACP_ST_ROUTE;
+}
+
+/* The ranks that were expected to write to the word. */
+static bool blame_names(const struct acp_sqe *entry, int status, char text[DETAIL])
+{
+	const uint64_t pairs[] = { entry->dst, entry->size, entry->b };
+	size_t at = 0;
+	int i;
+
+	if (entry->op != ACP_OP_WAIT || !is_loss(status))
+		return false;
+	at += (size_t)snprintf(text, DETAIL, "one of those that write to the word is lost: rank");
+	for (i = 0; i < 6; i++) {
+		const uint32_t name = (uint32_t)(pairs[i / 2] >> 32 * (i % 2));
+
+		if (name)
+			at += (size_t)snprintf(text + at, DETAIL - at, " %u", name - 1);
+	}
+	return true;
+}
+
 /* ---- Message ---- */
 
 static const char *place(acp_ga_t ga, char text[PLACE_TEXT])
@@ -436,13 +461,17 @@ void libacp_die_of_access(const struct acp_sqe *entry, int status)
 	libacp_quiet(true);
 	probes_end = libacp_now() + PROBE_NS;
 	list_ends(entry, ends);
-	found = blame_owner(entry, status, detail);
+	found = blame_owner(entry, status, detail) || blame_names(entry, status, detail);
 	for (i = 0; i < ENDS && !found; i++)
 		found = blame(&ends[i], status, false, detail);
 	for (i = 0; i < ENDS && !found; i++)
 		found = blame(&ends[i], status, true, detail);
 	if (!found)
 		blame_contents(entry, status, detail);
+	if (entry->op == ACP_OP_WAIT)
+		libacp_die("%s failed: %s%s%s (word %s)", op_names[entry->op],
+			   acpx_strerror(status), *detail ? ": " : "", detail,
+			   place(entry->src, src));
 	libacp_die("%s failed: %s%s%s (dst %s, src %s)", op_names[entry->op],
 		   acpx_strerror(status), *detail ? ": " : "", detail, place(entry->dst, dst),
 		   place(entry->src, src));

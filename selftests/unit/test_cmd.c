@@ -5,6 +5,7 @@
  */
 #include "test.h"
 #include "cmd.h"
+#include "word.h"
 #include "landing.h"
 #include "order_model.h"
 
@@ -124,11 +125,25 @@ TEST(check__K3_entry_of_the_ring)
 		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_CONT | ACP_SQE_MORE) ? ACP_ST_OP :
 										    ACP_ST_OK);
 		e.op = ACP_OP_APPEND;
-		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_FLAGS - ACP_SQE_RENDEZVOUS) ?
-					       ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(acp_sqe_check(&e, 7),
+			 i & ~(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY) ? ACP_ST_OP :
+									      ACP_ST_OK);
 		e.op = ACP_OP_SEND;
-		CHECK_EQ(acp_sqe_check(&e, 7), i & ~ACP_SQE_FLAGS ? ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_FLAGS - ACP_SQE_REVOKE) ? ACP_ST_OP :
+										       ACP_ST_OK);
 		e.op = 0;
+	}
+}
+
+TEST(check__which_operations_revoke)
+{
+	struct acp_sqe e = { .flags = ACP_SQE_REVOKE | ACP_SQE_CONT };
+	u32 op;
+
+	for (op = 0; op < 256; op++) {
+		e.op = (u8)op;
+		CHECK_EQ(acp_sqe_check(&e, 1), op == ACP_OP_ADD8 || op == ACP_OP_COPY_ADD ?
+					       ACP_ST_OK : ACP_ST_OP);
 	}
 }
 
@@ -178,16 +193,85 @@ TEST(check__wait_is_for_a_word_of_the_own_rank)
 
 	layout = acp_ga_layout(10);
 	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 0, 0), ACP_ST_OK);
-	CHECK_EQ(check_wait(ga(9, 0, 64), 1, 0, 0), ACP_ST_OP);
-	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 8, 0), ACP_ST_OP);
-	CHECK_EQ(check_wait(ga(9, 0, 64), 0, ~0ULL, 0), ACP_ST_OP);
-	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 0, 1), ACP_ST_OP);
 	CHECK_EQ(check_wait(0, 0, 0, 0), ACP_ST_GA);
 	CHECK_EQ(check_wait(~0ULL, 0, 0, 0), ACP_ST_GA);
 	CHECK_EQ(check_wait(ga(9, 1, 64), 0, 0, 0), ACP_ST_GA);
 	CHECK_EQ(check_wait(ga(8, 0, 64), 0, 0, 0), ACP_ST_ACCESS);
 	for (shift = 1; shift < 8; shift++)
 		CHECK_EQ(check_wait(ga(9, 0, 64 + shift), 0, 0, 0), ACP_ST_ALIGN);
+}
+
+TEST(check__wait_names_ranks_of_the_job)
+{
+	struct acp_msg m;
+	u64 word;
+	u32 i;
+
+	layout = acp_ga_layout(10);
+	word = ga(9, 0, 64);
+	CHECK_EQ(check_wait(word, 1, 0, 0), ACP_ST_OK);
+	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(-1, -1), 8, 0), ACP_ST_OK);
+	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(9, 0), 10, 10ULL << 32), ACP_ST_OK);
+	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(10, -1), 0, 0), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(-1, 10), 0, 0), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, 0, ~0ULL, 0), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, 0, 11, 0), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, 0, 0, 11), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, 0, 0, 11ULL << 32), ACP_ST_RANK);
+	m = (struct acp_msg){ .c = ACP_WAIT_RANKS(0, 1), .size = ACP_WAIT_RANKS(2, 3),
+			      .b = ACP_WAIT_RANKS(4, 5) };
+	CHECK(acp_wait_names(&m));
+	for (i = 0; i < ACP_WAIT_NAMES; i++)
+		CHECK_EQ(acp_wait_name(&m, i), i);
+	m = (struct acp_msg){ .b = ACP_WAIT_RANKS(-1, 7) };
+	CHECK(acp_wait_names(&m) && acp_wait_name(&m, 5) == 7);
+	for (i = 0; i < 5; i++)
+		CHECK_EQ(acp_wait_name(&m, i), ACP_WAIT_NOBODY);
+	m.b = 0;
+	CHECK(!acp_wait_names(&m));
+}
+
+/* Once revoked, a word stays so, however often it is revoked and whatever is added to it. */
+TEST(word__is_revoked)
+{
+	const u64 far = ACP_WORD_REVOKED / 2;
+	u64 word = 3, i;
+
+	CHECK_EQ(acp_word_state(6, 7), ACP_WORD_BEFORE);
+	CHECK_EQ(acp_word_state(7, 7), ACP_WORD_REACHED);
+	CHECK_EQ(acp_word_state(far + 6, 7), ACP_WORD_REACHED);
+	CHECK_EQ(acp_word_state(far + 7, 7), ACP_WORD_IS_REVOKED);
+	CHECK_EQ(acp_word_state(-3ULL, 7), ACP_WORD_BEFORE);
+	CHECK_EQ(acp_word_state(3, -7ULL), ACP_WORD_REACHED);
+	for (i = 0; i < 100; i++) {
+		struct acp_msg m = good_cmd(i % 2 ? ACP_OP_ADD8 : ACP_OP_COPY_ADD);
+
+		acp_cmd_revoke(&layout, &m);
+		word = acp_op_result(acp_op_of_flag(m.op), word, m.b, 0);
+		CHECK_EQ(acp_word_state(word, 3), ACP_WORD_IS_REVOKED);
+		CHECK_EQ(acp_word_state(word, far), ACP_WORD_IS_REVOKED);
+		word += i << 40;
+		CHECK_EQ(acp_word_state(word, 4), ACP_WORD_IS_REVOKED);
+	}
+}
+
+/* It goes to the node of the word, with no data, and writes nothing else. */
+TEST(word__is_revoked_by_a_message)
+{
+	struct acp_msg m = good_cmd(ACP_OP_ADD8), copy = good_cmd(ACP_OP_COPY_ADD);
+	const u64 words[] = { m.src, copy.c };
+	struct acp_step s;
+	u32 i;
+
+	for (i = 0; i < 2; i++, m = copy) {
+		m.origin = 3;
+		acp_cmd_revoke(&layout, &m);
+		CHECK(m.op == ACP_OP_COPY_SET && !m.size && !m.a && m.b == ACP_WORD_REVOKED);
+		CHECK(m.c == words[i] && m.dst == words[i] && acp_ga_rank(&layout, m.src) == 3);
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OK);
+		acp_step_set(&s, &layout, &m, 3, 3, 8);
+		CHECK(s.plan == ACP_PLAN_SEND && s.node == 8 && !s.later);
+	}
 }
 
 /* No CMD contains it. */
