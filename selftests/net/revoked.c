@@ -77,8 +77,10 @@ static int reach(struct rank *by, const struct rank *to)
 	return rank_do_copy(by, heap_ga(to, 64), heap_ga(by, 64), 8);
 }
 
+/* What was sent is acknowledged before, so that nothing but a wait looks for the node. */
 static void unplug(uint32_t node)
 {
+	sleep_ms(TIMEOUT / 2);
 	nodes_impair(&n, node, "loss 100%");
 }
 
