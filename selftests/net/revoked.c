@@ -19,7 +19,7 @@
 #define NOBODY	(-1)
 
 static struct nodes n;
-static struct rank r[6];
+static struct rank r[12];
 
 static const struct acp_join wish = {
 	.heap_size = 1 << 20, .depth = 512, .timeout_ms = TIMEOUT, .open_timeout_ms = 12 * TIMEOUT,
@@ -269,6 +269,21 @@ TEST(a_rank_leaves_that_is_not_named)
 	CHECK_EQ(completes(&r[2], t), ACP_ST_OK);
 }
 
+/* The tree of nodes by which this is told has lost the node between: 1, the parent of 5. */
+TEST(a_rank_of_another_node_leaves_behind_a_lost_one)
+{
+	struct rank *waits = &r[4], *mortal = &r[10];	/* on nodes 2 and 5 */
+	uint64_t t;
+
+	nodes_open(&n, 6, 1, false);
+	nodes_ranks_like(&n, r, 12, &wish);
+	t = wait_by(waits, 1, 10, 0);
+	CHECK_EQ(reach(mortal, waits), ACP_ST_OK);
+	unplug(1);
+	rank_close(mortal);
+	CHECK_EQ(completes(waits, t), ACP_ST_RANK);
+}
+
 static void start_late(uint32_t rank)
 {
 	uint64_t t;
@@ -277,9 +292,7 @@ static void start_late(uint32_t rank)
 	nodes_join_like(&n, &r[2], 2, 4, &wish);
 	t = wait_by(&r[2], 1, (int)rank, 0);
 	CHECK(rank_wait(&r[2], t, 2 * TIMEOUT * MS) == -1);
-	nodes_join_like(&n, &r[rank], rank, 4, &(struct acp_join){
-		.job = r[2].join.job, .heap_size = wish.heap_size, .depth = wish.depth,
-		.timeout_ms = wish.timeout_ms, .open_timeout_ms = wish.open_timeout_ms });
+	nodes_join_like(&n, &r[rank], rank, 4, &wish);
 	CHECK(is_pending(&r[2], t));
 	CHECK_EQ(add_to(&r[rank], &r[2], 1), ACP_ST_OK);
 	CHECK_EQ(completes(&r[2], t), ACP_ST_OK);
