@@ -19,10 +19,10 @@
 #define NOBODY	(-1)
 
 static struct nodes n;
-static struct rank r[CHAIN + 1];
+static struct rank r[12];
 
 static const struct acp_join wish = {
-	.heap_size = 1 << 20, .depth = 512, .timeout_ms = TIMEOUT, .open_timeout_ms = 20 * TIMEOUT,
+	.heap_size = 1 << 20, .depth = 512, .timeout_ms = TIMEOUT, .open_timeout_ms = 12 * TIMEOUT,
 };
 
 /* So many ranks on each of three nodes. */
@@ -54,6 +54,14 @@ static int completes(struct rank *q, uint64_t ticket)
 	return rank_await(q, ticket, PATIENCE_WORK);
 }
 
+/* One more queue of a rank of node 1. */
+static void attach(struct rank *further, const struct rank *q)
+{
+	nodes_enter(&n, 1);
+	rank_attach(further, q);
+	nodes_leave(&n);
+}
+
 static bool is_pending(struct rank *q, uint64_t ticket)
 {
 	return rank_wait(q, ticket, 20 * MS) == -1;
@@ -69,8 +77,10 @@ static int reach(struct rank *by, const struct rank *to)
 	return rank_do_copy(by, heap_ga(to, 64), heap_ga(by, 64), 8);
 }
 
+/* What was sent is acknowledged before, so that nothing but a wait looks for the node. */
 static void unplug(uint32_t node)
 {
+	sleep_ms(TIMEOUT / 2);
 	nodes_impair(&n, node, "loss 100%");
 }
 
@@ -85,7 +95,7 @@ static void lose_node_0(bool known)
 	if (known)
 		CHECK_EQ(reach(&r[1], &r[0]), ACP_ST_OK);
 	CHECK_EQ(reach(&r[1], &r[2]), ACP_ST_OK);
-	rank_attach(&other, &r[1]);
+	attach(&other, &r[1]);
 	kept = wait_by(&other, 1, 2, 0);
 	lost = wait_by(&r[1], 1, 0, 0);
 	CHECK(is_pending(&r[1], lost));
@@ -132,7 +142,7 @@ TEST(a_queue_that_is_closed_expects_nothing)
 	uint64_t t;
 
 	begin(1);
-	rank_attach(&other, &r[1]);
+	attach(&other, &r[1]);
 	t = wait_by(&other, 1, 0, 0);
 	CHECK_EQ(reach(&r[1], &r[0]), ACP_ST_OK);
 	CHECK(is_pending(&other, t));
@@ -145,16 +155,18 @@ TEST(a_queue_that_is_closed_expects_nothing)
 /* What was lost before gets another chance, as it does for other commands. */
 TEST(a_node_that_was_lost_before_may_come_back)
 {
+	struct rank other;
 	uint64_t t;
 
 	begin(1);
+	attach(&other, &r[1]);
 	CHECK_EQ(reach(&r[1], &r[0]), ACP_ST_OK);
 	unplug(0);
 	CHECK_EQ(reach(&r[1], &r[0]), ACP_ST_TIMEOUT);
 	t = wait_by(&r[1], 1, 0, 0);
 	CHECK(is_pending(&r[1], t));
 	nodes_impair(&n, 0, "");
-	CHECK_EQ(reach(&r[1], &r[0]), ACP_ST_OK);
+	CHECK_EQ(reach(&other, &r[0]), ACP_ST_OK);
 	CHECK_EQ(add_to(&r[0], &r[1], 1), ACP_ST_OK);
 	CHECK_EQ(completes(&r[1], t), ACP_ST_OK);
 }
@@ -175,7 +187,7 @@ static uint64_t lose_meanwhile(struct rank *other)
 
 	begin(1);
 	CHECK_EQ(reach(&r[1], &r[0]), ACP_ST_OK);
-	rank_attach(other, &r[1]);
+	attach(other, &r[1]);
 	wait_by(&r[1], 1, NOBODY, 0);
 	t = wait_by(&r[1], 2, 0, 0);
 	CHECK(is_pending(&r[1], t));
@@ -257,6 +269,21 @@ TEST(a_rank_leaves_that_is_not_named)
 	CHECK_EQ(completes(&r[2], t), ACP_ST_OK);
 }
 
+/* The tree of nodes by which this is told has lost the node between: 1, the parent of 5. */
+TEST(a_rank_of_another_node_leaves_behind_a_lost_one)
+{
+	struct rank *waits = &r[4], *mortal = &r[10];	/* on nodes 2 and 5 */
+	uint64_t t;
+
+	nodes_open(&n, 6, 1, false);
+	nodes_ranks_like(&n, r, 12, &wish);
+	t = wait_by(waits, 1, 10, 0);
+	CHECK_EQ(reach(mortal, waits), ACP_ST_OK);
+	unplug(1);
+	rank_close(mortal);
+	CHECK_EQ(completes(waits, t), ACP_ST_RANK);
+}
+
 static void start_late(uint32_t rank)
 {
 	uint64_t t;
@@ -264,10 +291,8 @@ static void start_late(uint32_t rank)
 	nodes_open(&n, 2, 1, false);
 	nodes_join_like(&n, &r[2], 2, 4, &wish);
 	t = wait_by(&r[2], 1, (int)rank, 0);
-	CHECK(rank_wait(&r[2], t, 3 * TIMEOUT * MS) == -1);
-	nodes_join_like(&n, &r[rank], rank, 4, &(struct acp_join){
-		.job = r[2].join.job, .heap_size = wish.heap_size, .depth = wish.depth,
-		.timeout_ms = wish.timeout_ms, .open_timeout_ms = wish.open_timeout_ms });
+	CHECK(rank_wait(&r[2], t, 2 * TIMEOUT * MS) == -1);
+	nodes_join_like(&n, &r[rank], rank, 4, &wish);
 	CHECK(is_pending(&r[2], t));
 	CHECK_EQ(add_to(&r[rank], &r[2], 1), ACP_ST_OK);
 	CHECK_EQ(completes(&r[2], t), ACP_ST_OK);
@@ -297,7 +322,7 @@ TEST(each_of_six_names_counts)
 		name[0] = ACP_WAIT_RANKS(i == 0 ? 0 : 2, i == 1 ? 0 : 2);
 		name[1] = ACP_WAIT_RANKS(i == 2 ? 0 : 1, i == 3 ? 0 : 2);
 		name[2] = ACP_WAIT_RANKS(i == 4 ? 0 : 2, i == 5 ? 0 : 2);
-		rank_attach(&q[i], &r[1]);
+		attach(&q[i], &r[1]);
 		t[i] = rank_submit(&q[i], &(struct acp_sqe){
 			.op = ACP_OP_WAIT, .src = heap_ga(&r[1], WORD), .a = 1, .dst = name[0],
 			.size = name[1], .b = name[2], .seen = rank_completed(&q[i]) });
@@ -448,13 +473,15 @@ TEST(the_last_of_a_chain_revokes_and_tells_of_the_failure)
 
 /* ---- Through a chain of ranks whose processes are stopped ---- */
 
+static uint32_t job;
+
 static void setup_chain(struct setup *s, uint32_t rank)
 {
 	nodes_setup(&n, s, rank, CHAIN + 1);
 	s->join.timeout_ms = TIMEOUT;
-	s->join.open_timeout_ms = 20 * TIMEOUT;
+	s->join.open_timeout_ms = wish.open_timeout_ms;
 	if (rank)
-		s->join.job = r[0].join.job;
+		s->join.job = job;
 	nodes_join(&n, &r[rank], s);
 }
 
@@ -462,10 +489,11 @@ static void setup_chain(struct setup *s, uint32_t rank)
 static void be_stopped(uint32_t rank)
 {
 	struct rank *q = &r[rank];
-	struct rank next = { .layout = q->layout };
+	struct rank next;
 	struct setup s;
 	uint64_t round, t;
 
+	rank_close(&r[0]);		/* only its own process has its file open */
 	setup_chain(&s, rank);
 	next = *q;
 	next.join.rank = rank + 1;
@@ -513,6 +541,7 @@ static void fail_through(const char *netem, void (*lose)(void))
 
 	nodes_open(&n, CHAIN + 1, 1, false);
 	setup_chain(&s, 0);
+	job = r[0].join.job;
 	for (i = 1; i < CHAIN; i++)
 		child[i] = start_stopped(i);
 	setup_chain(&s, CHAIN);
