@@ -17,10 +17,21 @@
 
 /* ---- What failed ---- */
 
-/* A lost rank is one error, however it was found out. The others are those of accesses. */
-static int error_of(int status)
+/* Does an entry access memory of another rank? */
+static bool is_remote(const struct acp_sqe *e)
 {
-	if (status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_ORDER)
+	return e->op != ACP_OP_WAIT && (acp_query_rank(e->dst) != acp_rank() ||
+					acp_query_rank(e->src) != acp_rank());
+}
+
+/*
+ * A lost rank is one error, however it was found out: also if another member has learnt of it, and
+ * has freed the collective. The others are those of accesses.
+ */
+static int error_of(int status, const struct acp_sqe *e)
+{
+	if (status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_ORDER ||
+	    (status == ACP_ST_STAG && is_remote(e)))
 		return -EHOSTDOWN;
 	return -libacp_errno(status);
 }
@@ -72,7 +83,7 @@ static void find_cause(struct acpx_coll *c)
 		if (status <= 0)
 			continue;
 		if (!c->error || status != ACP_ST_ORDER)
-			c->error = error_of(status);
+			c->error = error_of(status, &entry);
 		if (is_loss(status))
 			c->lost = lost_of(&entry);
 		if (status != ACP_ST_ORDER)
