@@ -342,7 +342,8 @@ TEST(each_of_six_names_counts)
 enum manner { ADD, COPY, WAYS };
 
 /* Behind a ticket, add 1 to the word of a rank, or revoke it. */
-static uint64_t add_or_revoke(struct rank *by, const struct rank *to, enum manner how, uint64_t order)
+static uint64_t add_or_revoke(struct rank *by, const struct rank *to, enum manner how,
+			      uint64_t order)
 {
 	struct acp_sqe e = {
 		.op = ACP_OP_ADD8, .flags = ACP_SQE_REVOKE, .dst = heap_ga(by, 8192),
