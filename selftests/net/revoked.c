@@ -175,7 +175,11 @@ TEST(a_node_that_was_lost_before_may_come_back)
 
 TEST(a_node_that_was_lost_before_and_stays_so)
 {
-	begin(1);
+	struct acp_join soon = wish;
+
+	soon.open_timeout_ms = TIMEOUT;
+	nodes_open(&n, 3, 1, false);
+	nodes_ranks_like(&n, r, 3, &soon);
 	unplug(0);
 	CHECK_EQ(reach(&r[1], &r[0]), ACP_ST_TIMEOUT);
 	CHECK_EQ(completes(&r[1], wait_by(&r[1], 1, 0, 0)), ACP_ST_TIMEOUT);
