@@ -481,7 +481,7 @@ TEST(word__behind_what_has_failed)
 	e = entry_of(h);
 	CHECK(e->op == ACP_OP_COPY_ADD && e->flags == ACP_SQE_REVOKE && !e->size);
 	CHECK(e->order == (uint64_t)good >> 1 && e->seen == e->order - 1);
-	/* Data and flag on two nodes: the copy fails with the order, and the signal with the copy. */
+	/* Data and flag on two nodes: the copy fails with the order, the signal with the copy. */
 	h = acpx_copy_signal(at(2, 8), at(0, 0), 8, at(0, 64), 1,
 			     ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE, bad);
 	e = entry_of(h - 2);
