@@ -20,8 +20,8 @@ Threads: any thread may call any function, except that finalize and reset requir
 thread uses the module. Each call of the library releases the interpreter's lock, so other threads
 run while one waits. Threads share one queue of accesses; a Context is a queue for one thread.
 Signals do not interrupt functions that wait for other ranks (init, finalize, reset, sync, complete,
-wait_until, Mailbox.recv, MatchList.mrecv, Receive.wait, Group.split): KeyboardInterrupt is raised when they
-return.
+wait_until, Mailbox.recv, MatchList.mrecv, Receive.wait, Group.split, collectives): KeyboardInterrupt is
+raised when they return.
 
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
@@ -29,6 +29,7 @@ from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, an
                      copy_gather, copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv,
                      descriptor, inquire, or4, or8, send, status, strerror, swap4, swap8, wait_word, xor4, xor8)
 from .binding import Error
+from .collective import Collective
 from .group import NO_COLOR, Group
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
 from .mailbox import Mailbox, Message
@@ -41,9 +42,9 @@ from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, tes
 __version__ = "3.0.0"
 
 __all__ = [
-    "ALL", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT", "Group", "LE", "LT",
-    "Mailbox", "MatchList", "Message", "NE", "NO_COLOR", "NULL", "READ", "READ_ONLY", "Receive", "Registration", "SIGNED",
-    "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
+    "ALL", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Collective", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT",
+    "Group", "LE", "LT", "Mailbox", "MatchList", "Message", "NE", "NO_COLOR", "NULL", "READ", "READ_ONLY", "Receive", "Registration",
+    "SIGNED", "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
     "copy_indirect", "copy_notify", "copy_scatter", "copy_signal", "copy_strided", "copyv", "descriptor", "finalize",
     "heap_ga", "heap_size", "init", "inquire",
     "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset",
