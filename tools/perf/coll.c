@@ -177,6 +177,7 @@ static void measure(struct bench *b, struct perf_run *run, const struct perf_col
 	else
 		while ((count = perf_agree_on_count(b->job, 0)) != 0)
 			measure_series(b, count, run->options->check && size > 0);
+	perf_sync();			/* all have read that the count is 0 */
 	need(acpx_coll_free(b->coll), "acpx_coll_free");
 	if (b->job->rank == 0)
 		report(run, &row);
