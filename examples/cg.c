@@ -197,9 +197,12 @@ static void begin(struct part *s)
 
 	memset(s->p, 0, (cells(s) + 2 * s->columns) * sizeof(double));
 	memset(s->x, 0, cells(s) * sizeof(double));
-	for (row = 0; row < s->rows; row++)
-		for (c = 0; c < s->columns; c++, i++)
-			s->r[i] = s->p[s->columns + i] = right_side(s->first + row, c);
+	for (row = 0; row < s->rows; row++) {
+		for (c = 0; c < s->columns; c++, i++) {
+			s->r[i] = right_side(s->first + row, c);
+			s->p[s->columns + i] = s->r[i];
+		}
+	}
 }
 
 /* Solve A x = b. Returns the number of iterations. */

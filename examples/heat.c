@@ -257,7 +257,8 @@ static void create_exchange(const struct plate *p, acpx_coll_t halo[2])
 		give_up("no group of all ranks");
 	for (parity = 0; parity < 2; parity++) {
 		grid = board->grid + (acp_ga_t)parity * grid_size(p);
-		if (acpx_coll_neighbours_create(world, grid, grid, neighbours, 2, &halo[parity]) != 0)
+		if (acpx_coll_neighbours_create(world, grid, grid, neighbours, 2,
+						&halo[parity]) != 0)
 			give_up("cannot create the exchange with the neighbours");
 	}
 	acpx_group_free(world);

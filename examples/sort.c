@@ -259,13 +259,14 @@ static void write_output(const char *name, const char *text, size_t size, uint64
 /* Show samples of all ranks to all; @border gets the least key of each rank but the first. */
 static void choose_borders(struct board *b, const struct lines *own, struct key *border)
 {
-	size_t i, n = (size_t)procs;
+	size_t i, at, n = (size_t)procs;
 
 	for (i = 0; i < SAMPLES; i++) {
+		at = (2 * i + 1) * own->count / (2 * SAMPLES);
 		if (own->count == 0)
 			memset(&b->samples[i], 0xff, KEY);
 		else
-			b->samples[i] = key_of(&own->list[(2 * i + 1) * own->count / (2 * SAMPLES)]);
+			b->samples[i] = key_of(&own->list[at]);
 	}
 	need(acpx_allgather(world, address(&b->memory, b->all), address(&b->memory, b->samples),
 			    SAMPLES * sizeof(struct key)), "acpx_allgather");

@@ -25,8 +25,8 @@ static void pass(struct perf_job *job, uint64_t count, struct perf_samples *samp
 }
 
 /*
- * After the last barrier of a round, no rank continues before perf_agree_on_count(), so the boards do
- * not change.
+ * After the last barrier of a round, no rank continues before perf_agree_on_count(), so the boards
+ * do not change.
  */
 static void drive(struct perf_run *run)
 {
