@@ -92,8 +92,10 @@ class Collective:
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Wait until the round is complete here. Returns False after the timeout, in seconds; then it
         is still active."""
-        late = () if timeout is None else (errno.ETIMEDOUT,)
-        return result_or_none(self._what, lib.acpx_coll_wait(self._own(), nanoseconds(timeout)), *late) is not None
+        result = lib.acpx_coll_wait(self._own(), nanoseconds(timeout))
+        if timeout is not None and result == -errno.ETIMEDOUT:
+            return self.test()              # a member may have been out of time
+        return result_or_none(self._what, result) is not None
 
     def free(self) -> None:
         """Free it and unregister its buffers; a second call does nothing. Does not wait."""
@@ -148,7 +150,8 @@ def forget() -> None:
         left = list(_live)
         _live.clear()
     for collective in left:
-        collective._handle = ctypes.c_void_p()
+        handle, collective._handle = collective._handle, ctypes.c_void_p()
+        lib.acpx_coll_free(handle)
 
 
 def _once(collective: Collective) -> None:
