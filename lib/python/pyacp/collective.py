@@ -11,9 +11,9 @@ Registrations. Between start and completion, neither write to them nor read out.
 omitted, src itself gets the result. A block is a tuple (offset, size), in bytes.
 
 Numbers are combined in an order that depends on the group only: the same bits each time. op is
-"sum", "prod", "min", "max", "and", "or", "xor" (these three: of integers), or "replace". type is
-"int32", "int64", "uint32", "uint64", "float" or "double"; if it is omitted, that of the elements of
-src.
+"sum", "prod", "min", "max", "and", "or", "xor" (these three: of integers), or "replace"; or SUM, ...
+type is "int32", "int64", "uint32", "uint64", "float" or "double", or INT32, ...; if it is omitted,
+that of the elements of src.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import ctypes
 import errno
 import sys
 import threading
-from typing import Any, Callable, Iterable, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, Optional, Sequence, Tuple, Union
 
 from .binding import Block, Neighbour, is_child, lib, number, rank_or_raise, signed
 from .memory import ATOMIC, READ, READ_ONLY, WRITE, Registration, register
@@ -29,6 +29,8 @@ from .wait import nanoseconds, result_or_none
 
 Buffer = Any                                    # an object with a buffer, or a Registration
 BlockOf = Tuple[int, int]                       # offset, size
+Operation = Union[str, int]
+Type = Union[str, int]
 
 OPERATIONS = ("sum", "prod", "min", "max", "and", "or", "xor", "replace")       # ACPX_SUM, ...
 TYPES = ("int32", "int64", "uint32", "uint64", "float", "double")               # ACPX_INT32, ...
@@ -68,8 +70,8 @@ class Collective:
     of times, then free(). A with statement waits and frees at its end.
 
     One thread at a time uses a collective. All functions raise Error: EINVAL (it was freed), EBUSY
-    (it is active), EHOSTDOWN, ETIMEDOUT, ECONNRESET (a member was lost), ECANCELED (the job was
-    aborted). After a failure it is of no use any more: free it."""
+    (it is active), EHOSTDOWN (a member was lost), EPROTO (other members have created something else),
+    ECANCELED (the job was aborted). After a failure it is of no use any more: free it."""
 
     def __init__(self, what: str, memory: Memory, create: Callable[..., int], *arguments: object) -> None:
         self._handle, self._what, self._memory = ctypes.c_void_p(), what, memory
@@ -92,10 +94,8 @@ class Collective:
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Wait until the round is complete here. Returns False after the timeout, in seconds; then it
         is still active."""
-        result = lib.acpx_coll_wait(self._own(), nanoseconds(timeout))
-        if timeout is not None and result == -errno.ETIMEDOUT:
-            return self.test()              # a member may have been out of time
-        return result_or_none(self._what, result) is not None
+        late = () if timeout is None else (errno.ETIMEDOUT,)
+        return result_or_none(self._what, lib.acpx_coll_wait(self._own(), nanoseconds(timeout)), *late) is not None
 
     def free(self) -> None:
         """Free it and unregister its buffers; a second call does nothing. Does not wait."""
@@ -182,7 +182,7 @@ def _part(what: str, nbytes: int, members: int) -> int:
     return nbytes // members
 
 
-def _type_of(buffer: Buffer, wanted: Optional[str]) -> int:
+def _type_of(buffer: Buffer, wanted: Optional[Type]) -> int:
     """Return the type of the numbers in a buffer, for C."""
     if wanted is None:
         view = memoryview(buffer.buffer if isinstance(buffer, Registration) else buffer)
@@ -190,12 +190,16 @@ def _type_of(buffer: Buffer, wanted: Optional[str]) -> int:
         wanted = FORMATS.get(format_, format_)
         if wanted in ("int", "uint"):
             wanted += str(8 * view.itemsize)
+    if isinstance(wanted, int) and 0 <= wanted < len(TYPES):
+        return wanted
     if wanted not in TYPES:
         raise TypeError(f"numbers of type {wanted} cannot be combined; type is one of {', '.join(TYPES)}")
     return TYPES.index(wanted)
 
 
-def _operation(op: str) -> int:
+def _operation(op: Operation) -> int:
+    if isinstance(op, int) and 0 <= op < len(OPERATIONS):
+        return op
     if op not in OPERATIONS:
         raise ValueError(f"op must be one of {', '.join(OPERATIONS)}, not {op}")
     return OPERATIONS.index(op)
@@ -223,7 +227,7 @@ class Collectives:
     def _is(self, root: int) -> bool:
         return self.rank == signed(root, "root")
 
-    def _combine(self, name: str, src: Buffer, op: str, out: Buffer, type_: Optional[str], root: Sequence[int] = (),
+    def _combine(self, name: str, src: Buffer, op: Operation, out: Buffer, type_: Optional[Type], root: Sequence[int] = (),
                  parts: int = 1) -> Collective:
         """Create a collective that combines numbers; out has 1/parts of the size of src."""
         code, operation, memory = _type_of(src, type_), _operation(op), Memory()
@@ -265,57 +269,56 @@ class Collectives:
 
     def bcast_init(self, buffer: Buffer, root: int = 0) -> Collective:
         """See bcast()."""
-        sends = self._is(root)
         memory = Memory()
-        registration = memory.of(buffer, written=not sends)
-        return Collective("bcast", memory, lib.acpx_coll_bcast_create, self._handle, root, registration.ga,
-                          registration.nbytes)
+        registration = memory.of(buffer)
+        return Collective("bcast", memory, lib.acpx_coll_bcast_create, self._handle, signed(root, "root"),
+                          registration.ga, registration.nbytes)
 
     def bcast(self, buffer: Buffer, root: int = 0) -> None:
         """Copy the buffer of member root to those of all others, which have the same size."""
         _once(self.bcast_init(buffer, root))
 
-    def reduce_init(self, src: Buffer, op: str = "sum", root: int = 0, out: Optional[Buffer] = None,
-                    type: Optional[str] = None) -> Collective:
+    def reduce_init(self, src: Buffer, op: Operation = "sum", root: int = 0, out: Optional[Buffer] = None,
+                    type: Optional[Type] = None) -> Collective:
         """See reduce()."""
         return self._combine("reduce", src, op, out, type, (root,))
 
-    def reduce(self, src: Buffer, op: str = "sum", root: int = 0, out: Optional[Buffer] = None,
-               type: Optional[str] = None) -> None:
+    def reduce(self, src: Buffer, op: Operation = "sum", root: int = 0, out: Optional[Buffer] = None,
+               type: Optional[Type] = None) -> None:
         """Combine the numbers of all members in out at member root."""
         _once(self.reduce_init(src, op, root, out, type))
 
-    def allreduce_init(self, src: Buffer, op: str = "sum", out: Optional[Buffer] = None,
-                       type: Optional[str] = None) -> Collective:
+    def allreduce_init(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None,
+                       type: Optional[Type] = None) -> Collective:
         """See allreduce()."""
         return self._combine("allreduce", src, op, out, type)
 
-    def allreduce(self, src: Buffer, op: str = "sum", out: Optional[Buffer] = None, type: Optional[str] = None) -> None:
+    def allreduce(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None, type: Optional[Type] = None) -> None:
         """Combine the numbers of all members in out at all members."""
         _once(self.allreduce_init(src, op, out, type))
 
-    def reduce_scatter_init(self, src: Buffer, out: Buffer, op: str = "sum", type: Optional[str] = None) -> Collective:
+    def reduce_scatter_init(self, src: Buffer, out: Buffer, op: Operation = "sum", type: Optional[Type] = None) -> Collective:
         """See reduce_scatter()."""
         return self._combine("reduce_scatter", src, op, out, type, parts=len(self))
 
-    def reduce_scatter(self, src: Buffer, out: Buffer, op: str = "sum", type: Optional[str] = None) -> None:
+    def reduce_scatter(self, src: Buffer, out: Buffer, op: Operation = "sum", type: Optional[Type] = None) -> None:
         """Combine the numbers of all members: member i gets block i of as many as there are members."""
         _once(self.reduce_scatter_init(src, out, op, type))
 
-    def scan_init(self, src: Buffer, op: str = "sum", out: Optional[Buffer] = None, type: Optional[str] = None) -> Collective:
+    def scan_init(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None, type: Optional[Type] = None) -> Collective:
         """See scan()."""
         return self._combine("scan", src, op, out, type)
 
-    def scan(self, src: Buffer, op: str = "sum", out: Optional[Buffer] = None, type: Optional[str] = None) -> None:
+    def scan(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None, type: Optional[Type] = None) -> None:
         """Combine the numbers of all members up to this one."""
         _once(self.scan_init(src, op, out, type))
 
-    def exscan_init(self, src: Buffer, op: str = "sum", out: Optional[Buffer] = None,
-                    type: Optional[str] = None) -> Collective:
+    def exscan_init(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None,
+                    type: Optional[Type] = None) -> Collective:
         """See exscan()."""
         return self._combine("exscan", src, op, out, type)
 
-    def exscan(self, src: Buffer, op: str = "sum", out: Optional[Buffer] = None, type: Optional[str] = None) -> None:
+    def exscan(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None, type: Optional[Type] = None) -> None:
         """Combine the numbers of all members before this one. Nothing is stored at member 0."""
         _once(self.exscan_init(src, op, out, type))
 
