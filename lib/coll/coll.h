@@ -76,7 +76,7 @@ struct acpx_coll {
 	size_t size;			/* bytes of a vector, or of the block of a member */
 	size_t piece;			/* bytes of a piece */
 	uint64_t reduce;		/* ACP_REDUCE() */
-	bool credits;			/* a child may send before the parent has used all it sent */
+	bool loose;			/* a round says nothing about the slots of the one before */
 
 	/* the caller */
 	int number;

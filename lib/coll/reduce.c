@@ -3,7 +3,9 @@
  * Reductions through a tree. A member combines, piece by piece, what its children have put into
  * its slots: its own numbers first, then those of child 0, of child 1, and so on. A leaf sends its
  * own numbers. The slot of a child is used again when the member has told the child, by a credit,
- * that it has combined what was there.
+ * that it has combined what was there. Credits for what was sent in former rounds are given at the
+ * beginning of the round in which the child waits for them: no member writes to a child that has
+ * ended its last round, and may have freed its area.
  *
  * A piece is sent to the parent after the next one has been combined: the wait for a piece then
  * does not wait for the end of sending the piece before it.
@@ -69,6 +71,21 @@ static acp_ga_t result_at(const struct way *w, size_t q)
 	return c->area_ga + c->scratch_at + q % 2 * c->piece;
 }
 
+/* Must a child wait for a credit before it sends piece q? */
+static bool needs_credit(const struct way *w, size_t q)
+{
+	return q >= LIBACP_SLOTS || (w->round->coll->loose && w->first + q >= LIBACP_SLOTS);
+}
+
+static void give_credits(struct way *w, size_t q, uint32_t order)
+{
+	struct acpx_coll *c = w->round->coll;
+	int i;
+
+	for (i = 0; i < c->child_count; i++)
+		libacp_step_add(w->round, &c->children[i], credit_line(w->first + q), order);
+}
+
 static void combine(struct way *w, size_t q)
 {
 	struct libacp_round *round = w->round;
@@ -84,8 +101,6 @@ static void combine(struct way *w, size_t q)
 		at = libacp_step_reduce(round, result,
 					slot_at(c, c->area_ga, i, w->first + q), piece.size,
 					round->count);
-		if (c->credits)
-			libacp_step_add(round, &c->children[i], credit_line(w->first + q), at);
 	}
 	w->done[q] = at;
 }
@@ -99,7 +114,7 @@ static void send_up(struct way *w, size_t q)
 
 	if (c->parent.number < 0)
 		return;
-	if (c->credits && number >= LIBACP_SLOTS)
+	if (needs_credit(w, q))
 		at = libacp_step_wait(round, credit_line(number), 1, &c->parent, 1);
 	w->sent = libacp_step_send(round, &c->parent,
 				   slot_at(c, c->parent.area, c->child_index, number),
@@ -115,8 +130,13 @@ static void go_up(struct way *w)
 
 	w->first = (w->round->number - 1) * count;
 	w->sent = 0;
+	for (q = 0; q < LIBACP_SLOTS && q < count; q++)
+		if (needs_credit(w, q))
+			give_credits(w, q, 0);
 	for (q = 0; q < count; q++) {
 		combine(w, q);
+		if (q + LIBACP_SLOTS < count)
+			give_credits(w, q + LIBACP_SLOTS, w->done[q]);
 		if (q)
 			send_up(w, q - 1);
 	}
@@ -184,7 +204,7 @@ int acpx_coll_reduce_create(acpx_group_t group, int root, acp_ga_t dst, acp_ga_t
 	libacp_creation_vector(&n, count, 1, op, type);
 	libacp_creation_whole(&n, dst, n.coll->size, PIECE);
 	n.coll->src = src;
-	n.coll->credits = true;
+	n.coll->loose = true;
 	libacp_creation_memory(&n, src, n.coll->size, false);
 	if (n.coll->number == root)
 		libacp_creation_memory(&n, dst, n.coll->size, true);
@@ -204,7 +224,6 @@ int acpx_coll_allreduce_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, s
 	libacp_creation_vector(&n, count, 1, op, type);
 	libacp_creation_whole(&n, dst, c->size, PIECE);
 	c->src = src;
-	c->credits = libacp_piece_count(c->size, c->piece) > LIBACP_SLOTS;
 	libacp_creation_memory(&n, src, c->size, false);
 	libacp_creation_memory(&n, dst, c->size, true);
 	c->lines += libacp_round_pieces(c);
@@ -228,7 +247,6 @@ int acpx_coll_reduce_scatter_create(acpx_group_t group, acp_ga_t dst, acp_ga_t s
 	c->dst = dst;
 	c->src = src;
 	c->block = (struct acpx_block){ (size_t)c->number * share, share };
-	c->credits = libacp_piece_count(c->size, c->piece) > LIBACP_SLOTS;
 	libacp_creation_memory(&n, src, c->size, false);
 	libacp_creation_memory(&n, dst, share, true);
 	use_slots(&n, 0, true);

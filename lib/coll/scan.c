@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Scans: a chain in the order of numbers. A member gets the combination of all before it in a slot,
- * combines it with its own numbers, and sends that on. Slots are used again as in reduce.c.
+ * combines it with its own numbers, and sends that on. Slots are used again by credits, which are
+ * given as in reduce.c.
  */
 #include "acp.h"
 #include "coll/create.h"
@@ -15,6 +16,7 @@ struct part {
 	struct libacp_round *round;
 	struct acpx_block piece;
 	uint64_t number;		/* over all rounds */
+	bool last;			/* of those that use the slot in this round */
 	acp_ga_t slot;			/* that of the caller */
 };
 
@@ -59,7 +61,7 @@ static void pass_on(const struct part *p, acp_ga_t from, uint32_t order)
 				 slot_at(c, c->children[0].area, p->number), from, p->piece.size,
 				 slot_line(p->number), at);
 	}
-	if (!is_first(c))
+	if (!is_first(c) && !p->last)
 		libacp_step_add(p->round, &c->parent, credit_line(p->number), p->round->count);
 }
 
@@ -105,12 +107,17 @@ static void for_parts(struct libacp_round *round, void (*what)(const struct part
 	struct acpx_coll *c = round->coll;
 	const struct acpx_block all = { 0, c->size };
 	const size_t count = libacp_piece_count(c->size, c->piece);
+	const uint64_t first = (round->number - 1) * count;
 	struct part p = { .round = round };
 	size_t q;
 
+	for (q = 0; q < LIBACP_SLOTS && q < count && !is_first(c); q++)
+		if (first + q >= LIBACP_SLOTS)
+			libacp_step_add(round, &c->parent, credit_line(first + q), 0);
 	for (q = 0; q < count; q++) {
 		p.piece = libacp_piece_at(&all, c->piece, q);
-		p.number = (round->number - 1) * count + q;
+		p.number = first + q;
+		p.last = q + LIBACP_SLOTS >= count;
 		p.slot = slot_at(c, c->area_ga, p.number);
 		what(&p);
 	}
