@@ -269,10 +269,7 @@ class Collectives:
 
     def bcast_init(self, buffer: Buffer, root: int = 0) -> Collective:
         """See bcast()."""
-        memory = Memory()
-        registration = memory.of(buffer)
-        return Collective("bcast", memory, lib.acpx_coll_bcast_create, self._handle, signed(root, "root"),
-                          registration.ga, registration.nbytes)
+        return self._copy("bcast", None, buffer, lambda _, both: (signed(root, "root"), both.ga, both.nbytes))
 
     def bcast(self, buffer: Buffer, root: int = 0) -> None:
         """Copy the buffer of member root to those of all others, which have the same size."""
@@ -293,7 +290,8 @@ class Collectives:
         """See allreduce()."""
         return self._combine("allreduce", src, op, out, type)
 
-    def allreduce(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None, type: Optional[Type] = None) -> None:
+    def allreduce(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None,
+                  type: Optional[Type] = None) -> None:
         """Combine the numbers of all members in out at all members."""
         _once(self.allreduce_init(src, op, out, type))
 
@@ -305,7 +303,8 @@ class Collectives:
         """Combine the numbers of all members: member i gets block i of as many as there are members."""
         _once(self.reduce_scatter_init(src, out, op, type))
 
-    def scan_init(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None, type: Optional[Type] = None) -> Collective:
+    def scan_init(self, src: Buffer, op: Operation = "sum", out: Optional[Buffer] = None,
+                  type: Optional[Type] = None) -> Collective:
         """See scan()."""
         return self._combine("scan", src, op, out, type)
 
