@@ -13,8 +13,8 @@
 #include "mode.h"
 
 #define SAMPLES		1000
-#define SERIES		32	/* rounds between two checks, at most */
-#define WARM_UP		8	/* rounds */
+#define SERIES		32	/* rounds between two checks, at most; the first series are short */
+#define WARM_UP		4	/* rounds */
 #define AREA_MAX	(UINT64_C(1) << 28)	/* bytes of src, and of dst */
 #define BANDWIDTH_MIN	4096	/* bytes of a block, from which on MB/s is printed */
 
@@ -129,25 +129,32 @@ static void measure_series(struct bench *b, uint64_t count, bool check)
 	execute(b->maximum);
 }
 
+/* Rank 0: one series with the others. */
+static void drive_series(struct bench *b, struct perf_row *row, uint64_t count, bool check)
+{
+	perf_agree_on_count(b->job, count);
+	measure_series(b, count, check);
+	row->checks += check;
+	row->wrong += b->worst[SERIES] != 0;
+}
+
 /* Rank 0 determines how many rounds there are. */
 static void drive(struct bench *b, struct perf_run *run, struct perf_row *row)
 {
 	bool check = run->options->check && row->size > 0;
 	struct perf_samples samples = { 0 };
 	struct perf_pace pace;
-	uint64_t count, i;
+	uint64_t count, left, i;
 
-	perf_agree_on_count(b->job, WARM_UP);
-	measure_series(b, WARM_UP, check);
+	drive_series(b, row, WARM_UP, check);
 	pace = perf_pace_start(run->options, SAMPLES);
 	while (perf_pace_more(&pace, samples.n)) {
-		count = pace.most - samples.n < SERIES ? pace.most - samples.n : SERIES;
-		perf_agree_on_count(b->job, count);
-		measure_series(b, count, check);
+		left = pace.most - samples.n;
+		count = samples.n < SERIES ? samples.n + 1 : SERIES;
+		count = count < left ? count : left;
+		drive_series(b, row, count, check);
 		for (i = 0; i < count; i++)
 			perf_samples_add(&samples, b->worst[i]);
-		row->checks += check;
-		row->wrong += b->worst[SERIES] != 0;
 	}
 	perf_agree_on_count(b->job, 0);
 	row->time = perf_samples_close(&samples);
