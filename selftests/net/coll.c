@@ -333,3 +333,325 @@ TEST(scans_combine_in_the_order_of_numbers)
 {
 	members_run(RANKS, PER_NODE, all_scans);
 }
+
+/* ---- Blocks ---- */
+
+static const size_t block_sizes[] = { 1, 200, 5000, 70000 };
+
+#define BLOCKS	(sizeof(block_sizes) / sizeof(block_sizes[0]))
+
+static void gather(acpx_group_t group, int number, int size, int root, size_t block)
+{
+	acpx_coll_t coll;
+	uint64_t round;
+	int m;
+
+	CHECK_EQ(acpx_coll_gather_create(group, root, dst_ga, src_ga, block, &coll), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		memset(dst, 0, block * (size_t)size + 1);
+		put_bytes(src, block, round, number, root);
+		run_once(coll);
+		for (m = 0; m < size && number == root; m++)
+			check_bytes(dst + (size_t)m * block, block, round, m, root);
+		CHECK_EQ(dst[number == root ? block * (size_t)size : 0], 0);
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+static void scatter(acpx_group_t group, int number, int size, int root, size_t block)
+{
+	acpx_coll_t coll;
+	uint64_t round;
+	int m;
+
+	CHECK_EQ(acpx_coll_scatter_create(group, root, dst_ga, src_ga, block, &coll), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		memset(dst, 0, block + 1);
+		for (m = 0; m < size && number == root; m++)
+			put_bytes(src + (size_t)m * block, block, round, root, m);
+		run_once(coll);
+		check_bytes(dst, block, round, root, number);
+		CHECK_EQ(dst[block], 0);
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+/* In place: the own block is where it belongs. */
+static void allgather(acpx_group_t group, int number, int size, size_t block, bool in_place)
+{
+	const size_t own = (size_t)number * block;
+	acpx_coll_t coll;
+	uint64_t round;
+	int m;
+
+	CHECK_EQ(acpx_coll_allgather_create(group, dst_ga, in_place ? dst_ga + own : src_ga, block,
+					    &coll), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		memset(dst, 0, block * (size_t)size + 1);
+		put_bytes(in_place ? dst + own : src, block, round, number, 0);
+		run_once(coll);
+		for (m = 0; m < size; m++)
+			check_bytes(dst + (size_t)m * block, block, round, m, 0);
+		CHECK_EQ(dst[block * (size_t)size], 0);
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+static void alltoall(acpx_group_t group, int number, int size, size_t block, bool in_place)
+{
+	unsigned char *from = in_place ? dst : src;
+	acpx_coll_t coll;
+	uint64_t round;
+	int m;
+
+	CHECK_EQ(acpx_coll_alltoall_create(group, dst_ga, in_place ? dst_ga : src_ga, block, &coll),
+		 0);
+	for (round = 0; round < ROUNDS; round++) {
+		memset(dst, 0, block * (size_t)size);
+		for (m = 0; m < size; m++)
+			put_bytes(from + (size_t)m * block, block, round, number, m);
+		run_once(coll);
+		for (m = 0; m < size; m++)
+			check_bytes(dst + (size_t)m * block, block, round, m, number);
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+static void blocks(acpx_group_t group, int number, int size)
+{
+	size_t i;
+
+	for (i = 0; i < BLOCKS; i++) {
+		gather(group, number, size, (int)i % size, block_sizes[i]);
+		scatter(group, number, size, (int)(i + 1) % size, block_sizes[i]);
+		allgather(group, number, size, block_sizes[i], i % 2);
+		alltoall(group, number, size, block_sizes[i], i % 2);
+	}
+	put_bytes(src, 100, 7, number, 0);
+	CHECK_EQ(acpx_allgather(group, dst_ga, src_ga, 100), 0);
+	check_bytes(dst + (size - 1) * 100, 100, 7, size - 1, 0);
+	put_bytes(src + (size - 1) * 100, 100, 8, number, size - 1);
+	CHECK_EQ(acpx_alltoall(group, dst_ga, src_ga, 100), 0);
+	if (number == size - 1)
+		check_bytes(dst, 100, 8, 0, number);
+}
+
+static void all_blocks(void)
+{
+	begin();
+	for_groups(blocks);
+	end();
+}
+
+TEST(blocks_get_to_the_members_they_belong_to)
+{
+	members_run(RANKS, PER_NODE, all_blocks);
+}
+
+TEST_LONG(blocks_over_a_bad_network, PATIENCE_LONG_TEST)
+{
+	members_run_over("loss 3% duplicate 3%", RANKS, PER_NODE, all_blocks);
+}
+
+/* ---- Blocks of different sizes ---- */
+
+/* What a member sends to another one: also nothing, and much. */
+static size_t bytes_between(int from, int to)
+{
+	const int mixed = (from * 5 + to * 3) % 7;
+
+	return mixed == 0 ? 0 : mixed == 1 ? 66001 : (size_t)mixed * 333;
+}
+
+/* Blocks in the reverse order, with gaps; of_source: what the member sends, else what it gets. */
+static size_t lay_out(struct acpx_block *blocks, int size, int number, bool of_source)
+{
+	size_t at = 5;
+	int m;
+
+	for (m = size - 1; m >= 0; m--) {
+		blocks[m].offset = at;
+		blocks[m].size = of_source ? bytes_between(number, m) : bytes_between(m, number);
+		at += blocks[m].size + 3;
+	}
+	return at;
+}
+
+static void check_gap(const struct acpx_block *block)
+{
+	CHECK_EQ(dst[block->offset + block->size], 0xee);
+}
+
+static void alltoallv(acpx_group_t group, int number, int size)
+{
+	struct acpx_block to[RANKS], from[RANKS];
+	acpx_coll_t coll;
+	uint64_t round;
+	int m;
+
+	lay_out(to, size, number, false);
+	lay_out(from, size, number, true);
+	CHECK_EQ(acpx_coll_alltoallv_create(group, dst_ga, to, src_ga, from, &coll), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		memset(dst, 0xee, ROOM);
+		for (m = 0; m < size; m++)
+			put_bytes(src + from[m].offset, from[m].size, round, number, m);
+		run_once(coll);
+		for (m = 0; m < size; m++) {
+			check_bytes(dst + to[m].offset, to[m].size, round, m, number);
+			check_gap(&to[m]);
+		}
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+static void gatherv(acpx_group_t group, int number, int size, int root)
+{
+	const size_t own = bytes_between(number, root);
+	struct acpx_block list[RANKS];
+	acpx_coll_t coll;
+	uint64_t round;
+	int m;
+
+	lay_out(list, size, root, false);
+	CHECK_EQ(acpx_coll_gatherv_create(group, root, dst_ga, number == root ? list : NULL,
+					  src_ga, own, &coll), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		memset(dst, 0xee, ROOM);
+		put_bytes(src, own, round, number, root);
+		run_once(coll);
+		for (m = 0; m < size && number == root; m++) {
+			check_bytes(dst + list[m].offset, list[m].size, round, m, root);
+			check_gap(&list[m]);
+		}
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+static void scatterv(acpx_group_t group, int number, int size, int root)
+{
+	const struct acpx_block own = { 0, bytes_between(root, number) };
+	struct acpx_block list[RANKS];
+	acpx_coll_t coll;
+	uint64_t round;
+	int m;
+
+	lay_out(list, size, root, true);
+	CHECK_EQ(acpx_coll_scatterv_create(group, root, dst_ga, own.size, src_ga,
+					   number == root ? list : NULL, &coll), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		memset(dst, 0xee, ROOM);
+		for (m = 0; m < size && number == root; m++)
+			put_bytes(src + list[m].offset, list[m].size, round, root, m);
+		run_once(coll);
+		check_bytes(dst, own.size, round, root, number);
+		check_gap(&own);
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+static void allgatherv(acpx_group_t group, int number, int size)
+{
+	struct acpx_block list[RANKS];
+	acpx_coll_t coll;
+	uint64_t round;
+	int m;
+
+	lay_out(list, size, 3, false);
+	CHECK_EQ(acpx_coll_allgatherv_create(group, dst_ga, list, src_ga, &coll), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		memset(dst, 0xee, ROOM);
+		put_bytes(src, list[number].size, round, number, 0);
+		run_once(coll);
+		for (m = 0; m < size; m++) {
+			check_bytes(dst + list[m].offset, list[m].size, round, m, 0);
+			check_gap(&list[m]);
+		}
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+static void vectors(acpx_group_t group, int number, int size)
+{
+	alltoallv(group, number, size);
+	gatherv(group, number, size, size / 2);
+	scatterv(group, number, size, size - 1);
+	allgatherv(group, number, size);
+}
+
+static void all_vectors(void)
+{
+	begin();
+	for_groups(vectors);
+	end();
+}
+
+TEST(blocks_of_different_sizes_leave_gaps_alone)
+{
+	members_run(RANKS, PER_NODE, all_vectors);
+}
+
+/* ---- Neighbours ---- */
+
+/* Edge e goes round by 1 and back by 1, to the caller itself, to nobody; twice round by 1. */
+static int step_of(int e)
+{
+	static const int steps[] = { 1, -1, 0, 1, -1 };
+
+	return steps[e];
+}
+
+#define EDGES	5
+
+static const size_t edge_sizes[EDGES] = { 1000, 70001, 10, 0, 333 };
+
+/* What the other end of an edge is: that of the neighbour which leads back. */
+static int other_end(int size, int e)
+{
+	static const int far[EDGES] = { 1, 0, 2, 4, 3 };
+	static const int near[EDGES] = { 0, 1, 2, 3, 4 };
+
+	/* With one member, all edges lead to itself: edge k is edge k. With two, 1 is -1. */
+	return size <= 2 ? near[e] : far[e];
+}
+
+static void neighbours(acpx_group_t group, int number, int size)
+{
+	struct acpx_neighbour list[EDGES + 1] = { [EDGES] = { .member = -1 } };
+	acpx_coll_t coll;
+	uint64_t round;
+	size_t at;
+	int e, other;
+
+	for (e = 0, at = 0; e < EDGES; e++, at += 80000) {
+		list[e].member = (number + step_of(e) + size) % size;
+		list[e].out = (struct acpx_block){ at, edge_sizes[e] };
+		list[e].in = (struct acpx_block){ at + 7, edge_sizes[other_end(size, e)] };
+	}
+	CHECK_EQ(acpx_coll_neighbours_create(group, dst_ga, src_ga, list, EDGES + 1, &coll), 0);
+	for (round = 0; round < 2 * ROUNDS; round++) {
+		memset(dst, 0xee, ROOM);
+		for (e = 0; e < EDGES; e++)
+			put_bytes(src + list[e].out.offset, list[e].out.size, round, number, e);
+		run_once(coll);
+		for (e = 0; e < EDGES; e++) {
+			other = list[e].member;
+			check_bytes(dst + list[e].in.offset, list[e].in.size, round, other,
+				    other_end(size, e));
+			check_gap(&list[e].in);
+		}
+	}
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+static void all_neighbours(void)
+{
+	begin();
+	for_groups(neighbours);
+	end();
+}
+
+TEST(neighbours_exchange_blocks)
+{
+	members_run(RANKS, PER_NODE, all_neighbours);
+}
