@@ -15,6 +15,8 @@
 	X(commands_failed, "of these, ended with an error")		\
 	X(commands_retried, "times that commands started again, since a buffer was full") \
 	X(words_checked, "looks at words that commands wait for")	\
+	X(words_lost, "commands that ended since a rank was lost that writes to their word") \
+	X(words_revoked, "words revoked, since a command failed that others wait for") \
 	X(delegated, "commands executed for other nodes")		\
 	X(local, "commands with both ends on this node")		\
 	X(messages_matched, "messages that went to a posted receive")	\

@@ -58,7 +58,7 @@ enum acp_trace_state {
 	E(ACP_OP_COPY_ADD, "copy_add") E(ACP_OP_INDIRECT, "indirect")		\
 	E(ACP_OP_APPEND, "append") E(ACP_OP_SEND, "send")			\
 	E(ACP_OP_SCATTER, "scatter") E(ACP_OP_GATHER, "gather")			\
-	LAST(ACP_OP_WAIT, "wait")
+	E(ACP_OP_WAIT, "wait") LAST(ACP_OP_REDUCE, "reduce")
 
 #define ACP_TRACE_STATUSES						\
 	E(ACP_ST_OK, "ok") E(ACP_ST_OP, "op") E(ACP_ST_GA, "ga") E(ACP_ST_STAG, "stag")	\

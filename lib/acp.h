@@ -503,6 +503,9 @@ acp_handle_t acpx_copyv(const struct acpx_iov *v, size_t n, acp_handle_t order);
 /* A copy; the 8 bytes at "flag" change when the whole copy is in memory. */
 #define ACPX_SIGNAL_SET	0	/* they become operand */
 #define ACPX_SIGNAL_ADD	1	/* operand is added */
+#define ACPX_SIGNAL_REVOKE 2	/* with ADD: if the order has failed, revoke the flag instead */
+
+#define ACPX_REVOKED	(UINT64_C(1) << 62)	/* what revoked flags are set to */
 
 acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t flag,
 			      uint64_t operand, int op, acp_handle_t order);

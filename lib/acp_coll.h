@@ -28,11 +28,22 @@ extern "C" {
 #define ACPX_XOR	6
 #define ACPX_REPLACE	7
 
-/* dst[i] := dst[i] op src[i] for count numbers. */
+/*
+ * dst[i] := dst[i] op src[i] for count numbers, in memory of any ranks of the caller's node, in the
+ * kernel. Both addresses are multiples of the size of a number; dst may be src, and otherwise they
+ * must not overlap. Thread-safe. Blocks only if the queue is full, or until an order of another
+ * context is complete. Status ACPX_EOP: no such operation, or memory of another node. Source: an
+ * extension; MPI_Accumulate within a node.
+ */
 acp_handle_t acpx_reduce(acp_ga_t dst, acp_ga_t src, size_t count, int op, int type,
 			 acp_handle_t order);
 
-/* As acpx_wait_word(), but fails if the word is revoked, or one of the ranks (at most 6) is lost. */
+#define ACPX_WAIT_RANKS_MAX	6
+
+/*
+ * As acpx_wait_word(), but also fails if one of the ranks has left or its node is lost before the
+ * word is reached, or if the order has failed before: see acpx_wait_word(3).
+ */
 acp_handle_t acpx_wait_word_of(acp_ga_t word, uint64_t value, const int *ranks, int count,
 			       acp_handle_t order);
 

@@ -63,13 +63,18 @@ enum acp_op {
  * aligned to 8.  The command ends when the word, a counter that only grows, is a
  * or has passed it: (s64)(word - a) >= 0.  It looks at the word when all earlier
  * commands of the queue are complete, and then after each write that the kernel
- * does or is told of (struct acp_watch).  It has no time-out.  dst, size and b name
- * up to six ranks that the caller expects to write to the word: ACP_WAIT_RANKS(r, s), with r
- * or s -1 for none.  If the word is not reached, and one of them has left, or its node is lost,
- * the command ends with ACP_ST_RANK, ACP_ST_TIMEOUT, ACP_ST_PEER or ACP_ST_ROUTE.  While the
- * command waits, the nodes of these ranks are checked as if commands for them were under way.
- * The command ends with ACP_ST_ORDER if the word is revoked: if it is ACP_WORD_REVOKED or more
- * beyond a.  ACP_ST_ACCESS: the word is memory of another rank.
+ * does or is told of (struct acp_watch).  It has no time-out.
+ * dst, size and b name up to six ranks that the caller expects to write to the word:
+ * ACP_WAIT_RANKS(r, s), with r or s -1 for none.  If the word is not reached, the command ends
+ * with ACP_ST_RANK when one of them has left, and with ACP_ST_TIMEOUT, ACP_ST_PEER or
+ * ACP_ST_ROUTE when its node is lost.  While the command looks at the word, the nodes of these
+ * ranks are checked as if commands for them were under way, on the color of src.  A node that
+ * was lost before the command was taken from the ring, and one that has not started yet, gets
+ * the same time to answer as for other commands; one that is lost between these moments counts
+ * as lost, even if it is back, since what it sent may be lost.  ACP_ST_NOMEM: there is no flow
+ * to one of the nodes, and none can be made.
+ * The command ends with ACP_ST_ORDER if the word is revoked: ACP_WORD_REVOKED_FOR(word, a).
+ * ACP_ST_ACCESS: the word is memory of another rank.  ACP_ST_RANK also: a name is no rank.
  *
  * ACP_OP_REDUCE: a is ACP_REDUCE(operation, type), b is 0.  Both addresses and size are multiples
  * of the size of the type.  Each number at dst is combined with that of src: the other one is the
@@ -81,7 +86,9 @@ enum acp_op {
  * quiet bit.
  */
 #define ACP_WAIT_RANKS(r, s)	((__u64)((__u32)(s) + 1u) << 32 | ((__u32)(r) + 1u))
-#define ACP_WORD_REVOKED	(1ULL << 62)
+#define ACP_WORD_REVOKED	(1ULL << 62)	/* what a revoked word was set to */
+#define ACP_WORD_REVOKED_FOR(word, a)	\
+	((__s64)((__u64)(word) - (__u64)(a)) >= (__s64)(ACP_WORD_REVOKED / 2))
 
 enum acp_reduce_op {
 	ACP_REDUCE_SUM	= 0,
@@ -196,9 +203,11 @@ struct acp_record {
  * complete (0: immediately).  It fails with ACP_ST_ORDER, without effect, if
  * one of these commands with a ticket above "seen" failed.
  *
- * With ACP_SQE_REVOKE, it is then an ACP_OP_ADD8 of ACP_WORD_REVOKED to the word that it would
- * have added to (ADD8: at src; COPY_ADD: at a), and its status is that of this.  So whoever waits
- * for the word (ACP_OP_WAIT) learns that it will not be reached.
+ * With ACP_SQE_REVOKE, it then sets the word that it would have added to (ADD8: at src; COPY_ADD:
+ * at a) to ACP_WORD_REVOKED, has no other effect, and its status is that of this.  So commands
+ * that wait for the word (ACP_OP_WAIT) end, whatever is added to it before or afterwards, as long
+ * as these counters begin at 0 and stay below ACP_WORD_REVOKED / 2.  A command with this flag
+ * starts only when all of its order is complete.
  */
 struct acp_sqe {
 	__u8  op;		/* enum acp_op */
@@ -207,7 +216,7 @@ struct acp_sqe {
 	__u64 dst, src;		/* global addresses */
 	__u64 size;		/* of copies: bytes, or ACP_BLOCKS; otherwise 0 */
 	__u64 order;		/* ticket, less than the command's own */
-	__u64 seen;		/* "completed" when the caller issued this, or a later ticket */
+	__u64 seen;		/* "completed" when the caller issued this, or any other ticket */
 	__u64 a, b;		/* operands; 0 if unused */
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Life cycle of a command: see cmd.h. */
 #include "cmd.h"
+#include "word.h"
 
 u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
 {
@@ -59,7 +60,18 @@ void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m)
 		return;
 	m->src = own;
 	if (m->op != ACP_OP_SEND)
-		m->dst = m->op == ACP_OP_COPY ? own : m->c;
+		m->dst = m->op == ACP_OP_COPY || m->op == ACP_OP_REDUCE ? own : m->c;
+}
+
+void acp_cmd_revoke(const struct acp_ga_layout *l, struct acp_msg *m)
+{
+	if (acp_op_width(m->op))
+		m->c = m->src;
+	m->op = ACP_OP_COPY_SET;
+	m->size = 0;
+	m->a = 0;
+	m->b = ACP_WORD_REVOKED;
+	acp_cmd_no_bytes(l, m);
 }
 
 /* Do not send what fits into no region. */
@@ -81,13 +93,25 @@ static u8 check_strided(const struct acp_ga_layout *l, const struct acp_msg *m)
 /* A rank waits for its own memory only. */
 static u8 check_wait(const struct acp_ga_layout *l, const struct acp_msg *m)
 {
-	if (m->size || m->b || m->c)
-		return ACP_ST_OP;
+	u32 i;
+
+	for (i = 0; i < ACP_WAIT_NAMES; i++)
+		if (acp_wait_name(m, i) != ACP_WAIT_NOBODY && acp_wait_name(m, i) >= l->nprocs)
+			return ACP_ST_RANK;
 	if (!acp_ga_valid(l, m->src))
 		return ACP_ST_GA;
 	if (acp_ga_rank(l, m->src) != m->origin)
 		return ACP_ST_ACCESS;
 	return m->src & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
+}
+
+static u8 check_reduce(const struct acp_msg *m)
+{
+	u32 width = acp_reduce_width(m->c);
+
+	if (!width || m->size % width || m->a || m->b)
+		return ACP_ST_OP;
+	return (m->src | m->dst) & (width - 1) ? ACP_ST_ALIGN : ACP_ST_OK;
 }
 
 /* The operands of all commands except plain copies. */
@@ -98,12 +122,14 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 
 	if (width)
 		return width < 0 || m->size || m->c ? ACP_ST_OP : ACP_ST_OK;
+	if (m->op == ACP_OP_WAIT)
+		return check_wait(l, m);
 	if (m->size > ACP_COPY_MAX)
 		return ACP_ST_OP;
 	if (m->op == ACP_OP_STRIDED)
 		return check_strided(l, m);
-	if (m->op == ACP_OP_WAIT)
-		return check_wait(l, m);
+	if (m->op == ACP_OP_REDUCE)
+		return check_reduce(m);
 	if (m->a)
 		return ACP_ST_OP;
 	if (m->op >= ACP_OP_INDIRECT) {

@@ -22,6 +22,7 @@
 
 #include "port.h"
 #include "frame.h"
+#include "reduce.h"
 #include "strided_desc.h"
 #include "acp_abi.h"
 #include "acp_ga.h"
@@ -33,8 +34,8 @@
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: 4 or 8 for an atomic, 0 for a copy of any kind and for ACP_OP_WAIT, -1 if there is no
- * such operation.
+ * Return: 4 or 8 for an atomic, 0 for a copy of any kind, ACP_OP_WAIT and ACP_OP_REDUCE, -1 if
+ * there is no such operation.
  */
 static inline int acp_op_width(u8 op)
 {
@@ -86,9 +87,13 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 	if (memcmp(e->reserved, none, sizeof(none)) || (e->flags & ~ACP_SQE_FLAGS) ||
 	    e->order >= ticket)
 		return ACP_ST_OP;
+	if (!(e->flags & (ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS | ACP_SQE_REVOKE)))
+		return ACP_ST_OK;
 	if ((e->flags & ACP_SQE_RETRY) && !acp_op_takes_room(e->op))
 		return ACP_ST_OP;
 	if ((e->flags & ACP_SQE_RENDEZVOUS) && e->op != ACP_OP_SEND)
+		return ACP_ST_OP;
+	if ((e->flags & ACP_SQE_REVOKE) && e->op != ACP_OP_ADD8 && e->op != ACP_OP_COPY_ADD)
 		return ACP_ST_OP;
 	return ACP_ST_OK;
 }
@@ -115,6 +120,17 @@ void acp_cmd_from_entry(struct acp_msg *m);
  * Context: Any context.
  */
 void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m);
+
+/**
+ * acp_cmd_revoke() - let a command revoke the word that it would have added to
+ * @l: layout of global addresses of the job
+ * @m: valid ACP_OP_ADD8 or ACP_OP_COPY_ADD, after acp_cmd_no_bytes()
+ *
+ * It becomes an ACP_OP_COPY_SET of 0 bytes, which writes no former value anywhere.
+ *
+ * Context: Any context.
+ */
+void acp_cmd_revoke(const struct acp_ga_layout *l, struct acp_msg *m);
 
 /**
  * acp_cmd_check() - validate a command as far as possible without the regions
@@ -161,6 +177,8 @@ static inline bool acp_cmd_long(const struct acp_msg *m)
 		return true;
 	if (m->op < ACP_OP_SCATTER)
 		return m->op == ACP_OP_STRIDED && acp_strided_count(m->c) > ACP_COPY_BLOCKS;
+	if (m->op == ACP_OP_REDUCE)
+		return m->size > ACP_REDUCE_LONG;
 	/* A chain may have blocks of one byte. */
 	return m->size > ACP_COPY_BLOCKS;
 }

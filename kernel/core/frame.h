@@ -455,7 +455,8 @@ static inline u32 acp_op_args(u8 op)
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: True for all operations except those that only their own node executes: ACP_OP_WAIT.
+ * Return: True for all operations except those that only their own node executes: ACP_OP_WAIT and
+ * ACP_OP_REDUCE.
  */
 static inline bool acp_op_travels(u8 op)
 {

@@ -24,6 +24,8 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
 #ifndef __force
 #define __force
 #endif
@@ -38,6 +40,9 @@ typedef __u64 u64;
 #define min_t(t, a, b) ((t)(a) < (t)(b) ? (t)(a) : (t)(b))
 #define max_t(t, a, b) ((t)(a) > (t)(b) ? (t)(a) : (t)(b))
 #define static_assert(x) _Static_assert(x, #x)
+#define fls64(x) (64 - __builtin_clzll(x))	/* not for 0 */
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, value) (*(volatile __typeof__(x) *)&(x) = (value))
 #define rol64(w, n) ((w) << (n) | (w) >> (64 - (n)))
 #define SIPHASH_CONST_0 0x736f6d6570736575ULL
 #define SIPHASH_CONST_1 0x646f72616e646f6dULL

@@ -7,6 +7,7 @@
 #include "chain.h"
 #include "copies.h"
 #include "../mem/region.h"
+#include "reduce.h"
 #include "station.h"
 #include "strided.h"
 
@@ -29,17 +30,21 @@ struct long_copy {
 
 /* ---- copying ---- */
 
-/* Part of a copy that has more than two ranges, or with a size of 0 the check of all of it. */
-static noinline u8 blocks_now(struct acp_job *job, const struct acp_msg *m, u64 offset, u64 size)
+/* Part of what is no plain copy, or with a size of 0 the check of all of it. */
+static noinline u8 others_now(struct acp_job *job, const struct acp_msg *m, u64 offset, u64 size)
 {
 	if (m->op == ACP_OP_STRIDED)
 		return acp_strided_local(job, m, offset, size);
+	if (m->op == ACP_OP_REDUCE)
+		return acp_reduce_local(job, m, offset, size);
 	return acp_chain_local(job, m, offset, size);
 }
 
-static bool has_blocks(const struct acp_msg *m)
+/* Has it more than two ranges, or are numbers combined? */
+static bool is_other(const struct acp_msg *m)
 {
-	return m->op >= ACP_OP_STRIDED && (m->op == ACP_OP_STRIDED || acp_op_chain(m->op));
+	return m->op >= ACP_OP_STRIDED &&
+	       (m->op == ACP_OP_STRIDED || m->op == ACP_OP_REDUCE || acp_op_chain(m->op));
 }
 
 u8 acp_copies_now(struct acp_job *job, const struct acp_msg *m, u64 offset, u64 size)
@@ -47,8 +52,8 @@ u8 acp_copies_now(struct acp_job *job, const struct acp_msg *m, u64 offset, u64 
 	struct acp_region *src, *dst;
 	u8 status;
 
-	if (unlikely(has_blocks(m)))
-		return blocks_now(job, m, offset, size);
+	if (unlikely(is_other(m)))
+		return others_now(job, m, offset, size);
 	if (!size)
 		return ACP_ST_OK;
 	src = acp_region_get(job, m->src + offset, size, m->origin, ACP_ACCESS_READ, &status);
@@ -70,8 +75,8 @@ static u8 check(struct acp_job *job, const struct acp_msg *m)
 	struct acp_region *r;
 	u8 status;
 
-	if (unlikely(has_blocks(m)))
-		return blocks_now(job, m, 0, 0);
+	if (unlikely(is_other(m)))
+		return others_now(job, m, 0, 0);
 	r = acp_region_get(job, m->src, m->size, m->origin, ACP_ACCESS_READ, &status);
 	if (!r)
 		return status;

@@ -42,7 +42,7 @@ static u8 read_entry(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	m->size = READ_ONCE(entry->size);
 	m->a = READ_ONCE(entry->a);
 	m->b = READ_ONCE(entry->b);
-	cmd->more = e.flags & ACP_SQE_MORE;
+	cmd->flags = e.flags;
 	cmd->retry = e.flags & ACP_SQE_RETRY;
 	cmd->rendezvous = e.flags & ACP_SQE_RENDEZVOUS;
 	cmd->asked = false;
@@ -75,7 +75,10 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	m->c = 0;
 	if (unlikely(m->op >= ACP_OP_STRIDED)) {
 		acp_cmd_from_entry(m);
-		cmd->retry |= m->op == ACP_OP_WAIT;
+		if (m->op == ACP_OP_WAIT) {
+			cmd->retry = true;
+			cmd->losses = atomic64_read(&job->losses);
+		}
 	}
 	if (unlikely(!m->size))
 		acp_cmd_no_bytes(&job->ga, m);
@@ -90,8 +93,8 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	cmd->item.status = 0;
 	if (!status)
 		status = acp_cmd_check(&job->ga, job->colors, m);
-	if (unlikely(acp_op_signals(m->op)) && !status)
-		status = acp_job_check_flag(job, m);
+	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+		status = acp_job_check_nodes(job, m);
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
 			     acp_job_ga_node(job, m->dst));
@@ -119,6 +122,33 @@ static bool order_failed(struct acp_queue *queue, const struct acp_cmd *cmd)
 	return cmd->seen < cmd->order && acp_queue_failed(queue, cmd->seen + 1, cmd->order);
 }
 
+/*
+ * A command that this one waited for has failed.  Returns the status with which it ends; ACP_ST_OK:
+ * it starts, but revokes the word that it would have added to.
+ */
+static noinline u8 fail_or_revoke(struct acp_queue *queue, struct acp_cmd *cmd)
+{
+	struct acp_msg *m = &cmd->item.out.m;
+	struct acp_job *job = queue->job;
+
+	if (!(cmd->flags & ACP_SQE_REVOKE))
+		return ACP_ST_ORDER;
+	acp_cmd_revoke(&job->ga, m);
+	acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),
+		     acp_job_ga_node(job, m->dst));
+	/* It waits for no success any more, also if the budget does not allow the start now. */
+	cmd->seen = cmd->order;
+	acp_stat_inc(job->node, words_revoked);
+	return ACP_ST_OK;
+}
+
+/* Must it not start behind a fence, where only the target knows what has failed before? */
+static bool is_unfenced(const struct acp_queue *queue, const struct acp_cmd *cmd, u64 completed)
+{
+	/* It must not start behind a message whose failure would be its own, either. */
+	return (cmd->flags & ACP_SQE_REVOKE) | (queue->message > max(completed, cmd->seen));
+}
+
 /* Bytes that starting the command moves, or lets a flow move. */
 static u32 price(const struct acp_cmd *cmd)
 {
@@ -127,6 +157,8 @@ static u32 price(const struct acp_cmd *cmd)
 	/* Short ones cost the same wherever they are moved, so skip the checks. */
 	if (likely(m->size <= ACP_FRAME_SHORT))
 		return m->size;
+	if (m->op == ACP_OP_REDUCE)
+		return acp_cmd_long(m) ? 0 : m->size * ACP_REDUCE_PRICE;
 	if (cmd->step.plan == ACP_PLAN_DELEGATE ||
 	    (cmd->step.plan == ACP_PLAN_LOCAL && acp_cmd_long(m)))
 		return 0;
@@ -222,6 +254,15 @@ static void count_waiting(struct acp_queue *queue, const struct acp_cmd *cmd)
 }
 
 #define LOOKS_OF_A_WORD	4
+#define LOOKS_OF_NAMES	ACP_BUDGET_LOOKS	/* of all ranks that a command names, at most */
+
+/* Charge for a look at a word, and at the ranks that the command names. */
+static void pay_look(struct acp_budget *budget, const struct acp_cmd *cmd)
+{
+	budget->looks -= LOOKS_OF_A_WORD;
+	if (acp_wait_names(&cmd->item.out.m))
+		budget->looks -= LOOKS_OF_NAMES;
+}
 
 /* Something may have been written to the word. */
 static void look_at_word(struct acp_queue *queue, struct acp_budget *budget)
@@ -229,7 +270,7 @@ static void look_at_word(struct acp_queue *queue, struct acp_budget *budget)
 	struct acp_cmd *cmd = acp_queue_cmd(queue, queue->word);
 	u8 status;
 
-	budget->looks -= LOOKS_OF_A_WORD;
+	pay_look(budget, cmd);
 	if (!acp_word_is_over(queue, cmd, &status))
 		return;
 	acp_queue_unwatch(queue);
@@ -247,6 +288,7 @@ static enum turn ask_word(struct acp_queue *queue, struct acp_cmd *cmd, struct a
 	/* What earlier commands have written, before the word: pairs with publish(). */
 	if (smp_load_acquire(&queue->completed) + 1 != cmd->item.out.m.ticket)
 		return TURN_LATER;
+	pay_look(budget, cmd);
 	if (acp_word_begin(queue, cmd, &status))
 		acp_queue_end(queue, cmd, status);
 	else
@@ -449,12 +491,11 @@ static bool try_start(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_b
 	enum turn turn = TURN_NOW;
 	u8 status = ACP_ST_OK;
 
-	/* It must not start behind a message whose failure would be its own, either. */
-	if (how == ACP_START_WAIT || (how == ACP_START_FENCED &&
-				      queue->message > max(completed, cmd->seen)))
+	if (how == ACP_START_WAIT ||
+	    (how == ACP_START_FENCED && is_unfenced(queue, cmd, completed)))
 		return false;
 	if (order_failed(queue, cmd))
-		status = ACP_ST_ORDER;
+		status = fail_or_revoke(queue, cmd);
 	else if (unlikely(cmd->retry) && !cmd->granted)
 		turn = ask_turn(queue, cmd, budget, how, &status);
 	if (unlikely(turn != TURN_NOW))

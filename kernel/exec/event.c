@@ -4,6 +4,7 @@
 #include <linux/poll.h>
 #include "event.h"
 #include "../job/node.h"
+#include "../mem/watch.h"
 
 /* EPOLLPRI only: waiters for completions with edge-triggered epoll must not be woken. */
 static void wake(struct acp_job *job)
@@ -44,8 +45,10 @@ bool acp_event_left(struct acp_job *job, u32 rank)
 		new = true;
 	}
 	xa_unlock_bh(&e->left);
-	if (new)
+	if (new) {
 		acp_event_add(job, &record);
+		acp_watch_gone_all(job);
+	}
 	return new;
 }
 
@@ -106,6 +109,13 @@ static u32 state_here(struct acp_job *job, u32 rank)
 		state = ACP_RANK_UNKNOWN;
 	rcu_read_unlock();
 	return state;
+}
+
+bool acp_event_has_left(struct acp_job *job, u32 rank)
+{
+	if (acp_job_node_of(job, rank) == job->me)
+		return state_here(job, rank) == ACP_RANK_DOWN;
+	return xa_load(&job->events.left, rank);
 }
 
 /* State of a node: up if one color has an open flow, but a lost incarnation is remembered. */

@@ -61,6 +61,16 @@ static inline bool acp_event_pending(const struct acp_rank *rank)
 }
 
 /**
+ * acp_event_has_left() - is it known that a rank has left?
+ * @job: the job
+ * @rank: number of the rank, of any node, less than @job->ga.nprocs
+ *
+ * Context: process context or softirq.
+ * Return: true if it has left; of other nodes, only ranks that have not finalized are known.
+ */
+bool acp_event_has_left(struct acp_job *job, u32 rank);
+
+/**
  * acp_event_state() - state of a rank, as far as this node knows
  * @job: the job
  * @rank: number of the rank, of any node, less than @job->ga.nprocs

@@ -10,6 +10,7 @@
 #include "mailbox.h"
 #include "matching.h"
 #include "poller.h"
+#include "../mem/watch.h"
 #include "../queue/queue.h"
 #include "strided.h"
 
@@ -203,7 +204,7 @@ static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 		}
 		set_entry(cmd);
 	}
-	if (unlikely(m->op >= ACP_OP_INDIRECT))
+	if (unlikely(m->op >= ACP_OP_INDIRECT) && m->op != ACP_OP_REDUCE)
 		status = acp_indirect_direct(queue->job, m);
 	if (status) {
 		if (unlikely(cmd->granted))
@@ -463,6 +464,7 @@ void acp_station_lost(struct acp_peer *peer, u8 status)
 	list_for_each_entry_rcu(queue, &job->queue_list, job_link)
 		acp_queue_lost(queue, peer->node, peer->color, epoch, status);
 	rcu_read_unlock();
+	acp_watch_gone_all(job);
 	acp_barrier_break(job);
 	if (atomic_read(&job->asks))
 		acp_station_tend(job, true);

@@ -343,7 +343,7 @@ static u8 check_cmd(struct acp_arriving *f, const struct acp_msg *m)
 	if (!status && acp_job_ga_node(job, m->src) != job->me)
 		status = ACP_ST_RANK;
 	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
-		status = acp_job_check_flag(job, m);
+		status = acp_job_check_nodes(job, m);
 	if (!status && depends_failed(f, m))
 		status = ACP_ST_ORDER;
 	return status;

@@ -368,9 +368,14 @@ int acp_job_match(const struct acp_job *job, const struct acp_job *other)
 	return 0;
 }
 
-u8 acp_job_check_flag(const struct acp_job *job, const struct acp_msg *m)
+u8 acp_job_check_nodes(const struct acp_job *job, const struct acp_msg *m)
 {
-	if (!acp_op_signals(m->op) || acp_job_ga_node(job, m->c) == acp_job_ga_node(job, m->dst))
-		return ACP_ST_OK;
-	return ACP_ST_OP;
+	bool together = true;
+
+	if (acp_op_signals(m->op))
+		together = acp_job_ga_node(job, m->c) == acp_job_ga_node(job, m->dst);
+	else if (m->op == ACP_OP_REDUCE)
+		together = acp_job_ga_node(job, m->src) == job->me &&
+			   acp_job_ga_node(job, m->dst) == job->me;
+	return together ? ACP_ST_OK : ACP_ST_OP;
 }

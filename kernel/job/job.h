@@ -155,6 +155,7 @@ struct acp_job {
 	u64 asked_limit, asked_open_limit;	/* ns, before the administrator's bounds */
 	atomic_t flow_kib;	/* of flows, without the peers themselves */
 	atomic_t copies;	/* long copies within the node that have not ended */
+	atomic64_t losses;	/* incarnations of flows that have ended */
 	atomic_t asks;		/* messages that asked, of which no byte has arrived yet */
 	atomic_t grants;	/* those that were granted an entry */
 	bool tending;		/* "tend" is due within a second */
@@ -349,16 +350,16 @@ static inline u32 acp_job_ga_node(const struct acp_job *job, u64 ga)
 }
 
 /**
- * acp_job_check_flag() - check the flag of a copy that signals
+ * acp_job_check_nodes() - check what a command needs to have on one node
  * @job: the job
  * @m: the command; its addresses are valid
  *
- * The flag (m->c) must be on the node of the destination (m->dst).  Operations without a flag
- * need no check.
+ * The flag (m->c) of a copy that signals must be on the node of the destination (m->dst).  Numbers
+ * are combined on this node only.
  *
  * Context: any.
  * Return: ACP_ST_OK or ACP_ST_OP.
  */
-u8 acp_job_check_flag(const struct acp_job *job, const struct acp_msg *m);
+u8 acp_job_check_nodes(const struct acp_job *job, const struct acp_msg *m);
 
 #endif /* ACP_JOB_H */

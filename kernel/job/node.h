@@ -186,6 +186,7 @@ struct acp_peer {
 	u8 dropped_status;
 	bool lost;			/* acp_station_lost() is due */
 	struct acp_fates fates;
+	u64 loss;			/* number of its last loss among job->losses, 0: none */
 	struct sk_buff *batch;		/* the last one of a round that frames may join */
 	bool measured;			/* the path's MTU has been checked in this round */
 	struct dst_entry *dst;
@@ -202,7 +203,7 @@ struct acp_peer {
 	struct acp_traffic traffic;
 
 	atomic_t delegated;	/* commands in progress for this peer */
-	atomic_t asked;		/* answers that are expected, but not to delegated commands */
+	atomic_t asked;		/* answers that are expected, but not to delegated commands; words */
 	u32 delegated_paid;	/* number charged to the job's user; under the lock */
 	u64 armed;		/* when the timer will fire, ~0: not armed */
 	struct hrtimer timer;

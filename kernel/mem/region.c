@@ -207,6 +207,27 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 	acp_watch_written(to, first, to_offset - first);
 }
 
+void acp_region_reduce(struct acp_region *to, u64 to_offset, struct acp_region *from,
+		       u64 from_offset, size_t size, u64 what)
+{
+	u64 first = to_offset;
+
+	/* No number is in two pages. */
+	while (size) {
+		size_t n = size;
+		void *p = map(from, from_offset, &n);
+		void *q = map(to, to_offset, &n);
+
+		acp_reduce_run(what, q, p, n);
+		unmap(to, q);
+		unmap(from, p);
+		to_offset += n;
+		from_offset += n;
+		size -= n;
+	}
+	acp_watch_written(to, first, to_offset - first);
+}
+
 static __always_inline int write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,
 				     struct acp_bytes *from, size_t size)
 {

@@ -331,6 +331,20 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 		     u64 from_offset, size_t size);
 
 /**
+ * acp_region_reduce() - combine the numbers of a region with those of another one
+ * @to: the region of the first operands, which the results replace
+ * @to_offset: offset in @to, a multiple of the size of the numbers
+ * @from: the region of the second operands; may be @to
+ * @from_offset: offset in @from, likewise
+ * @size: bytes, likewise; 0 allowed
+ * @what: what to do, see acp_reduce_run()
+ *
+ * Context: any.
+ */
+void acp_region_reduce(struct acp_region *to, u64 to_offset, struct acp_region *from,
+		       u64 from_offset, size_t size, u64 what);
+
+/**
  * acp_region_write_skb() - copy from an skb to a region
  * @r: the region
  * @offset: offset in the region

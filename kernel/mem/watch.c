@@ -85,6 +85,17 @@ void acp_watch_gone(struct acp_rank *rank)
 		tasklet_schedule(&rank->words);
 }
 
+void acp_watch_gone_all(struct acp_job *job)
+{
+	struct acp_rank *rank;
+
+	/* A rank in the list has its memory for a grace period at least. */
+	rcu_read_lock();
+	list_for_each_entry_rcu(rank, &job->rank_list, link)
+		acp_watch_gone(rank);
+	rcu_read_unlock();
+}
+
 void acp_watch_wake_all(struct acp_job *job)
 {
 	struct acp_rank *rank;

@@ -88,6 +88,16 @@ void acp_watch_end(struct acp_rank *rank, u64 offset);
 void acp_watch_gone(struct acp_rank *rank);
 
 /**
+ * acp_watch_gone_all() - a rank or a node has gone: commands of this node that named it may end
+ * @job: the job
+ *
+ * Called when it is recorded that it has gone.
+ *
+ * Context: any.
+ */
+void acp_watch_gone_all(struct acp_job *job);
+
+/**
  * acp_watch_wake_all() - wake all waiters of a job's ranks on this node
  * @job: the job
  *

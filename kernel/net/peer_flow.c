@@ -135,6 +135,14 @@ static u32 new_epoch(u32 other)
 	return epoch;
 }
 
+/* An incarnation has ended: commands that wait for what it might have brought learn of it. */
+static void set_lost(struct acp_peer *peer, u8 status)
+{
+	acp_fates_lost(&peer->fates, status);
+	/* The status first: pairs with is_lost() in word.c. */
+	smp_store_release(&peer->loss, atomic64_inc_return(&peer->job->losses));
+}
+
 static void set_open(struct acp_peer *peer)
 {
 	if (acp_fates_open(&peer->fates))
@@ -146,7 +154,7 @@ void acp_peer_failed(struct acp_peer *peer, u8 status)
 	u32 epoch = new_epoch(peer->flow.epoch);
 
 	acp_peer_drop_all(peer, status);
-	acp_fates_lost(&peer->fates, status);
+	set_lost(peer, status);
 	acp_flow_init(&peer->flow, epoch, new_epoch(epoch), peer->job->limit,
 		      acp_job_open_limit(peer->job));
 	peer->traffic.failed++;
@@ -157,7 +165,7 @@ void acp_peer_failed(struct acp_peer *peer, u8 status)
 void acp_peer_restarted(struct acp_peer *peer, u32 epoch_peer, u64 now)
 {
 	acp_peer_drop_all(peer, ACP_ST_PEER);
-	acp_fates_lost(&peer->fates, ACP_ST_PEER);
+	set_lost(peer, ACP_ST_PEER);
 	acp_flow_restart(&peer->flow, epoch_peer, new_epoch(peer->flow.epoch_next), now);
 	set_open(peer);
 	peer->traffic.restarted++;

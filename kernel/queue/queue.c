@@ -125,7 +125,7 @@ static __always_inline void publish(struct acp_queue *queue)
 	lockdep_assert_held(&queue->lock);
 	for (; cmd->state == ACP_CMD_ENDED && cmd->item.out.m.ticket == t;
 	     cmd = acp_queue_cmd(queue, ++t)) {
-		bool carries = cmd->more || queue->doomed;
+		bool carries = (cmd->flags & ACP_SQE_MORE) || queue->doomed;
 
 		if (unlikely(carries))
 			carry_status(queue, cmd, t);
@@ -138,7 +138,7 @@ static __always_inline void publish(struct acp_queue *queue)
 		/* The status first: pairs with has_failed(). */
 		smp_store_release(&queue->completed, t);
 		if (unlikely(carries)) {
-			u64 next = cmd->more && cmd->status ? t + 1 : 0;
+			u64 next = (cmd->flags & ACP_SQE_MORE) && cmd->status ? t + 1 : 0;
 
 			/* A command that was doomed is on record now: pairs with order_failed(). */
 			smp_store_release(&queue->doomed, next);
@@ -521,12 +521,33 @@ static bool is_idle(const struct acp_cmd *cmd)
 	       cmd->state == ACP_CMD_GRANTED || cmd->state == ACP_CMD_WATCHING;
 }
 
+void acp_queue_unexpect(struct acp_queue *queue, const struct acp_cmd *cmd)
+{
+	const struct acp_msg *m = &cmd->item.out.m;
+	struct acp_job *job = queue->job;
+	struct acp_peer *peer;
+	u32 i;
+
+	for (i = 0; i < ACP_WAIT_NAMES; i++) {
+		if (!queue->named[i])
+			continue;
+		peer = acp_peer_find(job, acp_job_node_of(job, acp_wait_name(m, i)),
+				     acp_ga_color(&job->ga, m->src));
+		if (peer) {
+			atomic_dec(&peer->asked);
+			acp_peer_unexpect(peer, queue->named[i]);
+		}
+		queue->named[i] = 0;
+	}
+}
+
 void acp_queue_unwatch(struct acp_queue *queue)
 {
 	const struct acp_cmd *cmd = acp_queue_cmd(queue, queue->word);
 
 	acp_watch_end(queue->rank, acp_ga_offset(&queue->job->ga, cmd->item.out.m.src));
 	WRITE_ONCE(queue->word, 0);
+	acp_queue_unexpect(queue, cmd);
 }
 
 /*

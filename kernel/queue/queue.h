@@ -21,6 +21,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include "budget.h"
+#include "../core/word.h"
 #include "../net/transport.h"
 
 #define ACP_INFLIGHT	256	/* commands taken and not complete; 2^n */
@@ -53,7 +54,7 @@ struct acp_cmd {
 	u8 state;		/* enum acp_cmd_state; under the queue lock once STARTED */
 	u8 status;
 	bool busy;		/* the transport still has the item; cleared with a release */
-	bool more;		/* if it fails, the next one fails: ACP_SQE_MORE */
+	u8 flags;		/* ACP_SQE_ */
 	bool retry;		/* if the buffer is full, start again: ACP_SQE_RETRY, or WAIT */
 	u8 tries;		/* times that it found no room, at most ACP_RETRY_SHIFT */
 	u8 refused;		/* the same, modulo 256 */
@@ -64,7 +65,10 @@ struct acp_cmd {
 	bool rendezvous;	/* its bytes are not sent before they are granted an entry */
 	bool asked;		/* it has asked for that; set by the drainer before it asks */
 	bool granted;		/* they were; under the queue lock until it is WAITING again */
-	u64 entry;		/* as it is in ACP_MSG_GRANT */
+	union {
+		u64 entry;	/* as it is in ACP_MSG_GRANT */
+		u64 losses;	/* WAIT: of job->losses, when it was taken */
+	};
 };
 
 /*
@@ -140,6 +144,7 @@ struct acp_queue {
 	u64 polled;		/* tickets taken plus completed, when the poller last scanned */
 	struct acp_moderation moderation;
 	struct acp_retry retry;
+	u32 named[ACP_WAIT_NAMES];	/* epochs in which peers are expected; drainer */
 	size_t sq_bytes, cq_bytes;
 	struct list_head poll_link;	/* in the node's list, RCU */
 	struct list_head job_link;	/* in the job's list of queues, RCU */
@@ -469,10 +474,19 @@ void acp_queue_abort(struct acp_queue *queue);
 void acp_queue_abort_all(struct acp_rank *rank);
 
 /**
+ * acp_queue_unexpect() - expect nothing more of the nodes of ranks that a command names
+ * @queue: the queue; queue->named has the incarnations in which they are expected
+ * @cmd: the command, an ACP_OP_WAIT
+ *
+ * Context: bottom halves off, drainer only.
+ */
+void acp_queue_unexpect(struct acp_queue *queue, const struct acp_cmd *cmd);
+
+/**
  * acp_queue_unwatch() - do not wait for the word of queue->word any more
  * @queue: the queue; the command itself stays as it is
  *
- * Context: any, drainer only.
+ * Context: bottom halves off, drainer only.
  */
 void acp_queue_unwatch(struct acp_queue *queue);
 

@@ -20,6 +20,8 @@
 #include "boot/missing.h"
 #include "boot/renumber.h"
 #include "channel/chan.h"
+#include "coll/close.h"
+#include "coll/pool.h"
 #include "core/barrier.h"
 #include "core/context.h"
 #include "core/failure.h"
@@ -365,6 +367,7 @@ static void forget_in_child(void)
 	if (!libacp_in())
 		return;
 	__atomic_store_n(&libacp.state, LIBACP_FORKED, __ATOMIC_RELEASE);
+	libacp_pool_forget();
 	libacp_queues_forget();
 	close(libacp.fd);
 	libacp.fd = -1;
@@ -478,6 +481,7 @@ int acp_finalize(void)
 		return -1;
 	pthread_mutex_lock(&membership);
 	if (libacp_in()) {
+		libacp_coll_close();
 		libacp_contexts_complete();
 		libacp_rendezvous_settle();
 		acp_complete(ACP_HANDLE_ALL);
@@ -500,6 +504,7 @@ int acp_reset(int rank)
 		return -1;
 	pthread_mutex_lock(&membership);
 	if (libacp_in()) {
+		libacp_coll_close();
 		bound = libacp_contexts_complete();
 		acp_complete(ACP_HANDLE_ALL);
 		result = libacp_reset_agree(generation <= GENERATION_MAX ? rank : -1);

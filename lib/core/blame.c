@@ -41,6 +41,7 @@ static const char *const op_names[ACP_OP_END] = {
 	[ACP_OP_SEND] = "acpx_send",
 	[ACP_OP_SCATTER] = "acpx_copy_scatter", [ACP_OP_GATHER] = "acpx_copy_gather",
 	[ACP_OP_WAIT] = "acpx_wait_word",
+	[ACP_OP_REDUCE] = "acpx_reduce",
 };
 
 /* One of the addresses of an access, and how the access uses it. */
@@ -125,6 +126,9 @@ static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 	} else if (entry->op == ACP_OP_WAIT) {
 		*src = (struct end){ "word", entry->src, 8, 8, "read" };
 		dst->right = NULL;
+	} else if (entry->op == ACP_OP_REDUCE) {
+		src->align = entry->a >> 8 & 1 ? 8 : 4;
+		dst->align = src->align;
 	} else if (entry->op != ACP_OP_COPY) {
 		src->size = word_of(entry->op);
 		src->align = src->size;
@@ -410,6 +414,55 @@ static bool blame_owner(const struct acp_sqe *entry, int status, char text[DETAI
 	return true;
 }
 
+static bool is_loss(int status)
+{
+	return status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_PEER ||
+	       status == ACP_ST_ROUTE;
+}
+
+/* The ranks that were expected to write to the word. */
+static bool blame_names(const struct acp_sqe *entry, int status, char text[DETAIL])
+{
+	const uint64_t pairs[] = { entry->dst, entry->size, entry->b };
+	size_t at = 0;
+	int i;
+
+	if (entry->op != ACP_OP_WAIT || !is_loss(status))
+		return false;
+	at += (size_t)snprintf(text, DETAIL, "one of those that write to the word is lost: rank");
+	for (i = 0; i < 6; i++) {
+		const uint32_t name = (uint32_t)(pairs[i / 2] >> 32 * (i % 2));
+
+		if (name)
+			at += (size_t)snprintf(text + at, DETAIL - at, " %u", name - 1);
+	}
+	return true;
+}
+
+/* Numbers are combined on the node of the caller. */
+static bool blame_node(const struct acp_sqe *entry, const struct end *e, char text[DETAIL])
+{
+	const int here = acpx_query_node((int)libacp.rank);
+
+	if (entry->op != ACP_OP_REDUCE || !is_valid(e->ga) ||
+	    acpx_query_node((int)rank_of(e)) == here)
+		return false;
+	snprintf(text, DETAIL, "%s is memory of another node: numbers of node %d only are combined here, copy them first",
+		 e->name, here);
+	return true;
+}
+
+static void blame_numbers(const struct acp_sqe *entry, const struct end ends[ENDS],
+			  char text[DETAIL])
+{
+	if (entry->a == UINT64_MAX)
+		snprintf(text, DETAIL, "no such operation or type");
+	else if (!blame_node(entry, &ends[0], text) && !blame_node(entry, &ends[1], text))
+		snprintf(text, DETAIL, "operation %u of %" PRIu64 " bytes of type %u",
+			 (unsigned int)(entry->a & 0xff), (uint64_t)entry->size,
+			 (unsigned int)(entry->a >> 8));
+}
+
 /* ---- Message ---- */
 
 static const char *place(acp_ga_t ga, char text[PLACE_TEXT])
@@ -436,13 +489,19 @@ void libacp_die_of_access(const struct acp_sqe *entry, int status)
 	libacp_quiet(true);
 	probes_end = libacp_now() + PROBE_NS;
 	list_ends(entry, ends);
-	found = blame_owner(entry, status, detail);
+	found = blame_owner(entry, status, detail) || blame_names(entry, status, detail);
 	for (i = 0; i < ENDS && !found; i++)
 		found = blame(&ends[i], status, false, detail);
 	for (i = 0; i < ENDS && !found; i++)
 		found = blame(&ends[i], status, true, detail);
-	if (!found)
+	if (!found && entry->op == ACP_OP_REDUCE && status == ACP_ST_OP)
+		blame_numbers(entry, ends, detail);
+	else if (!found)
 		blame_contents(entry, status, detail);
+	if (entry->op == ACP_OP_WAIT)
+		libacp_die("%s failed: %s%s%s (word %s)", op_names[entry->op],
+			   acpx_strerror(status), *detail ? ": " : "", detail,
+			   place(entry->src, src));
 	libacp_die("%s failed: %s%s%s (dst %s, src %s)", op_names[entry->op],
 		   acpx_strerror(status), *detail ? ": " : "", detail, place(entry->dst, dst),
 		   place(entry->src, src));

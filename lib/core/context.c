@@ -47,6 +47,11 @@ struct libacp_queue *libacp_contexts_complete(void)
 	return bound;
 }
 
+struct libacp_queue *libacp_context_queue(acpx_context_t context)
+{
+	return &context->queue;
+}
+
 /* ---- The public functions ---- */
 
 static int attach(struct libacp_queue *queue, unsigned int depth)

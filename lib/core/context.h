@@ -3,6 +3,7 @@
 #ifndef LIBACP_CONTEXT_H
 #define LIBACP_CONTEXT_H
 
+#include "acp.h"
 #include "core/queue.h"
 
 #pragma GCC visibility push(hidden)
@@ -17,6 +18,9 @@
  * Return: the queue to which the calling thread was bound, or NULL.
  */
 struct libacp_queue *libacp_contexts_complete(void);
+
+/* Return the queue of a context. */
+struct libacp_queue *libacp_context_queue(acpx_context_t context);
 
 #pragma GCC visibility pop
 

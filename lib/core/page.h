@@ -14,7 +14,7 @@
 
 /*
  * Library page of a rank: memory through which the libraries of the ranks communicate. Only its
- * owner writes it, except "ready", "connections", "failures" and the state of "split". All ranks
+ * owner writes it, except "ready", "connections", "failures" and the state of "exchange". All ranks
  * read the page of rank 0.
  */
 #define LIBACP_CONNECTIONS	64
@@ -22,11 +22,11 @@
 #define LIBACP_LEAVING	1
 #define LIBACP_LEFT	2	/* waits for the last barrier only */
 
-/* What a rank says when it takes part in the splitting of a group: see split.c. */
-struct libacp_split {
+/* What a rank tells when it takes part in an exchange of a group: see group/exchange.h. */
+struct libacp_record {
 	uint64_t state;			/* changed by the first rank of the group */
 	uint64_t group;
-	int32_t color, key;
+	uint64_t words[4];
 };
 
 struct libacp_page {
@@ -52,7 +52,7 @@ struct libacp_page {
 
 	uint64_t here;			/* missing.c: set to 1 by the owner */
 
-	struct libacp_split split;
+	struct libacp_record exchange;
 };
 
 _Static_assert(sizeof(struct libacp_page) <= ACP_WATCH_OFFSET, "one page, with acp_watch");

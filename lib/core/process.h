@@ -2,9 +2,9 @@
 /*
  * State of the process as a rank: begin, end, time, messages.
  *
- * Locks, outermost first. No thread holds one while it waits for another rank, except split,
+ * Locks, outermost first. No thread holds one while it waits for another rank, except exchange,
  * membership and barrier, which exist for that:
- *	lock	(split.c)	one thread of the process in acpx_group_split
+ *	lock	(exchange.c)	one thread of the process in an exchange of a group
  *	membership (join.c)	joining and leaving
  *	barrier	(barrier.c)	one thread of the process in a barrier
  *	table	(mem.c)		registration

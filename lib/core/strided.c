@@ -184,6 +184,7 @@ static void next_half(struct acp_sqe *entry, void *state)
 	if (both->order == LIBACP_BEHIND)
 		return;
 	entry->op = ACP_OP_COPY;
+	entry->flags = 0;
 	entry->a = 0;
 	entry->b = 0;
 	both->dst = both->a;
@@ -192,12 +193,29 @@ static void next_half(struct acp_sqe *entry, void *state)
 	both->order = LIBACP_BEHIND;
 }
 
+static void next_revoking(struct acp_sqe *entry, void *state)
+{
+	*entry = *(const struct acp_sqe *)state;
+}
+
+/* The kernel looks whether the order has failed, and then revokes the flag. */
+static acp_handle_t signal_or_revoke(struct acp_sqe *both, acp_handle_t order)
+{
+	both->flags = ACP_SQE_REVOKE;
+	both->seen = LIBACP_STRICT;
+	if (!together(both->dst, both->a))
+		return libacp_submit(2, next_half, both, order);
+	return libacp_submit(1, next_revoking, both, order);
+}
+
 acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t flag,
 			      uint64_t operand, int op, acp_handle_t order)
 {
 	struct acp_sqe both = { .dst = dst, .src = src, .size = size, .a = flag, .b = operand };
 
-	if (op == ACPX_SIGNAL_SET || op == ACPX_SIGNAL_ADD)
+	bool revoke = op == (ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE);
+
+	if (op == ACPX_SIGNAL_SET || op == ACPX_SIGNAL_ADD || revoke)
 		both.op = op == ACPX_SIGNAL_SET ? ACP_OP_COPY_SET : ACP_OP_COPY_ADD;
 	if (!libacp_in())
 		return ACP_HANDLE_NULL;
@@ -205,8 +223,10 @@ acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t 
 		both.dst = flag;
 		both.src = libacp_own_nothing();
 	}
+	if (revoke && order != (acp_handle_t)ACP_HANDLE_NULL)
+		return signal_or_revoke(&both, order);
 	if (both.op && libacp_may_start(order) &&
-	    libacp_local_signal(dst, src, size, flag, operand, op == ACPX_SIGNAL_ADD))
+	    libacp_local_signal(dst, src, size, flag, operand, op != ACPX_SIGNAL_SET))
 		return libacp_done_locally();
 	if (both.op && !together(dst, flag))
 		return libacp_submit(2, next_half, &both, order);

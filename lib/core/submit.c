@@ -30,6 +30,18 @@
 #include "core/wait.h"
 #include "core/watch.h"
 
+/*
+ * The access that the order names counts even if it is complete: the kernel looks whether it has
+ * failed. The caller holds the right to submit.
+ */
+static void set_strict_order(const struct libacp_queue *queue, struct acp_sqe *entry,
+			     acp_handle_t order)
+{
+	entry->order = libacp_handle_ticket(queue, order);
+	if (entry->order && entry->order <= entry->seen)
+		entry->seen = entry->order - 1;
+}
+
 /* Translate the order condition; the caller holds the right to submit. */
 static void set_order(const struct libacp_queue *queue, struct acp_sqe *entry, acp_handle_t order)
 {
@@ -184,8 +196,13 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 				.src = libacp_own_nothing(), .order = e.order,
 			};
 		if (!i) {
+			bool strict = e.seen == LIBACP_STRICT;
+
 			e.seen = room;
-			set_order(queue, &e, order);
+			if (strict)
+				set_strict_order(queue, &e, order);
+			else
+				set_order(queue, &e, order);
 			first = e;
 		} else {
 			set_turn(&e, &first, ticket);
@@ -233,6 +250,12 @@ static acp_handle_t done_in(struct libacp_queue *queue)
 acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order)
 {
 	return submit(entry, order);
+}
+
+void libacp_ring(const struct libacp_queue *queue)
+{
+	if (libacp_rings_must_ring(&queue->rings))
+		ring_doorbell(queue);
 }
 
 bool libacp_may_start(acp_handle_t order)

@@ -10,6 +10,7 @@
 #include "acp_abi.h"
 #include "acp_ga.h"
 #include "core/process.h"
+#include "core/queue.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -30,6 +31,7 @@ acp_handle_t libacp_done_locally(void);
 acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
 
 #define LIBACP_BEHIND	UINT64_MAX	/* order of an entry: behind the previous one */
+#define LIBACP_STRICT	UINT64_MAX	/* seen of the first entry: see libacp_submit() */
 
 /* Fills in an entry: op, addresses, size, operands. */
 typedef void libacp_next_t(struct acp_sqe *entry, void *state);
@@ -42,10 +44,22 @@ typedef void libacp_next_t(struct acp_sqe *entry, void *state);
  * @order: condition under which they may start; one whose order is LIBACP_BEHIND waits for the
  *	   previous one instead
  *
+ * An access fails if one fails that it waits for, unless that was complete when it was issued. If
+ * "seen" of the first entry is LIBACP_STRICT, it fails also if the access that @order names has
+ * failed before, as long as the queue knows that.
+ *
  * Context: any thread of a rank; blocks while no slot of the queue is free.
  * Return: the handle of the last one, which fails if any of them fails; or ACP_HANDLE_NULL.
  */
 acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handle_t order);
+
+/**
+ * libacp_ring() - tell the kernel of entries that were written to a ring, unless it polls
+ * @queue: the queue
+ *
+ * Context: the thread that has written them; a system call.
+ */
+void libacp_ring(const struct libacp_queue *queue);
 
 /**
  * libacp_own_nothing() - get an address of this rank at which 0 bytes can be read and written

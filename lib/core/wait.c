@@ -32,17 +32,25 @@ static uint64_t thread_time(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/* Sleep until a ticket is complete, or a time has passed. Returns 0 or -errno. */
+static int sleep_until(const struct libacp_queue *queue, uint64_t ticket, uint64_t end)
+{
+	struct acp_wait wait = { .size = sizeof(wait), .ticket = ticket };
+
+	for (;;) {
+		wait.timeout_ns = libacp_left(end);
+		if (ioctl(queue->fd, ACP_IOC_WAIT, &wait) == 0)
+			break;
+		if (errno != EINTR)
+			return -errno;
+	}
+	return ticket <= libacp_rings_completed(&queue->rings) ? 0 : libacp_no_answer();
+}
+
 /* Sleep until a ticket is complete. Returns 0 or -errno. */
 static int sleep_for(const struct libacp_queue *queue, uint64_t ticket)
 {
-	struct acp_wait wait = {
-		.size = sizeof(wait), .ticket = ticket, .timeout_ns = UINT64_MAX,
-	};
-
-	while (ioctl(queue->fd, ACP_IOC_WAIT, &wait) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return ticket <= libacp_rings_completed(&queue->rings) ? 0 : libacp_no_answer();
+	return sleep_until(queue, ticket, UINT64_MAX);
 }
 
 /* ---- Free slots ---- */
@@ -175,6 +183,15 @@ int libacp_wait_for(const struct libacp_queue *queue, uint64_t ticket)
 	if (libacp_queue_reached(queue, ticket) || look_first(queue, ticket))
 		return 0;
 	return sleep_for(queue, ticket);
+}
+
+int libacp_wait_some(const struct libacp_queue *queue, uint64_t ticket, uint64_t timeout_ns)
+{
+	const uint64_t end = libacp_end_of(timeout_ns);
+
+	if (libacp_queue_reached(queue, ticket) || (timeout_ns && look_first(queue, ticket)))
+		return 0;
+	return sleep_until(queue, ticket, end);
 }
 
 int libacp_queue_wait(const struct libacp_queue *queue)

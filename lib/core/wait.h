@@ -15,6 +15,9 @@
 int libacp_wait_for(const struct libacp_queue *queue, uint64_t ticket);
 int libacp_queue_wait(const struct libacp_queue *queue);
 
+/* As libacp_wait_for(), for some time. Returns 0, -ETIMEDOUT, or another -errno. */
+int libacp_wait_some(const struct libacp_queue *queue, uint64_t ticket, uint64_t timeout_ns);
+
 /**
  * libacp_gma_wait() - wait for a handle of any queue
  * @handle: handle of the access; ACP_HANDLE_ALL, ACP_HANDLE_CONT: all accesses of the queue of the

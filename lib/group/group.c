@@ -17,7 +17,9 @@ static int new_strided(int start, int stride, int count, acpx_group_t *group)
 
 	if (!g)
 		return -ENOMEM;
-	*g = (struct acpx_group){ .start = start, .stride = stride, .count = count };
+	*g = (struct acpx_group){
+		.users = 1, .start = start, .stride = stride, .count = count,
+	};
 	*group = g;
 	return 0;
 }
@@ -96,7 +98,9 @@ static int new_listed(const int *ranks, int count, acpx_group_t *group)
 	g = malloc(sizeof(*g) + bytes);
 	if (!g)
 		return -ENOMEM;
-	*g = (struct acpx_group){ .count = count, .listed = true, .ascending = ascending };
+	*g = (struct acpx_group){
+		.users = 1, .count = count, .listed = true, .ascending = ascending,
+	};
 	memcpy(g->ranks, ranks, bytes);
 	*group = g;
 	return 0;
@@ -122,7 +126,8 @@ int acpx_group_free(acpx_group_t group)
 {
 	if (!group)
 		return -EINVAL;
-	free(group);
+	if (!__atomic_sub_fetch(&group->users, 1, __ATOMIC_ACQ_REL))
+		free(group);
 	return 0;
 }
 

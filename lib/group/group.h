@@ -3,7 +3,8 @@
  * Groups of ranks. A group does not change until it is freed, so any number of threads may use it.
  *
  *	group.c		groups of a process, without communication
- *	split.c		splitting: the members tell each other their colors and keys
+ *	exchange.c	the members tell each other some words
+ *	split.c		splitting: these words are colors and keys
  */
 #ifndef LIBACP_GROUP_H
 #define LIBACP_GROUP_H
@@ -17,6 +18,7 @@
 
 /* Member i is start + i * stride if ranks are not listed, otherwise ranks[i]. */
 struct acpx_group {
+	int users;			/* references, atomic */
 	int start, stride, count;
 	bool listed;
 	bool ascending;			/* the ranks that are listed */
@@ -34,6 +36,19 @@ struct acpx_group {
 static inline int libacp_group_at(const struct acpx_group *group, int i)
 {
 	return group->listed ? group->ranks[i] : group->start + i * group->stride;
+}
+
+/**
+ * libacp_group_hold() - take a reference, which acpx_group_free() returns
+ * @group: the group
+ *
+ * Context: any thread; does not block.
+ * Return: @group.
+ */
+static inline acpx_group_t libacp_group_hold(acpx_group_t group)
+{
+	__atomic_add_fetch(&group->users, 1, __ATOMIC_RELAXED);
+	return group;
 }
 
 /**

@@ -257,6 +257,9 @@ TEST(K3_malformed_entries)
 		{ .op = ACP_OP_STRIDED, .size = ~0ULL, .a = 1ULL << 33, .b = 1ULL << 33 },
 		{ .op = ACP_OP_COPY_SET, .size = ~0ULL }, { .op = ACP_OP_COPY_ADD, .flags = 8 },
 		{ .op = ACP_OP_ADD8, .order = ~0ULL - 1 },
+		{ .op = ACP_OP_REDUCE, .size = 4, .a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64) },
+		{ .op = ACP_OP_REDUCE, .size = 8, .a = ACP_REDUCE(ACP_REDUCE_AND, ACP_REDUCE_F64) },
+		{ .op = ACP_OP_REDUCE, .size = 8, .a = ~0ULL }, { .op = ACP_OP_REDUCE, .b = 1 },
 	};
 	struct rank r;
 	size_t i;

@@ -555,6 +555,10 @@ static void random_entry(struct actor *a, const struct acp_join *j, uint64_t tic
 			e->b = below(a, 2);
 			e->size = below(a, one_in(a, 4) ? 9000 : 300);
 		}
+		if (e->op == ACP_OP_REDUCE) {
+			e->a = ACP_REDUCE(below(a, 9), below(a, 7));
+			e->size = 4 * below(a, 3000);
+		}
 		if (e->op == ACP_OP_STRIDED) {
 			e->size = ACP_BLOCKS(below(a, 40), below(a, 40));
 			e->a = 40 + below(a, 400);

@@ -278,9 +278,15 @@ TEST(wrong_entries_are_refused)
 	good = heap_ga(&r[1], WORD);
 	heap = r[1].join.heap_size;
 	CHECK_EQ(refused((struct acp_sqe){ .src = good }), ACP_ST_OK);
-	CHECK_EQ(refused((struct acp_sqe){ .src = good, .dst = good }), ACP_ST_OP);
-	CHECK_EQ(refused((struct acp_sqe){ .src = good, .size = 8 }), ACP_ST_OP);
-	CHECK_EQ(refused((struct acp_sqe){ .src = good, .b = 1 }), ACP_ST_OP);
+	CHECK_EQ(refused((struct acp_sqe){ .src = good, .dst = good }), ACP_ST_RANK);
+	CHECK_EQ(refused((struct acp_sqe){ .src = good, .size = r[1].layout.nprocs + 1 }),
+		 ACP_ST_RANK);
+	CHECK_EQ(refused((struct acp_sqe){ .src = good, .b = ACP_WAIT_RANKS(-1, 1000) }),
+		 ACP_ST_RANK);
+	CHECK_EQ(refused((struct acp_sqe){ .src = good, .dst = ACP_WAIT_RANKS(0, 1),
+					   .size = ACP_WAIT_RANKS(-1, 2),
+					   .b = ACP_WAIT_RANKS(2, 2) }), ACP_ST_OK);
+	CHECK_EQ(refused((struct acp_sqe){ .src = good, .flags = ACP_SQE_REVOKE }), ACP_ST_OP);
 	CHECK_EQ(refused((struct acp_sqe){ .src = good, .flags = ACP_SQE_RETRY }), ACP_ST_OP);
 	CHECK_EQ(refused((struct acp_sqe){ .src = 0 }), ACP_ST_GA);
 	CHECK_EQ(refused((struct acp_sqe){ .src = good + 4 }), ACP_ST_ALIGN);

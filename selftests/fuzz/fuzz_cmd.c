@@ -7,9 +7,10 @@
  */
 #include "fuzz.h"
 #include "cmd.h"
+#include "word.h"
 #include "../unit/order_model.h"
 
-static_assert(ACP_OP_END == 23);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 24);	/* the rules of a new operation belong here */
 
 /* ---- Entries ---- */
 
@@ -134,8 +135,12 @@ static u8 indirect_rule(const struct job *j, const struct acp_sqe *e)
 /* The origin of all commands here is rank 0. */
 static u8 wait_rule(const struct job *j, const struct acp_sqe *e)
 {
-	if (e->size || e->b || e->dst)
-		return ACP_ST_OP;
+	const u64 names[] = { e->dst, e->size, e->b };
+	u32 i;
+
+	for (i = 0; i < 6; i++)
+		if ((names[i / 2] >> 32 * (i % 2) & 0xffffffff) > j->l.nprocs)
+			return ACP_ST_RANK;
 	if (!acp_ga_valid(&j->l, e->src))
 		return ACP_ST_GA;
 	if (e->src >> (64 - j->rank_bits) != 1)
@@ -145,10 +150,25 @@ static u8 wait_rule(const struct job *j, const struct acp_sqe *e)
 	return address_rule(j, e->src) ? ACP_ST_OK : ACP_ST_GA;
 }
 
+static u8 reduce_rule(const struct job *j, const struct acp_sqe *e)
+{
+	u64 op = e->a % 256, type = e->a / 256, low = type % 2 ? 7 : 3;
+
+	if (op > 7 || type > 5 || (type > 3 && op > 3 && op < 7))
+		return ACP_ST_OP;
+	if (e->size > 1ULL << 62 || e->size & low || e->b)
+		return ACP_ST_OP;
+	if (e->src & low || e->dst & low)
+		return ACP_ST_ALIGN;
+	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
+}
+
 static u8 command_rule(const struct job *j, const struct acp_sqe *e)
 {
 	u64 low = e->op % 2 ? 7 : 3;
 
+	if (e->op == 23)
+		return reduce_rule(j, e);
 	if (e->op == 22)
 		return wait_rule(j, e);
 	if (e->op < 1 || e->op > 21)
@@ -173,8 +193,8 @@ static u8 entry_rule(const struct acp_sqe *e, u64 ticket)
 	for (i = 0; i < sizeof(e->reserved); i++)
 		if (e->reserved[i])
 			return ACP_ST_OP;
-	if (e->flags > 15 || (e->flags & 4 && e->op != 18 && e->op != 19) ||
-	    (e->flags & 8 && e->op != 19))
+	if (e->flags > 31 || (e->flags & 4 && e->op != 18 && e->op != 19) ||
+	    (e->flags & 8 && e->op != 19) || (e->flags & 16 && e->op != 7 && e->op != 16))
 		return ACP_ST_OP;
 	return e->order >= ticket ? ACP_ST_OP : ACP_ST_OK;
 }
@@ -186,7 +206,7 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 
 	e->op = take(in, 1) % (odd & 1 ? 256 : ACP_OP_END);
 	plain = e->op == ACP_OP_COPY || e->op > ACP_OP_COPY_ADD;
-	e->flags = take(in, 1) % (odd & 2 ? 256 : 16);
+	e->flags = take(in, 1) % (odd & 2 ? 256 : 32);
 	for (i = 0; i < sizeof(e->reserved); i++)
 		e->reserved[i] = odd & 4 ? take(in, 1) : 0;
 	e->order = take_number(in);
@@ -206,9 +226,16 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 		e->b = e->b % 20000 - (odd & 64 ? 10000 : 0);
 	}
 	if (e->op == ACP_OP_WAIT && !(odd & 16)) {
-		e->dst = 0;
-		e->size = 0;
+		u64 names = take_number(in);
+
+		e->dst = ACP_WAIT_RANKS(names % (j->l.nprocs + 1) - 1, -1);
+		e->size = ACP_WAIT_RANKS(-1, names % j->l.nprocs);
+		e->b = odd & 64 ? e->b : 0;
 		e->a = take_number(in);
+	}
+	if (e->op == ACP_OP_REDUCE && !(odd & 16)) {
+		e->a = take(in, 1) % 9 | take(in, 1) % 7 << 8;
+		e->size &= ~(u64)(odd & 64 ? 3 : 7);
 	}
 	if (e->op > ACP_OP_STRIDED && !plain && !(odd & 32))
 		e->a = take_address(in, j) & (odd & 64 ? ~7ULL : ~0ULL);
@@ -233,7 +260,7 @@ static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 {
 	u32 src = node_of(j, m->src), dst = node_of(j, m->dst);
 	bool far = src != me, copy = m->op == ACP_OP_COPY || m->op > 13;
-	bool much = m->size > (m->op > 19 ? ACP_COPY_BLOCKS : ACP_COPY_LONG) ||
+	bool much = m->size > (m->op == 23 ? 4096 : m->op > 19 ? ACP_COPY_BLOCKS : ACP_COPY_LONG) ||
 		    (m->op == 14 && m->c >> 32 > ACP_COPY_BLOCKS);
 	struct acp_step s;
 
@@ -280,6 +307,30 @@ static void result_rule(const struct acp_sqe *e, u64 old)
 	ENSURE(acp_op_width(e->op) == (e->op % 2 ? 8 : 4));
 }
 
+/* A command that revokes: 0 bytes and the word, which must be valid without further checks. */
+static void revoke_rule(const struct job *j, const struct acp_sqe *e, struct acp_msg m, u32 me)
+{
+	u64 word = e->op == 7 ? e->src : e->a;
+	struct acp_step s;
+
+	acp_cmd_revoke(&j->l, &m);
+	ENSURE(m.op == ACP_OP_COPY_SET && !m.size && !m.a && m.b == 1ULL << 62 && m.c == word);
+	ENSURE(m.dst == word && acp_ga_rank(&j->l, m.src) == m.origin);
+	ENSURE(acp_cmd_check(&j->l, j->colors, &m) == ACP_ST_OK);
+	acp_step_set(&s, &j->l, &m, me, me, node_of(j, m.dst));
+	ENSURE(s.plan == (node_of(j, word) == me ? ACP_PLAN_LOCAL : ACP_PLAN_SEND));
+	ENSURE(!s.later && !s.atomic);
+}
+
+static void word_rule(u64 word, u64 value)
+{
+	u64 beyond = word - value;
+
+	ENSURE(acp_word_state(word, value) ==
+	       (beyond >> 63 ? ACP_WORD_BEFORE : beyond >> 61 ? ACP_WORD_IS_REVOKED :
+							       ACP_WORD_REACHED));
+}
+
 static void entries(struct input *in)
 {
 	struct acp_sqe *e = calloc(1, sizeof(*e));
@@ -293,6 +344,7 @@ static void entries(struct input *in)
 	ticket = take_number(in);
 	old = take_number(in);
 	ENSURE(acp_sqe_check(e, ticket) == entry_rule(e, ticket));
+	word_rule(old, e->a);
 	m = (struct acp_msg){ .type = ACP_MSG_CMD, .op = e->op, .ticket = ticket, .dst = e->dst,
 			      .src = e->src, .size = e->size, .a = e->a, .b = e->b };
 	if (e->op >= ACP_OP_STRIDED)
@@ -301,8 +353,11 @@ static void entries(struct input *in)
 	if (command_rule(&j, e) == ACP_ST_OK && e->op != ACP_OP_WAIT) {
 		same_address(&j, e->src);
 		same_address(&j, e->dst);
-		over_the_wire(&j, &m);
+		if (e->op != ACP_OP_REDUCE)
+			over_the_wire(&j, &m);
 		step_rule(&j, &m, me % j.nodes);
+		if (e->op == 7 || e->op == 16)
+			revoke_rule(&j, e, m, me % j.nodes);
 		if (e->op != ACP_OP_COPY && e->op < ACP_OP_STRIDED)
 			result_rule(e, old);
 		if (e->op == ACP_OP_STRIDED)

@@ -13,7 +13,7 @@
 #define MSG_HEADER	24
 #define LONGEST		80		/* bytes of a body that are decoded with each truncation */
 
-static_assert(ACP_OP_END == 23);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 24);	/* the rules of a new operation belong here */
 
 /* A big-endian number in a datagram. */
 static u64 number(const u8 *p, u32 bytes)

@@ -61,12 +61,18 @@ static void begin(unsigned int count)
 	join_all(count);
 }
 
+static bool combine;		/* push numbers to be combined in place of copies */
+
 /* Push copies within the heap of a rank, without doorbell. */
 static void push(struct rank *r, unsigned int count, uint64_t size, bool in_order)
 {
 	struct acp_sqe e = { .op = ACP_OP_COPY, .dst = heap_ga(r, 0), .src = heap_ga(r, LONG),
 			     .size = size, .seen = rank_completed(r) };
 
+	if (combine) {
+		e.op = ACP_OP_REDUCE;
+		e.a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F32);
+	}
 	while (count--) {
 		e.order = in_order ? r->last : 0;
 		rank_push(r, &e);
@@ -122,6 +128,13 @@ TEST(K8_short_entries_of_all_ranks_share_one_budget)
 TEST(K8_long_entries_of_all_ranks_share_one_budget)
 {
 	one_put(LONG, BUDGET_BYTES / LONG, false);
+}
+
+/* Numbers take longer than copies: they count eight times. */
+TEST(K8_combinations_share_one_budget)
+{
+	combine = true;
+	one_put(4096, BUDGET_BYTES / 4096 / 8, false);
 }
 
 TEST(K8_entries_in_order_share_one_budget)

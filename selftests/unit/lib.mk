@@ -82,7 +82,7 @@ test_lib_header: test_lib_header.c $(LIB)/acp.h
 
 # The middle layer on a played basic layer.  Tests with threads are in MIDDLE_TSAN, too, as
 # NAME_tsan.
-LIB_BASIC := $(filter-out core/pointer,$(filter core/% boot/% mailbox/%,$(LIB_NAMES)))
+LIB_BASIC := $(filter-out core/pointer,$(filter core/% boot/% mailbox/% coll/%,$(LIB_NAMES)))
 LIB_MIDDLE := $(filter-out $(LIB_BASIC),$(LIB_NAMES))
 FAKES := fake_acp fake_mem fake_gma fake_effect fake_turn
 MIDDLE_HEADERS := $(LIB_HEADERS) $(wildcard $(HERE)/fake_*.h $(HERE)/*_play.h $(HERE)/*_model.h)

@@ -5,6 +5,7 @@
  */
 #include "test.h"
 #include "cmd.h"
+#include "word.h"
 #include "landing.h"
 #include "order_model.h"
 
@@ -48,6 +49,9 @@ static struct acp_msg good_cmd(u8 op)
 		m.origin = 9;
 		m.dst = m.src;
 		m.a = ~0ULL;
+	} else if (op == ACP_OP_REDUCE) {
+		m.size = 104;
+		m.c = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64);
 	} else if (op > ACP_OP_STRIDED) {
 		m.size = 100;
 		m.b = ~0ULL;
@@ -124,11 +128,25 @@ TEST(check__K3_entry_of_the_ring)
 		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_CONT | ACP_SQE_MORE) ? ACP_ST_OP :
 										    ACP_ST_OK);
 		e.op = ACP_OP_APPEND;
-		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_FLAGS - ACP_SQE_RENDEZVOUS) ?
-					       ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(acp_sqe_check(&e, 7),
+			 i & ~(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY) ? ACP_ST_OP :
+									      ACP_ST_OK);
 		e.op = ACP_OP_SEND;
-		CHECK_EQ(acp_sqe_check(&e, 7), i & ~ACP_SQE_FLAGS ? ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_FLAGS - ACP_SQE_REVOKE) ? ACP_ST_OP :
+										       ACP_ST_OK);
 		e.op = 0;
+	}
+}
+
+TEST(check__which_operations_revoke)
+{
+	struct acp_sqe e = { .flags = ACP_SQE_REVOKE | ACP_SQE_CONT };
+	u32 op;
+
+	for (op = 0; op < 256; op++) {
+		e.op = (u8)op;
+		CHECK_EQ(acp_sqe_check(&e, 1), op == ACP_OP_ADD8 || op == ACP_OP_COPY_ADD ?
+					       ACP_ST_OK : ACP_ST_OP);
 	}
 }
 
@@ -138,7 +156,7 @@ TEST(check__every_operation)
 
 	for (op = 0; op < 256; op++) {
 		struct acp_msg m = good_cmd(op);
-		bool known = acp_op_travels(op) || op == ACP_OP_WAIT;
+		bool known = acp_op_travels(op) || op == ACP_OP_WAIT || op == ACP_OP_REDUCE;
 
 		CHECK_EQ(acp_cmd_check(&layout, 2, &m), known ? ACP_ST_OK : ACP_ST_OP);
 	}
@@ -156,6 +174,7 @@ TEST(check__width)
 	for (op = ACP_OP_STRIDED; op <= ACP_OP_GATHER; op++)
 		CHECK_EQ(acp_op_width(op), 0);
 	CHECK_EQ(acp_op_width(ACP_OP_WAIT), 0);
+	CHECK_EQ(acp_op_width(ACP_OP_REDUCE), 0);
 	CHECK(acp_op_width(0) < 0 && acp_op_width(ACP_OP_END) < 0 && acp_op_width(255) < 0);
 }
 
@@ -178,10 +197,6 @@ TEST(check__wait_is_for_a_word_of_the_own_rank)
 
 	layout = acp_ga_layout(10);
 	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 0, 0), ACP_ST_OK);
-	CHECK_EQ(check_wait(ga(9, 0, 64), 1, 0, 0), ACP_ST_OP);
-	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 8, 0), ACP_ST_OP);
-	CHECK_EQ(check_wait(ga(9, 0, 64), 0, ~0ULL, 0), ACP_ST_OP);
-	CHECK_EQ(check_wait(ga(9, 0, 64), 0, 0, 1), ACP_ST_OP);
 	CHECK_EQ(check_wait(0, 0, 0, 0), ACP_ST_GA);
 	CHECK_EQ(check_wait(~0ULL, 0, 0, 0), ACP_ST_GA);
 	CHECK_EQ(check_wait(ga(9, 1, 64), 0, 0, 0), ACP_ST_GA);
@@ -190,7 +205,128 @@ TEST(check__wait_is_for_a_word_of_the_own_rank)
 		CHECK_EQ(check_wait(ga(9, 0, 64 + shift), 0, 0, 0), ACP_ST_ALIGN);
 }
 
-/* No CMD contains it. */
+TEST(check__wait_names_ranks_of_the_job)
+{
+	const u64 word = ga(9, 0, 64);
+	struct acp_msg m;
+	u32 i;
+
+	layout = acp_ga_layout(10);
+	CHECK_EQ(check_wait(word, 1, 0, 0), ACP_ST_OK);
+	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(-1, -1), 8, 0), ACP_ST_OK);
+	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(9, 0), 10, 10ULL << 32), ACP_ST_OK);
+	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(10, -1), 0, 0), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(-1, 10), 0, 0), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, 0, ~0ULL, 0), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, 0, 11, 0), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, 0, 0, 11), ACP_ST_RANK);
+	CHECK_EQ(check_wait(word, 0, 0, 11ULL << 32), ACP_ST_RANK);
+	m = (struct acp_msg){ .c = ACP_WAIT_RANKS(0, 1), .size = ACP_WAIT_RANKS(2, 3),
+			      .b = ACP_WAIT_RANKS(4, 5) };
+	CHECK(acp_wait_names(&m));
+	for (i = 0; i < ACP_WAIT_NAMES; i++)
+		CHECK_EQ(acp_wait_name(&m, i), i);
+	m = (struct acp_msg){ .b = ACP_WAIT_RANKS(-1, 7) };
+	CHECK(acp_wait_names(&m) && acp_wait_name(&m, 5) == 7);
+	for (i = 0; i < 5; i++)
+		CHECK_EQ(acp_wait_name(&m, i), ACP_WAIT_NOBODY);
+	m.b = 0;
+	CHECK(!acp_wait_names(&m));
+}
+
+/* Once revoked, a word stays so, however often it is revoked and whatever is added to it. */
+TEST(word__is_revoked)
+{
+	const u64 far = ACP_WORD_REVOKED / 2;
+	u64 word = 3, i;
+
+	CHECK_EQ(acp_word_state(6, 7), ACP_WORD_BEFORE);
+	CHECK_EQ(acp_word_state(7, 7), ACP_WORD_REACHED);
+	CHECK_EQ(acp_word_state(far + 6, 7), ACP_WORD_REACHED);
+	CHECK_EQ(acp_word_state(far + 7, 7), ACP_WORD_IS_REVOKED);
+	CHECK_EQ(acp_word_state(-3ULL, 7), ACP_WORD_BEFORE);
+	CHECK_EQ(acp_word_state(3, -7ULL), ACP_WORD_REACHED);
+	for (i = 0; i < 100; i++) {
+		struct acp_msg m = good_cmd(i % 2 ? ACP_OP_ADD8 : ACP_OP_COPY_ADD);
+
+		acp_cmd_revoke(&layout, &m);
+		word = acp_op_result(acp_op_of_flag(m.op), word, m.b, 0);
+		CHECK_EQ(acp_word_state(word, 3), ACP_WORD_IS_REVOKED);
+		CHECK_EQ(acp_word_state(word, far), ACP_WORD_IS_REVOKED);
+		word += i << 40;
+		CHECK_EQ(acp_word_state(word, 4), ACP_WORD_IS_REVOKED);
+	}
+}
+
+/* It goes to the node of the word, with no data, and writes nothing else. */
+TEST(word__is_revoked_by_a_message)
+{
+	struct acp_msg m = good_cmd(ACP_OP_ADD8), copy = good_cmd(ACP_OP_COPY_ADD);
+	const u64 words[] = { m.src, copy.c };
+	struct acp_step s;
+	u32 i;
+
+	for (i = 0; i < 2; i++, m = copy) {
+		m.origin = 3;
+		acp_cmd_revoke(&layout, &m);
+		CHECK(m.op == ACP_OP_COPY_SET && !m.size && !m.a && m.b == ACP_WORD_REVOKED);
+		CHECK(m.c == words[i] && m.dst == words[i] && acp_ga_rank(&layout, m.src) == 3);
+		CHECK_EQ(acp_cmd_check(&layout, 2, &m), ACP_ST_OK);
+		acp_step_set(&s, &layout, &m, 3, 3, 8);
+		CHECK(s.plan == ACP_PLAN_SEND && s.node == 8 && !s.later);
+	}
+}
+
+/* From the entry of the ring to the command. */
+static u8 check_reduce(u64 dst, u64 src, u64 size, u64 what, u64 b)
+{
+	struct acp_msg m = { .op = ACP_OP_REDUCE, .origin = 9, .src = src, .dst = dst,
+			     .size = size, .a = what, .b = b };
+	struct acp_step s;
+
+	acp_cmd_from_entry(&m);
+	CHECK(m.op == ACP_OP_REDUCE && m.size == size && m.c == what && !m.a);
+	if (!m.size)
+		acp_cmd_no_bytes(&layout, &m);
+	acp_step_set(&s, &layout, &m, 0, 0, 0);
+	CHECK(s.plan == ACP_PLAN_LOCAL && !s.atomic && s.later == (size > ACP_REDUCE_LONG));
+	return acp_cmd_check(&layout, 1, &m);
+}
+
+TEST(check__numbers_that_are_combined)
+{
+	const u64 wide = ACP_REDUCE(ACP_REDUCE_PROD, ACP_REDUCE_F64);
+	const u64 narrow = ACP_REDUCE(ACP_REDUCE_XOR, ACP_REDUCE_U32);
+	u32 i;
+
+	layout = acp_ga_layout(10);
+	for (i = 0; i < 9; i++) {
+		const u64 a = ga(9, 0, 64 + i), b = ga(2, 0, 64);
+		const u8 by4 = i % 4 ? ACP_ST_ALIGN : ACP_ST_OK;
+		const u8 by8 = i % 8 ? ACP_ST_ALIGN : ACP_ST_OK;
+
+		CHECK_EQ(check_reduce(a, b, 800, wide, 0), by8);
+		CHECK_EQ(check_reduce(b, a, 800, wide, 0), by8);
+		CHECK_EQ(check_reduce(a, b, 800, narrow, 0), by4);
+		CHECK_EQ(check_reduce(b, a, 800, narrow, 0), by4);
+		CHECK_EQ(check_reduce(b, b, 800 + i, wide, 0), i % 8 ? ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(check_reduce(b, b, 800 + i, narrow, 0), i % 4 ? ACP_ST_OP : ACP_ST_OK);
+		/* Without numbers, no addresses are needed, but an operation is. */
+		CHECK_EQ(check_reduce(i, ~0ULL, 0, wide, 0), ACP_ST_OK);
+		CHECK_EQ(check_reduce(i, ~0ULL, 0, wide + (i << 16), 0),
+			 i ? ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(check_reduce(b, b, 8, wide, i), i ? ACP_ST_OP : ACP_ST_OK);
+	}
+	CHECK_EQ(check_reduce(ga(1, 0, 0), ga(1, 0, 0), ACP_COPY_MAX, wide, 0), ACP_ST_OK);
+	CHECK_EQ(check_reduce(ga(1, 0, 0), ga(1, 0, 0), ACP_COPY_MAX + 8, wide, 0), ACP_ST_OP);
+	CHECK_EQ(check_reduce(ga(1, 0, 0), ga(1, 0, 0), 8, wide + 256, 0), ACP_ST_OP);
+	CHECK_EQ(check_reduce(ga(1, 0, 0), ga(1, 0, 0), 8, narrow + 0x400, 0), ACP_ST_OP);
+	CHECK_EQ(check_reduce(0, ga(1, 0, 0), 8, wide, 0), ACP_ST_GA);
+	CHECK_EQ(check_reduce(ga(1, 0, 0), 0, 8, wide, 0), ACP_ST_GA);
+	CHECK_EQ(check_reduce(ga(1, 1, 0), ga(1, 0, 0), 8, wide, 0), ACP_ST_GA);
+}
+
+/* No CMD contains the others. */
 TEST(check__which_operations_travel)
 {
 	u32 op;

@@ -832,6 +832,39 @@ TEST(order__A4_copies_along_chains)
 	fake_set_hold(false);
 }
 
+/* Arguments that no field of an entry can express become what the kernel refuses. */
+TEST(order__combinations_of_numbers)
+{
+	static const struct {
+		size_t count, size;
+		int op, type;
+		uint64_t a;
+	} all[] = {
+		{ 3, 12, ACPX_SUM, ACPX_INT32, 0 }, { 3, 24, ACPX_PROD, ACPX_INT64, 0x101 },
+		{ 0, 0, ACPX_REPLACE, ACPX_DOUBLE, 0x507 }, { 1, 4, ACPX_XOR, ACPX_FLOAT, 0x406 },
+		{ SIZE_MAX / 4, SIZE_MAX / 4 * 4, ACPX_MIN, ACPX_UINT32, 0x202 },
+		{ SIZE_MAX / 4 + 1, SIZE_MAX, ACPX_MAX, ACPX_UINT32, 0x203 },
+		{ SIZE_MAX / 8 + 1, SIZE_MAX, ACPX_AND, ACPX_UINT64, 0x304 },
+		{ 1, 4, -1, ACPX_INT32, UINT64_MAX }, { 1, 4, 8, ACPX_INT32, UINT64_MAX },
+		{ 1, 4, 256, ACPX_INT32, UINT64_MAX }, { 1, 4, ACPX_OR, 6, UINT64_MAX },
+		{ 1, 8, ACPX_OR, -1, UINT64_MAX },
+	};
+	const struct acp_sqe *e;
+	size_t i;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		e = entry_of(acpx_reduce(at(0, 64), at(1, 8), all[i].count, all[i].op, all[i].type,
+					 (acp_handle_t)ACP_HANDLE_CONT));
+		CHECK(e->op == ACP_OP_REDUCE && e->flags == ACP_SQE_CONT && !e->b);
+		CHECK(e->dst == at(0, 64) && e->src == at(1, 8));
+		CHECK(e->size == all[i].size && e->a == all[i].a);
+	}
+	fake_set_hold(false);
+}
+
 TEST(order__as_the_kernel_sees_it)
 {
 	acp_handle_t a, b, c;

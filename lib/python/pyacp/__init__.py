@@ -25,9 +25,10 @@ raised when they return.
 
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
-from .access import (ALL, CONT, NULL, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy,
-                     copy_gather, copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv,
-                     descriptor, inquire, or4, or8, send, status, strerror, swap4, swap8, wait_word, xor4, xor8)
+from .access import (ALL, AND, CONT, DOUBLE, FLOAT, INT32, INT64, MAX, MIN, NULL, OR, PROD, REPLACE, SUM, UINT32,
+                     UINT64, XOR, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy, copy_gather,
+                     copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv, descriptor, inquire, or4,
+                     or8, reduce, send, status, strerror, swap4, swap8, wait_word, xor4, xor8)
 from .binding import Error
 from .collective import Collective
 from .group import NO_COLOR, Group
@@ -42,12 +43,13 @@ from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, tes
 __version__ = "3.0.0"
 
 __all__ = [
-    "ALL", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Collective", "Context", "DONT_FORK", "EQ", "Error", "GE", "GT",
-    "Group", "LE", "LT", "Mailbox", "MatchList", "Message", "NE", "NO_COLOR", "NULL", "READ", "READ_ONLY", "Receive", "Registration",
-    "SIGNED", "WRITE", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
+    "ALL", "AND", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Collective", "Context", "DONT_FORK", "DOUBLE", "EQ", "Error",
+    "FLOAT", "GE", "GT", "Group", "INT32", "INT64", "LE", "LT", "MAX", "MIN", "Mailbox", "MatchList", "Message", "NE", "NO_COLOR",
+    "NULL", "OR", "PROD", "READ", "READ_ONLY", "REPLACE", "Receive", "Registration", "SIGNED", "SUM", "UINT32", "UINT64",
+    "WRITE", "XOR", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
     "copy_indirect", "copy_notify", "copy_scatter", "copy_signal", "copy_strided", "copyv", "descriptor", "finalize",
     "heap_ga", "heap_size", "init", "inquire",
-    "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "register", "reset",
+    "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "reduce", "register", "reset",
     "send", "starter", "starter_ga", "starter_size", "status", "strerror", "swap4", "swap8", "sync", "test",
     "test_all", "test_any", "test_some", "view", "wait_until", "wait_until_all", "wait_until_any", "wait_until_some",
     "wait_word", "xor4", "xor8",

@@ -26,6 +26,9 @@ from .binding import Error, Iov, is_child, lib, no_rank, number, rank_or_raise, 
 NULL = 0                    # order: at once
 ALL = -1                    # order: after all previous accesses
 CONT = -2                   # order: after the previous access in the same direction
+# What reduce() does, and with which numbers.
+SUM, PROD, MIN, MAX, AND, OR, XOR, REPLACE = range(8)
+INT32, INT64, UINT32, UINT64, FLOAT, DOUBLE = range(6)
 PENDING, UNKNOWN = 101, 100  # ACPX_EPENDING, ACPX_EUNKNOWN
 MOST = 48                   # accesses with unread status: less than the smallest ACP_QUEUE_DEPTH
 
@@ -34,7 +37,8 @@ ARGUMENTS = {
     "copy": ("dst", "src", "size"), "copy_strided": ("dst", "src", "block", "count", "dst_stride", "src_stride"),
     "copy_indirect": ("pointer", "src", "size", "advance"), "send": ("mailbox", "src", "size", "tag"),
     "copy_notify": ("dst", "src", "size", "mailbox", "tag"), "copy_scatter": ("chain", "src", "size"),
-    "copy_gather": ("dst", "chain", "size"), "wait_word": ("word", "value"),
+    "copy_gather": ("dst", "chain", "size"), "wait_word": ("word", "value"), "wait_word_of": ("word", "value"),
+    "reduce": ("dst", "src", "count", "operation", "of"),
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
@@ -266,12 +270,14 @@ def copyv(pieces: Iterable[Tuple[int, int, int]], order: int = NULL) -> int:
     return _here().issue(lib.acpx_copyv, (Iov * len(vector))(*vector), len(vector), _order(order), alone=True)
 
 
-def copy_signal(dst: int, src: int, size: int, flag: int, operand: int, add: bool = False, order: int = NULL) -> int:
+def copy_signal(dst: int, src: int, size: int, flag: int, operand: int, add: bool = False, order: int = NULL,
+                revoke: bool = False) -> int:
     """Copy size bytes from src to dst, then set the 8 bytes at flag to operand, or add operand
-    to them. Returns a handle."""
+    to them. With add and revoke, revoke the flag instead if the order has failed: accesses that
+    wait for it (wait_word with ranks) fail, too. Returns a handle."""
     return _here().issue(lib.acpx_copy_signal, number(dst, 64, "dst"), number(src, 64, "src"),
                              number(size, 63, "size"), number(flag, 64, "flag"), number(operand, 64, "operand"),
-                             int(bool(add)), _order(order))
+                             int(bool(add)) + 2 * int(bool(revoke)), _order(order))
 
 
 def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, order: int = NULL,
@@ -284,11 +290,24 @@ def copy_indirect(pointer: int, src: int, size: int, advance: bool = False, orde
                              number(size, 63, "size"), int(bool(advance)) + 2 * int(bool(retry)), _order(order))
 
 
-def wait_word(word: int, value: int, order: int = NULL) -> int:
+def wait_word(word: int, value: int, order: int = NULL, ranks: Optional[Iterable[int]] = None) -> int:
     """Return a handle that is complete when the 8 bytes at word, in memory of this rank, have
     reached value, as a counter that only grows. Accesses behind it start then, also while the
-    process sleeps. See acpx_wait_word(3)."""
+    process sleeps. With ranks (at most 6, which write to the word), it fails if one of them is
+    lost. See acpx_wait_word(3)."""
+    if ranks is not None:
+        names = [number(rank, 31, "ranks") for rank in ranks]
+        return _here().issue(lib.acpx_wait_word_of, number(word, 64, "word"), number(value, 64, "value"),
+                             (ctypes.c_int * len(names))(*names), len(names), _order(order))
     return _here().issue(lib.acpx_wait_word, number(word, 64, "word"), number(value, 64, "value"), _order(order))
+
+
+def reduce(dst: int, src: int, count: int, operation: int = SUM, of: int = DOUBLE, order: int = NULL) -> int:
+    """Combine count numbers at dst with those at src, in memory of ranks on this node: SUM, PROD,
+    MIN, MAX, AND, OR, XOR or REPLACE of INT32, INT64, UINT32, UINT64, FLOAT or DOUBLE. Returns a
+    handle. See acpx_reduce(3)."""
+    return _here().issue(lib.acpx_reduce, number(dst, 64, "dst"), number(src, 64, "src"), number(count, 60, "count"),
+                         number(operation, 8, "operation"), number(of, 8, "of"), _order(order))
 
 
 def copy_scatter(chain: int, src: int, size: int, order: int = NULL) -> int:

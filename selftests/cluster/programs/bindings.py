@@ -106,6 +106,11 @@ def columns_vectors_and_flags(me, right):
         acp.complete(acp.copy_gather(source.ga, acp.starter_ga(right) + 256, 8 * lines))
         assert (column == numpy.arange(float(lines)) + 1000 * me).all()
         raised(acp.AccessError, acp.complete, acp.copy_scatter(acp.starter_ga(right) + 256, source.ga, 8 * lines + 1))
+        acp.complete(acp.reduce(source.ga, source.ga, lines - 1))
+        assert (column[:-1] == 2 * (numpy.arange(float(lines - 1)) + 1000 * me)).all() and column[-1] == lines - 1 + 1000 * me
+        acp.complete(acp.reduce(source.ga, source.ga + 8, 1, acp.REPLACE, acp.UINT64))
+        assert column[0] == column[1]
+        raised(acp.AccessError, acp.complete, acp.reduce(source.ga, source.ga, 1, acp.XOR, acp.FLOAT))
         acp.sync()          # the failing calls below may write
         handle = acp.copyv([(theirs, source.ga, 8), (theirs + 10 ** 6, source.ga, 8), (theirs, source.ga, 8)])
         raised(acp.AccessError, acp.complete, handle)

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/* Failed rounds: what failed, who was lost, and telling others. See failure.h. */
+#include <errno.h>
+
+#include "acp.h"
+#include "acp_abi.h"
+#include "coll/failure.h"
+#include "coll/pool.h"
+#include "coll/step.h"
+#include "core/errors.h"
+#include "core/internal.h"
+#include "core/page.h"
+#include "core/process.h"
+
+#define WINDOW	64			/* members that are asked at a time */
+#define TOLD	8			/* counters that were revoked last */
+
+/* ---- What failed ---- */
+
+/* A lost rank is one error, however it was found out. The others are those of accesses. */
+static int error_of(int status)
+{
+	if (status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_ORDER)
+		return -EHOSTDOWN;
+	return -libacp_errno(status);
+}
+
+static bool is_loss(int status)
+{
+	return status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_PEER ||
+	       status == ACP_ST_ROUTE;
+}
+
+/* Which of the ranks that a wait names was lost? */
+static int lost_of_wait(const struct acp_sqe *e)
+{
+	const uint64_t words[] = { e->dst, e->size, e->b };
+	int i, rank, last = -ENOENT, count = 0;
+
+	for (i = 0; i < 6; i++) {
+		rank = (int)((uint32_t)(words[i / 2] >> (i % 2 ? 32 : 0)) - 1u);
+		if (rank < 0)
+			continue;
+		if (acpx_peer_state(rank) == ACPX_PEER_DOWN)
+			return rank;
+		last = rank;
+		count++;
+	}
+	return count == 1 ? last : -ENOENT;
+}
+
+static int lost_of(const struct acp_sqe *e)
+{
+	int dst, src;
+
+	if (e->op == ACP_OP_WAIT)
+		return lost_of_wait(e);
+	dst = acp_query_rank(e->dst);
+	src = acp_query_rank(e->src);
+	return dst == acp_rank() ? src : dst;
+}
+
+/* Find the cause: another failure than that of what an entry waited for. */
+static void find_cause(struct acpx_coll *c)
+{
+	struct acp_sqe entry;
+	uint64_t ticket;
+	int status;
+
+	for (ticket = c->base + 1; ticket <= c->last; ticket++) {
+		status = libacp_pool_status(c->queue, ticket, &entry);
+		if (status <= 0)
+			continue;
+		if (!c->error || status != ACP_ST_ORDER)
+			c->error = error_of(status);
+		if (is_loss(status))
+			c->lost = lost_of(&entry);
+		if (status != ACP_ST_ORDER)
+			return;
+	}
+}
+
+/* ---- Telling others ---- */
+
+struct told {
+	acp_ga_t counters[TOLD];
+	unsigned int count;
+};
+
+/* Has this counter just been revoked? */
+static bool is_told(struct told *told, acp_ga_t counter)
+{
+	unsigned int i;
+
+	for (i = 0; i < TOLD && i < told->count; i++)
+		if (told->counters[i] == counter)
+			return true;
+	told->counters[told->count++ % TOLD] = counter;
+	return false;
+}
+
+static bool is_there(const struct acpx_coll *c, int rank)
+{
+	return rank != c->lost && acpx_peer_state(rank) != ACPX_PEER_DOWN;
+}
+
+/* Revoke the counter that an entry adds to, and say who was lost. */
+static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
+		   const struct libacp_peer *peer)
+{
+	struct acpx_coll *c = round->coll;
+	const uint64_t newest = libacp_pool_newest(c->queue);
+	struct acp_sqe e = {
+		.op = ACP_OP_CAS8, .dst = libacp_line_ga(c->area_ga, LIBACP_LINE_SINK),
+		.src = peer ? libacp_line_ga(peer->area, LIBACP_LINE_LOST) : 0, .seen = newest,
+		.b = (uint64_t)c->lost + 1,
+	};
+	acp_ga_t counter = entry->op == ACP_OP_ADD8 ? entry->src : entry->a;
+
+	if (!peer || is_told(round->state, counter) || !is_there(c, peer->rank) ||
+	    !libacp_pool_room(c->queue, 2))
+		return;
+	if (c->lost >= 0)
+		libacp_pool_push(c->queue, &e);
+	e.op = ACP_OP_OR8;
+	e.src = counter;
+	e.a = ACP_WORD_REVOKED;
+	e.b = 0;
+	libacp_pool_push(c->queue, &e);
+}
+
+static void tell_others(struct acpx_coll *c)
+{
+	struct told told = { .count = 0 };
+	struct libacp_round round = {
+		.coll = c, .number = c->round, .take = revoke, .state = &told,
+	};
+
+	libacp_round_run(&round);
+	libacp_pool_ring(c->queue);
+}
+
+void libacp_coll_judge(struct acpx_coll *c)
+{
+	find_cause(c);
+	if (!c->error)
+		return;
+	c->state = LIBACP_COLL_FAILED;
+	tell_others(c);
+}
+
+/* ---- Who was lost ---- */
+
+/* What another member has said. */
+static int said(const struct acpx_coll *c)
+{
+	const char *line = (const char *)c->area + (size_t)LIBACP_LINE_LOST * 64;
+	const uint64_t word = __atomic_load_n((const uint64_t *)(const void *)line,
+					      __ATOMIC_ACQUIRE);
+
+	return word && word <= (uint64_t)acp_procs() ? (int)word - 1 : -ENOENT;
+}
+
+static acp_ga_t sign_of(int rank)
+{
+	return libacp_page_ga(rank, offsetof(struct libacp_page, here));
+}
+
+/* Read a word of some members. Returns the rank of one that cannot be read, or -ENOENT. */
+static int ask(const struct acpx_coll *c, int first, int count)
+{
+	acp_handle_t handles[WINDOW];
+	int i, rank, lost = -ENOENT;
+
+	for (i = 0; i < count; i++) {
+		rank = libacp_group_at(c->group, first + i);
+		handles[i] = acp_copy(libacp_line_ga(c->area_ga, LIBACP_LINE_SINK), sign_of(rank),
+				      sizeof(uint64_t), ACP_HANDLE_NULL);
+	}
+	for (i = 0; i < count; i++) {
+		rank = libacp_group_at(c->group, first + i);
+		if ((libacp_finish(handles[i]) || acpx_peer_state(rank) == ACPX_PEER_DOWN) &&
+		    lost < 0)
+			lost = rank;
+	}
+	return lost;
+}
+
+static int ask_all(const struct acpx_coll *c)
+{
+	const bool quiet = libacp_quiet(true);
+	const int size = c->tree.size;
+	int first, lost = said(c);
+
+	for (first = 0; first < size && lost < 0; first += WINDOW) {
+		lost = ask(c, first, size - first < WINDOW ? size - first : WINDOW);
+		if (lost < 0)
+			lost = said(c);
+	}
+	libacp_quiet(quiet);
+	return lost;
+}
+
+int acpx_coll_failed_rank(acpx_coll_t coll)
+{
+	if (!coll)
+		return -EINVAL;
+	if (coll->state != LIBACP_COLL_FAILED || coll->error == -ECANCELED)
+		return -ENOENT;
+	if (coll->lost < 0 && libacp_in() && coll->joins == libacp.joins)
+		coll->lost = ask_all(coll);
+	return coll->lost;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Failed rounds. */
+#ifndef LIBACP_COLL_FAILURE_H
+#define LIBACP_COLL_FAILURE_H
+
+#include "coll/coll.h"
+
+#pragma GCC visibility push(hidden)
+
+/**
+ * libacp_coll_judge() - look for failures in a round
+ * @c: the collective; all entries of the round are complete
+ *
+ * If one has failed, the collective is FAILED, and the members to which the caller sends something
+ * are told: their counters are revoked, so that neither this round nor a later one waits for them.
+ * The kernel has done so as far as it knew; this is for what was sent before the failure.
+ *
+ * Context: the thread that uses the collective; does not wait for others.
+ */
+void libacp_coll_judge(struct acpx_coll *c);
+
+#pragma GCC visibility pop
+
+#endif /* LIBACP_COLL_FAILURE_H */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The entries of a round. An algorithm issues them in their order; each function returns the number
+ * of the entry, from 1, which later entries take as their order: they start when all entries up to
+ * that one are complete, and fail if one of these failed. 0: at once. An entry without effect is
+ * left out: the function returns its order.
+ *
+ * A wait looks at its word only when all earlier entries of the round are complete. So algorithms
+ * issue waits before the entries that need not be complete then.
+ */
+#ifndef LIBACP_STEP_H
+#define LIBACP_STEP_H
+
+#include "acp_abi.h"
+#include "coll/coll.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Called for each entry; its order is the number of an entry. peer: whom it adds to, or NULL. */
+typedef void libacp_take_t(struct libacp_round *round, const struct acp_sqe *entry,
+			   const struct libacp_peer *peer);
+
+struct libacp_round {
+	struct acpx_coll *coll;
+	uint64_t number;		/* from 1 */
+	uint32_t count;			/* entries so far */
+	libacp_take_t *take;
+	void *state;			/* of take */
+};
+
+/**
+ * libacp_round_run() - issue all entries of a round
+ * @round: of which coll, number, take and state are set
+ *
+ * The counters that the collective expects are those of the last round before and afterwards.
+ *
+ * Context: the thread that uses the collective; does not block.
+ */
+void libacp_round_run(struct libacp_round *round);
+
+/*
+ * Wait until an own counter has grown by @times since the last wait; @peers add to it. Ordered
+ * behind all entries before it, as it waits for them anyway: so it ends when one of them has failed.
+ */
+uint32_t libacp_step_wait(struct libacp_round *round, uint32_t line, uint64_t times,
+			  const struct libacp_peer *peers, int count);
+
+/* Add 1 to a counter of another member; revoke it if the order failed. */
+uint32_t libacp_step_add(struct libacp_round *round, const struct libacp_peer *peer, uint32_t line,
+			 uint32_t order);
+
+/* Copy to another member, then add 1 to its counter; revoke it if the order failed. */
+uint32_t libacp_step_send(struct libacp_round *round, const struct libacp_peer *peer, acp_ga_t dst,
+			  acp_ga_t src, size_t size, uint32_t line, uint32_t order);
+
+uint32_t libacp_step_copy(struct libacp_round *round, acp_ga_t dst, acp_ga_t src, size_t size,
+			  uint32_t order);
+
+/* dst := dst op src, both in memory of the caller. */
+uint32_t libacp_step_reduce(struct libacp_round *round, acp_ga_t dst, acp_ga_t src, size_t size,
+			    uint32_t order);
+
+/* ---- Parts that several algorithms have: tree_round.c ---- */
+
+/* Wait until all children have got here, then tell the parent. Returns the wait, or order. */
+uint32_t libacp_round_up(struct libacp_round *round, uint32_t order);
+
+/* Wait until the parent has got here, then tell the children. Returns the wait, or order. */
+uint32_t libacp_round_down(struct libacp_round *round, uint32_t order);
+
+/* Return how many pieces libacp_round_spread() sends; each has a counter, from LINE_MORE on. */
+uint32_t libacp_round_pieces(const struct acpx_coll *c);
+
+/* Send the runs of a buffer from the root to all; the root sends piece q behind orders[q]. */
+void libacp_round_spread(struct libacp_round *round, acp_ga_t buffer, const uint32_t *orders);
+
+/* The same, all pieces behind one entry. */
+void libacp_round_spread_behind(struct libacp_round *round, acp_ga_t buffer, uint32_t order);
+
+#pragma GCC visibility pop
+
+#endif /* LIBACP_STEP_H */
