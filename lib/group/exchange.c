@@ -91,9 +91,11 @@ static uint64_t publish(const struct libacp_exchange *x, const uint64_t *words)
 	return state;
 }
 
-static void withdraw(void)
+/* Others that have seen the caller in a circle learn that it has left because of that. */
+static void withdraw(int error)
 {
-	__atomic_store_n(&own_page()->exchange.state, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&own_page()->exchange.state,
+			 error == -EDEADLK ? failed_state(error) : 0, __ATOMIC_RELEASE);
 }
 
 /* ---- The first member ---- */
@@ -131,7 +133,10 @@ static void await_other(struct libacp_exchange *x, struct libacp_member *m, uint
 	m->taken = false;
 	if (x->confirming && (state & 7 || !state)) {
 		lose(x, m, -EBADMSG);		/* it has given up */
+	} else if (state == failed_state(-EDEADLK) && m->elsewhere) {
+		lose(x, m, -EDEADLK);
 	} else if (!is_busy(state) || state != former) {
+		m->elsewhere = is_busy(state);
 		m->since = libacp_now();
 	} else if (libacp_now() - m->since > other_ns()) {
 		lose(x, m, -EDEADLK);
@@ -354,6 +359,7 @@ int libacp_exchange_read(void *to, acp_ga_t from, size_t size)
 /* What the first member did when a member that waits for it last looked. */
 struct first {
 	uint64_t state, since;
+	bool elsewhere;			/* it took part in another exchange */
 };
 
 /* Is the first member there? Returns 0 or -errno. */
@@ -365,8 +371,12 @@ static int check_first(const struct libacp_exchange *x, struct first *first)
 	if (error)
 		return error;
 	memcpy(&seen, own_page()->piece, sizeof(seen));
+	if (seen.state == failed_state(-EDEADLK) && first->elsewhere)
+		return -EDEADLK;
 	if (!is_busy(seen.state) || seen.group == x->id || seen.state != first->state)
-		*first = (struct first){ seen.state, libacp_now() };
+		*first = (struct first){
+			seen.state, libacp_now(), is_busy(seen.state) && seen.group != x->id,
+		};
 	return libacp_now() - first->since > other_ns() ? -EDEADLK : 0;
 }
 
@@ -375,7 +385,7 @@ static int await_answer(const struct libacp_exchange *x, uint64_t ticket, uint64
 {
 	uint64_t *state = &own_page()->exchange.state, pause = 0, seen;
 	uint64_t check = libacp_now() + CHECK_NS;
-	struct first first = { 0, libacp_now() };
+	struct first first = { 0, libacp_now(), false };
 	int error;
 
 	while ((*answer = __atomic_load_n(state, __ATOMIC_ACQUIRE)) == ticket) {
@@ -415,7 +425,7 @@ static int ask(const struct libacp_exchange *x, const uint64_t *words, uint64_t 
 
 static void end(struct libacp_exchange *x)
 {
-	withdraw();
+	withdraw(x->error);
 	libacp_quiet(x->quiet);
 	pthread_mutex_unlock(&lock);
 }

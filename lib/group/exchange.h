@@ -11,7 +11,7 @@
  *	odd		a ticket: it has written its words; each is used once
  *	n << 8 | 4	the owner is the first member of a group, and reads the pages of others
  *	8 n		the address of the member's entry in the table of the first member
- *	error << 8 | 2	the exchange has failed
+ *	error << 8 | 2	the exchange has failed; stays if it was a circle (-EDEADLK)
  *
  * The table exists until all members have left it (libacp_exchange_leave()), or have confirmed that
  * they have what they need (libacp_exchange_confirm(), a second round of tickets and answers). So no
@@ -20,8 +20,8 @@
  *
  * If a member is lost, the others are told as soon as they take part. If the first one is lost,
  * they find out by themselves. All fail with -EPROTO if the first words of two members differ, and
- * with -EDEADLK if a member has taken part in the exchange of another group for longer than the
- * time-out of the job.
+ * with -EDEADLK if a member takes part in the exchange of another group for longer than the time-out
+ * of the job, or until that fails with -EDEADLK.
  */
 #ifndef LIBACP_EXCHANGE_H
 #define LIBACP_EXCHANGE_H
@@ -47,6 +47,7 @@ struct libacp_member {
 	uint32_t number;		/* in the group */
 	enum libacp_progress progress;
 	bool taken;			/* AWAITED: the words may be those of state */
+	bool elsewhere;			/* AWAITED: was last seen in another exchange */
 };
 
 struct libacp_exchange;

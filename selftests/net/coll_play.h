@@ -18,7 +18,7 @@
 static unsigned char *dst, *src;
 static acp_ga_t dst_ga, src_ga;
 
-static unsigned char *buffer(acp_ga_t *ga)
+static inline unsigned char *buffer(acp_ga_t *ga)
 {
 	unsigned char *memory = aligned_alloc(4096, ROOM);
 	acp_atkey_t key;
@@ -31,14 +31,14 @@ static unsigned char *buffer(acp_ga_t *ga)
 	return memory;
 }
 
-static void begin(void)
+static inline void begin(void)
 {
 	member_init();
 	dst = buffer(&dst_ga);
 	src = buffer(&src_ga);
 }
 
-static void end(void)
+static inline void end(void)
 {
 	CHECK_EQ(acp_sync(), 0);
 	CHECK_EQ(acp_finalize(), 0);
@@ -47,7 +47,7 @@ static void end(void)
 }
 
 /* The first ranks, in their order, in the reverse order, and mixed. */
-static acpx_group_t group_of(int size, int order)
+static inline acpx_group_t group_of(int size, int order)
 {
 	int ranks[RANKS], i;
 	acpx_group_t group;
@@ -59,13 +59,13 @@ static acpx_group_t group_of(int size, int order)
 }
 
 /* Byte i of what a member sends to another one in a round. */
-static unsigned char byte_of(uint64_t round, int from, int to, size_t i)
+static inline unsigned char byte_of(uint64_t round, int from, int to, size_t i)
 {
 	return (unsigned char)(round * 101 + (uint64_t)from * 31 + (uint64_t)to * 7 + i +
 			       i / 251);
 }
 
-static void put_bytes(unsigned char *at, size_t size, uint64_t round, int from, int to)
+static inline void put_bytes(unsigned char *at, size_t size, uint64_t round, int from, int to)
 {
 	size_t i;
 
@@ -73,7 +73,7 @@ static void put_bytes(unsigned char *at, size_t size, uint64_t round, int from, 
 		at[i] = byte_of(round, from, to, i);
 }
 
-static void check_bytes(const unsigned char *at, size_t size, uint64_t round, int from, int to)
+static inline void check_bytes(const unsigned char *at, size_t size, uint64_t round, int from, int to)
 {
 	size_t i;
 
@@ -84,14 +84,14 @@ static void check_bytes(const unsigned char *at, size_t size, uint64_t round, in
 			     byte_of(round, from, to, i));
 }
 
-static void run_once(acpx_coll_t coll)
+static inline void run_once(acpx_coll_t coll)
 {
 	CHECK_EQ(acpx_coll_start(coll), 0);
 	CHECK_EQ(acpx_coll_wait(coll, ACPX_FOREVER), 0);
 }
 
 /* Do something with groups of several sizes, in several orders of ranks. */
-static void for_groups(void (*what)(acpx_group_t group, int number, int size))
+static inline void for_groups(void (*what)(acpx_group_t group, int number, int size))
 {
 	static const int sizes[] = { 1, 2, 3, 5, 8 };
 	acpx_group_t group;

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+/* selftest: gate=uml */
+/*
+ * Collectives when members are late, stopped, killed, or ask for something else: nobody waits for
+ * ever, all that are left learn who was lost, and other groups go on.
+ */
+#include "coll_play.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define COUNT	700			/* numbers: two pieces */
+#define BLOCK	3000			/* bytes */
+#define ROUNDS	8			/* until which all have learnt of a loss */
+
+/* ---- All collectives ---- */
+
+typedef int create_t(acpx_group_t group, acpx_coll_t *coll);
+
+static int barrier(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_barrier_create(group, coll);
+}
+
+static int bcast(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_bcast_create(group, 1, dst_ga, 200000, coll);
+}
+
+static int reduce(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_reduce_create(group, 1, dst_ga, src_ga, COUNT, ACPX_SUM, ACPX_INT64, coll);
+}
+
+static int allreduce(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_allreduce_create(group, dst_ga, src_ga, COUNT, ACPX_MAX, ACPX_DOUBLE,
+					  coll);
+}
+
+static int reduce_scatter(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_reduce_scatter_create(group, dst_ga, src_ga, COUNT, ACPX_XOR, ACPX_INT64,
+					       coll);
+}
+
+static int scan(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_scan_create(group, dst_ga, src_ga, COUNT, ACPX_SUM, ACPX_INT32, coll);
+}
+
+static int gather(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_gather_create(group, 2, dst_ga, src_ga, BLOCK, coll);
+}
+
+static int allgather(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_allgather_create(group, dst_ga, src_ga, BLOCK, coll);
+}
+
+static int alltoall(acpx_group_t group, acpx_coll_t *coll)
+{
+	return acpx_coll_alltoall_create(group, dst_ga, src_ga, BLOCK, coll);
+}
+
+static int ring(acpx_group_t group, acpx_coll_t *coll)
+{
+	const int size = acpx_group_size(group), number = acpx_group_rank(group);
+	const struct acpx_neighbour list[] = {
+		{ (number + 1) % size, { 0, BLOCK }, { BLOCK, BLOCK } },
+		{ (number + size - 1) % size, { BLOCK, BLOCK }, { 0, BLOCK } },
+	};
+
+	return acpx_coll_neighbours_create(group, dst_ga, src_ga, list, 2, coll);
+}
+
+static create_t *const all[] = {
+	barrier, bcast, reduce, allreduce, reduce_scatter, scan, gather, allgather, alltoall, ring,
+};
+
+#define ALL	(sizeof(all) / sizeof(all[0]))
+
+static acpx_group_t world(void)
+{
+	acpx_group_t group;
+
+	CHECK_EQ(acpx_group_world(&group), 0);
+	return group;
+}
+
+static bool is_loss(int error)
+{
+	return error == -EHOSTDOWN || error == -ECONNRESET || error == -EHOSTUNREACH;
+}
+
+/* ---- Members that are late, or stopped ---- */
+
+static void late(void)
+{
+	acpx_group_t group;
+	acpx_coll_t coll;
+	size_t i;
+
+	begin();
+	group = world();
+	for (i = 0; i < ALL; i++) {
+		CHECK_EQ(all[i](group, &coll), 0);
+		if (acp_rank() == (int)i % RANKS)
+			sleep_ms(100);
+		CHECK_EQ(acpx_coll_start(coll), 0);
+		while (!acpx_coll_test(coll))
+			CHECK(acpx_coll_wait(coll, 1000000) != -EBUSY);
+		CHECK_EQ(acpx_coll_wait(coll, 0), 0);
+		CHECK_EQ(acpx_coll_failed_rank(coll), -ENOENT);
+		CHECK_EQ(acpx_coll_free(coll), 0);
+	}
+	CHECK_EQ(acpx_barrier(group), 0);
+	CHECK_EQ(acpx_coll_barrier_create(group, &coll), 0);
+	if (acp_rank()) {
+		CHECK_EQ(acpx_coll_start(coll), 0);
+		CHECK_EQ(acpx_coll_start(coll), -EBUSY);
+		CHECK_EQ(acpx_coll_wait(coll, 1000000), -ETIMEDOUT);
+		CHECK_EQ(acpx_coll_free(coll), -EBUSY);
+	}
+	CHECK_EQ(acp_sync(), 0);
+	if (!acp_rank())
+		CHECK_EQ(acpx_coll_start(coll), 0);
+	CHECK_EQ(acpx_coll_wait(coll, ACPX_FOREVER), 0);
+	CHECK_EQ(acpx_coll_free(coll), 0);
+	CHECK_EQ(acpx_group_free(group), 0);
+	end();
+}
+
+TEST(late_members_are_waited_for)
+{
+	members_run(RANKS, PER_NODE, late);
+}
+
+static int stopped;
+
+/* Members 1 and 0 have children. The others end their rounds although that one is stopped. */
+static void stop(void)
+{
+	create_t *const which[] = { barrier, bcast, allreduce, allgather, alltoall, ring };
+	acpx_coll_t colls[6];
+	size_t i;
+
+	begin();
+	for (i = 0; i < 6; i++)
+		CHECK_EQ(which[i](world(), &colls[i]), 0);
+	CHECK_EQ(acp_sync(), 0);
+	for (i = 0; i < 6; i++)
+		CHECK_EQ(acpx_coll_start(colls[i]), 0);
+	if (acp_rank() == stopped)
+		raise(SIGSTOP);
+	for (i = 0; i < 6; i++)
+		CHECK_EQ(acpx_coll_wait(colls[i], ACPX_FOREVER), 0);
+}
+
+TEST(P1_a_member_that_is_stopped_holds_up_nobody)
+{
+	struct members m;
+	int r;
+
+	for (stopped = 0; stopped < 2; stopped++) {
+		members_open(&m, RANKS, PER_NODE);
+		members_start_all(&m, stop);
+		for (r = 0; r < RANKS; r++)
+			if (r != stopped)
+				CHECK_EQ(members_wait(&m, r), 0);
+		kill(m.pid[stopped], SIGCONT);
+		CHECK_EQ(members_wait(&m, stopped), 0);
+	}
+}
+
+/* ---- Members that are lost ---- */
+
+enum when { BEFORE, DURING, AFTER };
+
+static int mortal;
+static enum when when;
+static create_t *tried;
+
+/* One more round. Returns 0 or the error of it. */
+static int go(acpx_coll_t coll, int round)
+{
+	const bool dies = acp_rank() == mortal && round == 3;
+	int error;
+
+	if (dies && when == BEFORE)
+		kill(getpid(), SIGKILL);
+	error = acpx_coll_start(coll);
+	if (dies && when == DURING)
+		kill(getpid(), SIGKILL);
+	if (!error)
+		error = acpx_coll_wait(coll, ACPX_FOREVER);
+	if (dies && when == AFTER)
+		kill(getpid(), SIGKILL);
+	return error;
+}
+
+static acpx_group_t all_but(int rank)
+{
+	int ranks[RANKS], i, count = 0;
+	acpx_group_t group;
+
+	for (i = 0; i < RANKS; i++)
+		if (i != rank)
+			ranks[count++] = i;
+	CHECK_EQ(acpx_group_list(ranks, count, &group), 0);
+	return group;
+}
+
+/* All that are left end with an error; another group goes on meanwhile, and afterwards. */
+static void survive(void)
+{
+	acpx_group_t group, rest;
+	acpx_coll_t coll, other = NULL;
+	int round, error = 0;
+
+	begin();
+	group = world();
+	rest = all_but(mortal);
+	CHECK_EQ(tried(group, &coll), 0);
+	if (acp_rank() != mortal)
+		CHECK_EQ(allgather(rest, &other), 0);
+	for (round = 1; round < ROUNDS; round++) {
+		if (other)
+			CHECK_EQ(acpx_coll_start(other), 0);
+		error = error ? error : go(coll, round);
+		if (other)
+			CHECK_EQ(acpx_coll_wait(other, ACPX_FOREVER), 0);
+	}
+	if (!is_loss(error))
+		FAIL("rank %d: error %d", acp_rank(), error);
+	CHECK_EQ(acpx_coll_test(coll), error);
+	CHECK_EQ(acpx_coll_wait(coll, 0), error);
+	CHECK_EQ(acpx_coll_start(coll), error);
+	CHECK_EQ(acpx_coll_failed_rank(coll), mortal);
+	CHECK_EQ(acpx_coll_free(coll), 0);
+	CHECK_EQ(acpx_coll_free(other), 0);
+	CHECK_EQ(acpx_barrier(rest), 0);
+	CHECK_EQ(acpx_allreduce(rest, dst_ga, src_ga, 5, ACPX_SUM, ACPX_UINT64), 0);
+	CHECK_EQ(acpx_group_free(rest), 0);
+	CHECK_EQ(acpx_group_free(group), 0);
+}
+
+static void lose(int rank, enum when then, create_t *what)
+{
+	struct members m;
+	int r;
+
+	mortal = rank;
+	when = then;
+	tried = what;
+	members_open(&m, RANKS, PER_NODE);
+	members_start_all(&m, survive);
+	for (r = 0; r < RANKS; r++)
+		CHECK_EQ(members_wait(&m, r), r == rank ? DIED - SIGKILL : 0);
+}
+
+TEST_LONG(P1_a_member_is_killed_before_its_part, PATIENCE_LONG_TEST)
+{
+	size_t i;
+
+	for (i = 0; i < ALL; i++)
+		lose((int)(i * 3 + 1) % RANKS, BEFORE, all[i]);
+}
+
+TEST_LONG(P1_a_member_is_killed_during_its_part, PATIENCE_LONG_TEST)
+{
+	size_t i;
+
+	for (i = 0; i < ALL; i++)
+		lose((int)(i * 5 + 2) % RANKS, DURING, all[i]);
+}
+
+TEST_LONG(P1_a_member_is_killed_after_its_part, PATIENCE_LONG_TEST)
+{
+	size_t i;
+
+	for (i = 0; i < ALL; i++)
+		lose((int)(i * 7) % RANKS, AFTER, all[i]);
+}
+
+/* Rounds until an error, which also those on the silent node get. */
+static void fall_silent(void)
+{
+	acpx_coll_t coll;
+	int error = 0;
+
+	begin();
+	CHECK_EQ(tried(world(), &coll), 0);
+	while (!error) {
+		error = acpx_coll_start(coll);
+		if (!error)
+			error = acpx_coll_wait(coll, ACPX_FOREVER);
+	}
+	CHECK(is_loss(error));
+	CHECK(acpx_coll_failed_rank(coll) >= 0);
+	CHECK_EQ(acpx_coll_free(coll), 0);
+}
+
+TEST_LONG(P3_a_node_falls_silent, PATIENCE_LONG_TEST)
+{
+	create_t *const which[] = { barrier, allreduce, alltoall };
+	struct members m;
+	size_t i;
+
+	setenv("ACP_TIMEOUT", "1000", 1);
+	for (i = 0; i < 3; i++) {
+		tried = which[i];
+		members_open(&m, RANKS, PER_NODE);
+		members_start_all(&m, fall_silent);
+		sleep_ms(2000);
+		nodes_impair(&m.nodes, 2, "loss 100%");
+		members_expect(&m, 0);
+	}
+}
+
+/* ---- Members that ask for something else ---- */
+
+static void disagree(void)
+{
+	const int odd = acp_rank() == 3;
+	const struct acpx_block blocks[RANKS] = { { 0, 8 }, { 8, 8 }, { 16, 8 }, { 24, 8 } };
+	struct acpx_neighbour list[] = { { -1, { 0, 8 }, { 0, 8 } } };
+	acpx_coll_t coll = NULL;
+	acpx_group_t group = world();
+
+	CHECK_EQ(acpx_coll_bcast_create(group, 0, dst_ga, odd ? 8 : 16, &coll), -EPROTO);
+	CHECK_EQ(acpx_coll_bcast_create(group, odd, dst_ga, 8, &coll), -EPROTO);
+	CHECK_EQ(odd ? acpx_coll_barrier_create(group, &coll) :
+		 acpx_coll_bcast_create(group, 0, dst_ga, 8, &coll), -EPROTO);
+	CHECK_EQ(acpx_coll_allreduce_create(group, dst_ga, src_ga, 4, odd ? ACPX_MAX : ACPX_MIN,
+					    ACPX_INT32, &coll), -EPROTO);
+	CHECK_EQ(acpx_coll_allreduce_create(group, dst_ga, src_ga, 4, ACPX_MIN,
+					    odd ? ACPX_INT32 : ACPX_UINT32, &coll), -EPROTO);
+	CHECK_EQ(acpx_coll_allreduce_create(group, dst_ga, src_ga, 4, ACPX_XOR,
+					    odd ? ACPX_FLOAT : ACPX_INT32, &coll), -EINVAL);
+	CHECK_EQ(acpx_coll_bcast_create(group, 0, odd ? dst_ga + ROOM : dst_ga, 16, &coll),
+		 -EFAULT);
+	CHECK_EQ(acpx_coll_bcast_create(group, 0, odd ? member_at(0, 0) : dst_ga, 16, &coll),
+		 -EINVAL);
+	CHECK_EQ(acpx_coll_bcast_create(group, RANKS, dst_ga, 16, &coll), -EINVAL);
+	CHECK_EQ(acpx_coll_gather_create(group, 0, dst_ga, src_ga, SIZE_MAX / 2, &coll), -EINVAL);
+	CHECK_EQ(acpx_coll_gatherv_create(group, 1, dst_ga, blocks, src_ga, blocks[acp_rank()].size
+					  + (size_t)odd, &coll), -EPROTO);
+	CHECK_EQ(acpx_coll_allgatherv_create(group, dst_ga, odd ? NULL : blocks, src_ga, &coll),
+		 -EINVAL);
+	list[0].member = odd ? 0 : -1;
+	CHECK_EQ(acpx_coll_neighbours_create(group, dst_ga, src_ga, list, 1, &coll), -EPROTO);
+	CHECK(!coll);
+	CHECK_EQ(acpx_coll_barrier_create(group, NULL), -EINVAL);
+	CHECK_EQ(acpx_coll_barrier_create(NULL, &coll), -EINVAL);
+	CHECK_EQ(acpx_barrier(group), 0);
+	CHECK_EQ(acpx_group_free(group), 0);
+}
+
+static void mistakes(void)
+{
+	begin();
+	disagree();
+	CHECK_EQ(acpx_coll_start(NULL), -EINVAL);
+	CHECK_EQ(acpx_coll_test(NULL), -EINVAL);
+	CHECK_EQ(acpx_coll_wait(NULL, 0), -EINVAL);
+	CHECK_EQ(acpx_coll_free(NULL), -EINVAL);
+	CHECK_EQ(acpx_coll_failed_rank(NULL), -EINVAL);
+	CHECK_EQ(acpx_coll_describe(NULL, NULL, 0), -EINVAL);
+	end();
+}
+
+TEST(members_that_disagree_all_get_an_error)
+{
+	members_run(RANKS, PER_NODE, mistakes);
+}
+
+/* Each of three groups of two has a member that creates for another one first. */
+static void circle(void)
+{
+	int ranks[2] = { acp_rank(), (acp_rank() + 1) % 3 };
+	acpx_group_t group;
+	acpx_coll_t coll;
+	int error;
+
+	member_init();
+	ranks[0] = acp_rank();
+	ranks[1] = (acp_rank() + 1) % 3;
+	CHECK_EQ(acpx_group_list(ranks, 2, &group), 0);
+	error = acpx_coll_barrier_create(group, &coll);
+	if (error != -EDEADLK)
+		FAIL("rank %d: %d", acp_rank(), error);
+	CHECK_EQ(acpx_group_free(group), 0);
+	CHECK_EQ(acp_sync(), 0);
+	CHECK_EQ(acp_finalize(), 0);
+}
+
+TEST(members_that_create_in_a_circle_get_an_error)
+{
+	setenv("ACP_TIMEOUT", "1000", 1);
+	members_run(3, 1, circle);
+}
+
+/* ---- The end ---- */
+
+/* All but one have started a barrier, and nobody waits for it. */
+static void leave(void)
+{
+	acpx_coll_t coll, ended;
+	int rank;
+
+	begin();
+	rank = acp_rank();
+	CHECK_EQ(barrier(world(), &ended), 0);
+	CHECK_EQ(barrier(world(), &coll), 0);
+	CHECK_EQ(acpx_coll_start(ended), 0);
+	if (acp_rank() != 2)
+		CHECK_EQ(acpx_coll_start(coll), 0);
+	CHECK_EQ(acp_finalize(), 0);
+	CHECK_EQ(acpx_coll_start(coll), -ENOTCONN);
+	if (rank != 2 && acpx_coll_test(coll) >= 0)
+		FAIL("rank %d: %d", rank, acpx_coll_test(coll));
+	CHECK_EQ(acpx_coll_free(coll), 0);
+	CHECK_EQ(acpx_coll_free(ended), 0);
+}
+
+TEST(finalize_ends_what_is_active)
+{
+	setenv("ACP_TIMEOUT", "2000", 1);
+	members_run(RANKS, PER_NODE, leave);
+}
+
+/* Lines "Vm...: n kB" of the kernel. */
+static long pinned(void)
+{
+	FILE *status = fopen("/proc/self/status", "r");
+	long kb, sum = 0;
+	char line[200];
+
+	CHECK(status);
+	while (fgets(line, sizeof(line), status))
+		if (sscanf(line, "VmLck: %ld", &kb) == 1 || sscanf(line, "VmPin: %ld", &kb) == 1)
+			sum += kb;
+	fclose(status);
+	return sum;
+}
+
+static void create_and_free(acpx_group_t group)
+{
+	acpx_coll_t colls[ALL];
+	size_t i;
+
+	for (i = 0; i < ALL; i++)
+		CHECK_EQ(all[i](group, &colls[i]), 0);
+	for (i = 0; i < ALL; i++)
+		CHECK_EQ(acpx_coll_start(colls[i]), 0);
+	for (i = 0; i < ALL; i++)
+		CHECK_EQ(acpx_coll_wait(colls[i], ACPX_FOREVER), 0);
+	for (i = 0; i < ALL; i++)
+		CHECK_EQ(acpx_coll_free(colls[i]), 0);
+}
+
+static void many(void)
+{
+	acpx_group_t group;
+	size_t before, after;
+	long locked;
+	int i;
+
+	begin();
+	group = world();
+	for (i = 0; i < 5; i++)
+		create_and_free(group);
+	locked = pinned();
+	before = mallinfo2().uordblks;
+	for (i = 0; i < (test_short() ? 12 : 60); i++)
+		create_and_free(group);
+	CHECK_EQ(pinned(), locked);
+	/* The table of STags grows by 65 bytes for each, until all have been used. */
+	after = mallinfo2().uordblks;
+	if (after > before + (size_t)i * ALL * 300)
+		FAIL("%d times: %zu bytes, then %zu", i, before, after);
+	CHECK_EQ(acpx_group_free(group), 0);
+	end();
+}
+
+TEST_LONG(memory_comes_back_when_collectives_are_freed, PATIENCE_LONG_TEST)
+{
+	members_run(RANKS, PER_NODE, many);
+}
