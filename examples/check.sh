@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Functions shared by wordcount-check and kmer-check, which source this file.
+# Functions shared by wordcount-check, kmer-check and sort-check, which source this file.
 
 work=$(mktemp -d)
 started=

@@ -6,7 +6,8 @@
  * a stencil code by one-sided copies directly into the arrays of the neighbours; a flag after each
  * row (ACP_HANDLE_CONT), so that neighbours synchronise pairwise and no barrier is needed per step;
  * gathering a result by gets. Rank 0 compares the result with the serial computation bit by bit and
- * draws the plate.
+ * draws the plate. With a fourth argument, "neighbours", the halo exchange is a collective instead,
+ * which does the same: acpx_coll_neighbours_create.
  *
  * Run (here two ranks on this machine; arguments: rows, columns, steps, default 128 128 50):
  *
@@ -45,6 +46,7 @@ struct plate {
 
 static int rank, procs;
 static struct board *board;
+static bool collectives;	/* exchange rows by them */
 
 static void give_up(const char *what)
 {
@@ -238,6 +240,42 @@ static void exchange(const struct place *me, const struct place *up, const struc
 		finish(done[i]);	/* board->mine and the rows may change again */
 }
 
+/* The same by collectives, one for each grid. */
+static void create_exchange(const struct plate *p, acpx_coll_t halo[2])
+{
+	const size_t line = p->columns * sizeof(double), last = p->rows * line;
+	const int up = rank - 1, down = rank + 1 < procs ? rank + 1 : -1;
+	const struct acpx_neighbour neighbours[] = {
+		{ .member = up, .out = { line, line }, .in = { 0, line } },
+		{ .member = down, .out = { last, line }, .in = { last + line, line } },
+	};
+	acpx_group_t world;
+	acp_ga_t grid;
+	int parity;
+
+	if (acpx_group_world(&world) != 0)
+		give_up("no group of all ranks");
+	for (parity = 0; parity < 2; parity++) {
+		grid = board->grid + (acp_ga_t)parity * grid_size(p);
+		if (acpx_coll_neighbours_create(world, grid, grid, neighbours, 2,
+						&halo[parity]) != 0)
+			give_up("cannot create the exchange with the neighbours");
+	}
+	acpx_group_free(world);
+}
+
+static void exchange_by(acpx_coll_t halo)
+{
+	if (acpx_coll_start(halo) != 0 || acpx_coll_wait(halo, PATIENCE_S * 1000000000ULL) != 0)
+		give_up("the exchange with the neighbours failed");
+}
+
+static void free_exchange(acpx_coll_t halo[2])
+{
+	if (acpx_coll_free(halo[0]) != 0 || acpx_coll_free(halo[1]) != 0)
+		give_up("cannot free the exchange with the neighbours");
+}
+
 static struct place get_place(int who, size_t rows)
 {
 	struct place n = { .there = who >= 0 && who < procs };
@@ -254,18 +292,26 @@ static void diffuse(const struct plate *p, size_t rows, uint64_t steps)
 {
 	struct place me = get_place(rank, rows), up = get_place(rank - 1, rows);
 	struct place down = get_place(rank + 1, rows);
+	acpx_coll_t halo[2];
 	uint64_t step;
 	double begin;
 
+	if (collectives)
+		create_exchange(p, halo);
 	sync_all();	/* no rank writes a halo before its grids exist */
 	begin = now();
 	for (step = 0; step < steps; step++) {
 		relax(p, step & 1, first_row(rank, rows), rows);
-		exchange(&me, &up, &down, !(step & 1), step + 1, p->columns);
+		if (collectives)
+			exchange_by(halo[!(step & 1)]);
+		else
+			exchange(&me, &up, &down, !(step & 1), step + 1, p->columns);
 	}
 	if (rank == 0)
 		printf("heat: %zu x %zu cells, %d ranks, %llu steps in %.3f s\n", rows, p->columns,
 		       procs, (unsigned long long)steps, now() - begin);
+	if (collectives)
+		free_exchange(halo);
 	sync_all();
 }
 
@@ -412,12 +458,13 @@ static int start(int argc, char **argv)
 	board = acp_query_address(acp_query_starter_ga(rank));
 	if (board == NULL || acpx_starter_size() < sizeof(*board))
 		give_up("too little starter memory (ACP_STARTER_SIZE)");
-	if (argc > 4 || !argument(argc, argv, 1, 3, &rows) ||
+	collectives = argc == 5 && strcmp(argv[4], "neighbours") == 0;
+	if (argc > 4 + collectives || !argument(argc, argv, 1, 3, &rows) ||
 	    !argument(argc, argv, 2, 3, &columns) || !argument(argc, argv, 3, 0, &steps) ||
 	    rows < (size_t)procs) {
 		if (rank == 0)
-			fprintf(stderr, "usage: heat [ROWS [COLUMNS [STEPS]]], up to %d each, %s\n",
-				SIDE_MAX, "3 rows and columns and a row per rank at least");
+			fprintf(stderr, "usage: heat [ROWS [COLUMNS [STEPS [neighbours]]]], %s%d each\n",
+				"3 rows and columns and a row per rank at least, up to ", SIDE_MAX);
 		return 2;
 	}
 	acpx_set_error_mode(ACPX_ERRORS_RETURN);

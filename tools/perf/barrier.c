@@ -11,15 +11,6 @@ static bool all_came(const struct perf_job *job)
 	return perf_job_fetch(job, job->target)->reached == job->board->reached;
 }
 
-/* Publish the number of barriers of the next round (0: end), or read it. */
-static uint64_t agree_on_count(struct perf_job *job, uint64_t count)
-{
-	if (job->rank == 0)
-		job->board->count = count;
-	perf_sync();
-	return job->rank == 0 ? count : perf_job_fetch(job, 0)->count;
-}
-
 static void pass(struct perf_job *job, uint64_t count, struct perf_samples *samples)
 {
 	uint64_t begin, i;
@@ -34,8 +25,8 @@ static void pass(struct perf_job *job, uint64_t count, struct perf_samples *samp
 }
 
 /*
- * After the last barrier of a round, no rank continues before agree_on_count(), so the boards do
- * not change.
+ * After the last barrier of a round, no rank continues before perf_agree_on_count(), so the boards
+ * do not change.
  */
 static void drive(struct perf_run *run)
 {
@@ -47,14 +38,14 @@ static void drive(struct perf_run *run)
 	perf_report_progress(&run->report, "barrier", "acp_sync", 0);
 	while (perf_pace_more(&pace, samples.n)) {
 		count = pace.most - samples.n < ROUND ? pace.most - samples.n : ROUND;
-		agree_on_count(&run->job, count);
+		perf_agree_on_count(&run->job, count);
 		pass(&run->job, count, &samples);
 		if (!run->options->check)
 			continue;
 		row.checks++;
 		row.wrong += !all_came(&run->job);
 	}
-	agree_on_count(&run->job, 0);
+	perf_agree_on_count(&run->job, 0);
 	row.time = perf_samples_close(&samples);
 	if (row.time.median > 0)
 		row.ops_per_s = 1e9 / row.time.median;
@@ -69,6 +60,6 @@ void perf_barrier(struct perf_run *run)
 		drive(run);
 		return;
 	}
-	while ((count = agree_on_count(&run->job, 0)) != 0)
+	while ((count = perf_agree_on_count(&run->job, 0)) != 0)
 		pass(&run->job, count, NULL);
 }

@@ -61,6 +61,14 @@ const struct perf_board *perf_job_fetch(const struct perf_job *job, int rank)
 	return job->board + 1;
 }
 
+uint64_t perf_agree_on_count(struct perf_job *job, uint64_t count)
+{
+	if (job->rank == 0)
+		job->board->count = count;
+	perf_sync();
+	return job->rank == 0 ? count : perf_job_fetch(job, 0)->count;
+}
+
 /*
  * Return a value that is equal on ranks of one network namespace of one running kernel, and almost
  * certainly unique.

@@ -38,7 +38,7 @@ struct perf_board {
 	uint64_t pointer;	/* to where indirect copies go */
 	uint64_t heap_size;
 	uint64_t area_size;	/* written by rank 0, like the following members */
-	uint64_t count;		/* number of barriers of a round */
+	uint64_t count;		/* number of barriers, or of collectives, of a round */
 	uint64_t verdict;	/* number of wrong results */
 	uint64_t reached;	/* all ranks: rounds of barriers passed */
 	int32_t target, third, heap;
@@ -69,6 +69,12 @@ void perf_job_close(struct perf_job *job);
 
 /* Read the board of a rank. Valid until the next call. */
 const struct perf_board *perf_job_fetch(const struct perf_job *job, int rank);
+
+/*
+ * All ranks: rank 0 publishes a count (0: end), the others return it. All must have returned before
+ * rank 0 calls it again.
+ */
+uint64_t perf_agree_on_count(struct perf_job *job, uint64_t count);
 
 /* acp_sync(), or end the job. */
 void perf_sync(void);

@@ -23,6 +23,7 @@ static const struct {
 	{ PERF_REGISTER, false, perf_register },
 	{ PERF_REGIONS, false, perf_regions },
 	{ PERF_BARRIER, true, perf_barrier },
+	{ PERF_COLL, true, perf_coll },
 	{ PERF_SYSCALLS, false, perf_syscalls },
 	{ PERF_HEAP_MODE, false, perf_heap },
 	{ PERF_CHANNEL, true, perf_channel },

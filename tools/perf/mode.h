@@ -32,6 +32,7 @@ void perf_sweep(struct perf_run *run);
 /* Executed by all ranks. */
 void perf_barrier(struct perf_run *run);
 void perf_channel(struct perf_run *run);
+void perf_coll(struct perf_run *run);
 void perf_idle(struct perf_run *run);
 void perf_mailbox(struct perf_run *run);
 void perf_map(struct perf_run *run);

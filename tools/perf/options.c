@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll.h"
 #include "op.h"
 
 #define SIZE_LIMIT	(1ULL << 40)
@@ -24,6 +25,7 @@ static const struct {
 	{ "register", PERF_REGISTER, "cost of registering and unregistering memory" },
 	{ "barrier", PERF_BARRIER, "acp_sync of all ranks" },
 	{ "all", PERF_ALL, "the five above (default)" },
+	{ "coll", PERF_COLL, "collectives of all ranks, by group" },
 	{ "udp", PERF_UDP, "no ACP: a UDP socket ping-pong between the same two ranks" },
 	{ "heap", PERF_HEAP_MODE, "acp_malloc and acp_free: own heap, same node, another node" },
 	{ "channel", PERF_CHANNEL, "round trips and streams of messages, beside puts" },
@@ -125,25 +127,36 @@ static bool parse_list(const char *text, uint64_t limit, struct perf_list *list)
 	}
 }
 
-static bool parse_ops(const char *text, uint32_t *ops)
+/* Select an operation, or a collective, by name. */
+static bool select_op(struct perf_options *o, const char *name)
+{
+	int op = perf_op_find(name), coll = perf_coll_find(name);
+
+	if (strcmp(name, "all") == 0) {
+		o->ops = perf_op_all();
+		o->colls = 0;
+	} else if (op >= 0) {
+		o->ops |= UINT32_C(1) << op;
+	} else if (coll >= 0) {
+		o->colls |= UINT32_C(1) << coll;
+	}
+	return strcmp(name, "all") == 0 || op >= 0 || coll >= 0;
+}
+
+static bool parse_ops(struct perf_options *o, const char *text)
 {
 	char word[16];
 	size_t length;
-	int index;
 
-	*ops = 0;
+	o->ops = 0;
+	o->colls = 0;
 	for (;;) {
 		length = strcspn(text, ",");
 		if (length == 0 || length >= sizeof(word))
 			return false;
 		memcpy(word, text, length);
 		word[length] = '\0';
-		index = perf_op_find(word);
-		if (strcmp(word, "all") == 0)
-			*ops = perf_op_all();
-		else if (index >= 0)
-			*ops |= UINT32_C(1) << index;
-		else
+		if (!select_op(o, word))
 			return false;
 		text += length;
 		if (*text++ == '\0')
@@ -226,7 +239,7 @@ static bool parse_option(struct perf_options *o, int letter, const char *value)
 {
 	switch (letter) {
 	case 'o':
-		return parse_ops(value, &o->ops);
+		return parse_ops(o, value);
 	case 's':
 		return parse_list(value, SIZE_LIMIT, &o->sizes);
 	case 'w':
@@ -350,7 +363,8 @@ static const char help_tail[] =
 "rank's heap, whose size is ACP_HEAP_SIZE. Heap allocates 100 blocks of 1 to 32,768 bytes and\n"
 "releases them in random order, again and again: it takes ACP_HEAP_SIZE=4M. Of those on another\n"
 "node it also says how many round trips and frames they took in the mean, as counted by this\n"
-"node (/proc/net/acp). Ratios:\n"
+"node (/proc/net/acp). The time of a collective is that of the slowest rank, from its own start;\n"
+"MB/s are those of one block. Ratios:\n"
 "x udp = median / median round trip of the UDP ping-pong (smaller is better); x memcpy = speed relative to memcpy of the same bytes\n"
 "to the same kind of memory, alternating with it (larger is better).\n"
 "\n"
@@ -380,5 +394,7 @@ void perf_options_help(FILE *out)
 	fputs(help_options, out);
 	for (i = 0; i < perf_op_count; i++)
 		fprintf(out, "  %-10s %s\n", perf_op_table[i].name, perf_op_table[i].what);
+	for (i = 0; i < perf_coll_count; i++)
+		fprintf(out, "  %-10s %s\n", perf_coll_table[i].name, perf_coll_table[i].what);
 	fputs(help_tail, out);
 }

@@ -33,6 +33,7 @@ enum perf_mode {
 	PERF_REGIONS = 1 << 13,
 	PERF_MAILBOX = 1 << 14,
 	PERF_TAG = 1 << 15,
+	PERF_COLL = 1 << 16,
 	PERF_ALL = PERF_LATENCY | PERF_BANDWIDTH | PERF_RATE | PERF_REGISTER | PERF_BARRIER,
 };
 
@@ -46,6 +47,7 @@ struct perf_options {
 	unsigned int modes;		/* of enum perf_mode */
 	/* bit mask of indices of perf_op_table; 0: default of the mode */
 	uint32_t ops;
+	uint32_t colls;			/* the same of perf_coll_table */
 	struct perf_list sizes;		/* bytes */
 	struct perf_list windows;	/* operations outstanding */
 	uint64_t iters;			/* samples per row; 0: not given */

@@ -20,8 +20,8 @@ Threads: any thread may call any function, except that finalize and reset requir
 thread uses the module. Each call of the library releases the interpreter's lock, so other threads
 run while one waits. Threads share one queue of accesses; a Context is a queue for one thread.
 Signals do not interrupt functions that wait for other ranks (init, finalize, reset, sync, complete,
-wait_until, Mailbox.recv, MatchList.mrecv, Receive.wait, Group.split): KeyboardInterrupt is raised when they
-return.
+wait_until, Mailbox.recv, MatchList.mrecv, Receive.wait, Group.split, collectives): KeyboardInterrupt is
+raised when they return.
 
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
@@ -30,6 +30,7 @@ from .access import (ALL, AND, CONT, DOUBLE, FLOAT, INT32, INT64, MAX, MIN, NULL
                      copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv, descriptor, inquire, or4,
                      or8, reduce, send, status, strerror, swap4, swap8, wait_word, xor4, xor8)
 from .binding import Error
+from .collective import Collective
 from .group import NO_COLOR, Group
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
 from .mailbox import Mailbox, Message
@@ -42,8 +43,8 @@ from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, tes
 __version__ = "3.0.0"
 
 __all__ = [
-    "ALL", "AND", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Context", "DONT_FORK", "DOUBLE", "EQ", "Error", "FLOAT",
-    "GE", "GT", "Group", "INT32", "INT64", "LE", "LT", "MAX", "MIN", "Mailbox", "MatchList", "Message", "NE", "NO_COLOR",
+    "ALL", "AND", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Collective", "Context", "DONT_FORK", "DOUBLE", "EQ", "Error",
+    "FLOAT", "GE", "GT", "Group", "INT32", "INT64", "LE", "LT", "MAX", "MIN", "Mailbox", "MatchList", "Message", "NE", "NO_COLOR",
     "NULL", "OR", "PROD", "READ", "READ_ONLY", "REPLACE", "Receive", "Registration", "SIGNED", "SUM", "UINT32", "UINT64",
     "WRITE", "XOR", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
     "copy_indirect", "copy_notify", "copy_scatter", "copy_signal", "copy_strided", "copyv", "descriptor", "finalize",

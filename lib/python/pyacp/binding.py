@@ -17,6 +17,7 @@ class Error(OSError):
 
 GA = KEY = c_uint64
 HANDLE = c_int64
+COLL = POINTER(c_void_p)    # where a collective is returned
 
 
 class Iov(ctypes.Structure):
@@ -38,6 +39,16 @@ class MatchLimits(ctypes.Structure):
     """struct acpx_match_limits"""
     _fields_ = [("bytes", c_size_t), ("receives", c_uint32), ("messages", c_uint32), ("masks", c_uint32),
                 ("mask", c_uint64 * 4)]
+
+
+class Block(ctypes.Structure):
+    """struct acpx_block"""
+    _fields_ = [("offset", c_size_t), ("size", c_size_t)]
+
+
+class Neighbour(ctypes.Structure):
+    """struct acpx_neighbour"""
+    _fields_ = [("member", c_int), ("out", Block), ("in_", Block)]
 
 
 PROTOTYPES = {
@@ -91,6 +102,24 @@ PROTOTYPES = {
     "acpx_group_translate": (c_int, [c_void_p, c_int]),
     "acpx_group_find": (c_int, [c_void_p, c_int]),
     "acpx_group_free": (c_int, [c_void_p]),
+    "acpx_coll_barrier_create": (c_int, [c_void_p, COLL]),
+    "acpx_coll_bcast_create": (c_int, [c_void_p, c_int, GA, c_size_t, COLL]),
+    "acpx_coll_reduce_create": (c_int, [c_void_p, c_int, GA, GA, c_size_t, c_int, c_int, COLL]),
+    "acpx_coll_gather_create": (c_int, [c_void_p, c_int, GA, GA, c_size_t, COLL]),
+    "acpx_coll_scatter_create": (c_int, [c_void_p, c_int, GA, GA, c_size_t, COLL]),
+    "acpx_coll_allgather_create": (c_int, [c_void_p, GA, GA, c_size_t, COLL]),
+    "acpx_coll_alltoall_create": (c_int, [c_void_p, GA, GA, c_size_t, COLL]),
+    "acpx_coll_gatherv_create": (c_int, [c_void_p, c_int, GA, POINTER(Block), GA, c_size_t, COLL]),
+    "acpx_coll_scatterv_create": (c_int, [c_void_p, c_int, GA, c_size_t, GA, POINTER(Block), COLL]),
+    "acpx_coll_allgatherv_create": (c_int, [c_void_p, GA, POINTER(Block), GA, COLL]),
+    "acpx_coll_alltoallv_create": (c_int, [c_void_p, GA, POINTER(Block), GA, POINTER(Block), COLL]),
+    "acpx_coll_neighbours_create": (c_int, [c_void_p, GA, GA, POINTER(Neighbour), c_int, COLL]),
+    "acpx_coll_start": (c_int, [c_void_p]),
+    "acpx_coll_test": (c_int, [c_void_p]),
+    "acpx_coll_wait": (c_int, [c_void_p, c_uint64]),
+    "acpx_coll_free": (c_int, [c_void_p]),
+    "acpx_coll_failed_rank": (c_int, [c_void_p]),
+    "acpx_coll_describe": (c_int, [c_void_p, c_char_p, c_size_t]),
     "acpx_context_create": (c_int, [c_uint, POINTER(c_void_p)]),
     "acpx_context_bind": (c_int, [c_void_p]),
     "acpx_context_destroy": (c_int, [c_void_p]),
@@ -119,6 +148,8 @@ PROTOTYPES = {
 for _name in ("swap", "add", "xor", "or", "and"):
     PROTOTYPES[f"acp_{_name}4"] = (HANDLE, [GA, GA, c_uint32, HANDLE])
     PROTOTYPES[f"acp_{_name}8"] = (HANDLE, [GA, GA, c_uint64, HANDLE])
+for _name in ("allreduce", "reduce_scatter", "scan", "exscan"):
+    PROTOTYPES[f"acpx_coll_{_name}_create"] = (c_int, [c_void_p, GA, GA, c_size_t, c_int, c_int, COLL])
 
 
 def load() -> ctypes.CDLL:

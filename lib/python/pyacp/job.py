@@ -12,7 +12,7 @@ import sys
 import traceback
 from typing import Iterator, List, NoReturn, Optional
 
-from . import memory
+from . import collective, memory
 from .access import ALL, access_error, finish_all, forget_all
 from .binding import Session, check, failed, is_child, lib, no_rank, rank_or_raise, signed
 
@@ -53,6 +53,7 @@ def finalize() -> None:
     lost = finish_all()
     ctypes.set_errno(0)
     result = lib.acp_finalize()
+    collective.forget()
     memory.forget()
     forget_all()
     check("finalize", result)
@@ -72,6 +73,7 @@ def reset(rank: int) -> None:
     ctypes.set_errno(0)
     result = lib.acp_reset(rank)
     if result == 0 or lib.acp_rank() < 0:
+        collective.forget()
         memory.forget()
         forget_all()
     check("reset", result)

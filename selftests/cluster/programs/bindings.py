@@ -316,6 +316,46 @@ def groups_are_split(me, right):
     raised(IndexError, world.__getitem__, procs)
 
 
+def collectives_combine_and_copy(me, right):
+    world, procs = acp.Group(), acp.procs()
+    total = numpy.array([me, 0.5, -me], dtype=numpy.float64)
+    world.allreduce(total)
+    assert list(total) == [6, 2, -6], total
+    largest = array.array("q", [0])
+    world.reduce(array.array("q", [10 - me]), "max", 2, largest)
+    assert largest[0] == (10 if me == 2 else 0), largest
+    text = bytearray(b"from two" if me == 2 else 8)
+    world.bcast(text, 2)
+    everything = numpy.zeros((procs, 2), dtype=numpy.int32)
+    world.allgather(numpy.array([me, right], dtype=numpy.int32), everything)
+    assert text == b"from two" and everything.tolist() == [[r, (r + 1) % procs] for r in range(procs)], everything
+    sent, got = bytes(16 * me + r for r in range(procs)), bytearray(procs)
+    world.alltoall(sent, got)
+    assert got == bytes(16 * r + me for r in range(procs)), got
+    before = array.array("I", [7])
+    world.exscan(array.array("I", [1 << me]), "or", before)
+    assert before[0] == ((1 << me) - 1 if me else 7), before
+    blocks = [(r * (r + 1) // 2, r + 1) for r in range(procs)]
+    triangle = bytearray(10)
+    world.allgatherv(bytes([me] * (me + 1)), triangle, blocks)
+    assert triangle == bytes([0, 1, 1, 2, 2, 2, 3, 3, 3, 3]), triangle
+    world.barrier()
+
+
+def collectives_are_started_again_and_again(me, right):
+    world, row = acp.Group(), array.array("d", [0, 0, 0])
+    left = (me - 1) % acp.procs()
+    with world.neighbours_init(row, row, [(left, (8, 8), (0, 8)), (right, (8, 8), (16, 8))]) as halo:
+        assert halo.describe()
+        for step in range(20):
+            row[1] = 100 * me + step
+            halo.start()
+            halo.wait()
+            assert list(row) == [100 * left + step, 100 * me + step, 100 * right + step], row
+        assert halo.test() and halo.failed_rank is None
+    assert raised(acp.Error, halo.start).errno == errno.EINVAL
+
+
 def main():
     with acp.job():
         me, right = acp.rank(), (acp.rank() + 1) % acp.procs()
@@ -324,7 +364,8 @@ def main():
         for test in (starter_memory_is_seen_by_all, atomics_do_as_in_c, arrays_are_registered_without_copies,
                      columns_vectors_and_flags, threads_have_contexts, who_waits_is_woken,
                      memory_stays_while_registered, failures_are_exceptions, others_run_while_one_waits,
-                     messages_and_notifications_come, groups_are_split, ranks_change_places):
+                     messages_and_notifications_come, groups_are_split, collectives_combine_and_copy,
+                     collectives_are_started_again_and_again, ranks_change_places):
             test(me, right)
             acp.sync()
             print(test.__name__, flush=True)
