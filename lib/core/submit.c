@@ -190,7 +190,9 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 		if (!room || (!i && libacp_chain_broken(queue, order, room)))
 			break;
 		refused = refused || was_refused(queue, head, room);
-		if (refused)	/* copies nothing, and fails like the first entry */
+		/* One that revokes is pushed: the status of the previous entry is there still. */
+		if (refused && !(e.flags & ACP_SQE_REVOKE))
+			/* copies nothing, and fails like the first entry */
 			e = (struct acp_sqe){
 				.op = ACP_OP_COPY, .dst = libacp_own_nothing(),
 				.src = libacp_own_nothing(), .order = e.order,
