@@ -30,18 +30,6 @@
 #include "core/wait.h"
 #include "core/watch.h"
 
-/*
- * The access that the order names counts even if it is complete: the kernel looks whether it has
- * failed. The caller holds the right to submit.
- */
-static void set_strict_order(const struct libacp_queue *queue, struct acp_sqe *entry,
-			     acp_handle_t order)
-{
-	entry->order = libacp_handle_ticket(queue, order);
-	if (entry->order && entry->order <= entry->seen)
-		entry->seen = entry->order - 1;
-}
-
 /* Translate the order condition; the caller holds the right to submit. */
 static void set_order(const struct libacp_queue *queue, struct acp_sqe *entry, acp_handle_t order)
 {
@@ -57,6 +45,23 @@ static void set_order(const struct libacp_queue *queue, struct acp_sqe *entry, a
 	if (order == (acp_handle_t)ACP_HANDLE_CONT &&
 	    !__atomic_load_n(&queue->last_was_local, __ATOMIC_RELAXED))
 		entry->flags |= ACP_SQE_CONT;
+}
+
+/*
+ * The access that the order names counts even if it is complete: the kernel looks whether it has
+ * failed. One that a thread executed itself has not; the ticket in its handle is that of another
+ * one. The caller holds the right to submit.
+ */
+static void set_strict_order(const struct libacp_queue *queue, struct acp_sqe *entry,
+			     acp_handle_t order)
+{
+	if (libacp_handle_is_local(order)) {
+		set_order(queue, entry, order);
+		return;
+	}
+	entry->order = libacp_handle_ticket(queue, order);
+	if (entry->order && entry->order <= entry->seen)
+		entry->seen = entry->order - 1;
 }
 
 /*

@@ -495,6 +495,19 @@ TEST(word__behind_what_has_failed)
 	/* Others do not fail because of what is over. */
 	e = entry_of(acp_copy(at(2, 0), at(0, 0), 8, bad));
 	CHECK(!e->order && e->seen >= (uint64_t)bad >> 1);
+	fake_set_hold(false);
+	/* The thread has executed the order itself: it has not failed, whatever else has. */
+	bad = acp_copy(at(2, 0), at(0, 1 << 20), 8, ACP_HANDLE_NULL);
+	acp_complete(bad);
+	good = acp_copy(at(0, 16), at(0, 0), 8, ACP_HANDLE_NULL);
+	CHECK(acpx_status(good) == 0 && acpx_status(bad) == ACPX_ERANGE);
+	fake_set_hold(true);
+	h = acpx_copy_signal(at(2, 8), at(0, 0), 8, at(2, 64), 1,
+			     ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE, good);
+	CHECK(entry_of(h)->flags == ACP_SQE_REVOKE && !entry_of(h)->order);
+	h = acpx_wait_word_of(at(0, 64), 0, NULL, 0, good);
+	e = entry_of(h);
+	CHECK(e->order == 0 || e->seen >= (uint64_t)bad >> 1);
 	/* A flag that is set cannot be revoked. */
 	CHECK(!entry_of(acpx_copy_signal(at(2, 8), at(0, 0), 8, at(2, 64), 1, ACPX_SIGNAL_REVOKE,
 					 bad))->op);
