@@ -291,6 +291,19 @@ TEST(a_rank_of_another_node_leaves_behind_a_lost_one)
 	CHECK_EQ(completes(waits, t), ACP_ST_RANK);
 }
 
+/* The same, and its node has not spoken with that of the wait before. */
+TEST(a_rank_of_another_node_has_left_behind_a_lost_one)
+{
+	struct rank *waits = &r[4], *mortal = &r[10];	/* on nodes 2 and 5 */
+
+	nodes_open(&n, 6, 1, false);
+	nodes_ranks_like(&n, r, 12, &wish);
+	unplug(1);
+	rank_close(mortal);
+	sleep_ms(TIMEOUT);
+	CHECK_EQ(completes(waits, wait_by(waits, 1, 10, 0)), ACP_ST_RANK);
+}
+
 static void start_late(uint32_t rank)
 {
 	uint64_t t;
