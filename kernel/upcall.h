@@ -87,6 +87,16 @@ void acp_station_delivered(struct list_head *items);
 void acp_station_lost(struct acp_peer *peer, u8 status);
 
 /**
+ * acp_station_opened() - report that a flow has opened
+ * @peer: peer of the flow
+ *
+ * The peer is told which ranks of this node have left.
+ *
+ * Context: BH off, in softirq; no lock held.
+ */
+void acp_station_opened(struct acp_peer *peer);
+
+/**
  * acp_station_abandon() - report that the rest of an indirect copy will not come
  * @job: job of the copy
  * @l: where it went

@@ -6,6 +6,7 @@
 #include "../job/node.h"
 #include "../netlink/notify.h"
 #include "../queue/queue.h"
+#include "../upcall.h"
 
 #define ABOVE	0	/* neighbours by index: the parent, then the children */
 
@@ -197,6 +198,7 @@ static void tell_others_left(struct acp_job *job, u32 rank)
 	struct acp_peer *peer;
 	unsigned long i;
 
+	smp_mb();	/* that it has left, before states: pairs with acp_station_opened() */
 	/* The rank is a member of the job until it has left, so the peers stay. */
 	xa_for_each(&job->peers, i, peer) {
 		if (READ_ONCE(peer->flow.state) != ACP_FLOW_OPEN ||
@@ -208,6 +210,23 @@ static void tell_others_left(struct acp_job *job, u32 rank)
 		local_bh_enable();
 		cond_resched();
 	}
+}
+
+/* What was sent before may have been lost with a flow, or the node was not known then. */
+void acp_station_opened(struct acp_peer *peer)
+{
+	struct acp_job *job = peer->job;
+	u64 mismatched = READ_ONCE(job->mismatched);
+	unsigned long rank;
+	void *left;
+
+	smp_mb();	/* the flow's state, before who has left: pairs with tell_others_left() */
+	if (!READ_ONCE(job->events.n_left) || READ_ONCE(job->dead) || READ_ONCE(job->aborted))
+		return;
+	xa_for_each(&job->events.left, rank, left)
+		if (acp_job_node_of(job, rank) == job->me &&
+		    !tell_peer(peer, ACP_MSG_BROKEN, (u64)(rank + 1) << 32 | mismatched))
+			acp_stat_inc(job->node, drop_nomem);
 }
 
 static void release(struct acp_job *job, u64 number)

@@ -39,7 +39,7 @@ bool acp_event_left(struct acp_job *job, u32 rank)
 	xa_lock_bh(&e->left);
 	/* ACP_LEFT_MAX bounds the memory for ranks that left. */
 	if (e->n_left < ACP_LEFT_MAX && !xa_load(&e->left, rank)) {
-		e->n_left++;
+		WRITE_ONCE(e->n_left, e->n_left + 1);
 		/* Without memory it is reported, but not remembered. */
 		__xa_store(&e->left, rank, xa_mk_value(1), GFP_ATOMIC | __GFP_NOWARN);
 		new = true;

@@ -185,6 +185,7 @@ struct acp_peer {
 	struct list_head dropped;	/* items of a flow that failed */
 	u8 dropped_status;
 	bool lost;			/* acp_station_lost() is due */
+	bool opened;			/* acp_station_opened() is due */
 	struct acp_fates fates;
 	u64 loss;			/* number of its last loss among job->losses, 0: none */
 	struct sk_buff *batch;		/* the last one of a round that frames may join */

@@ -345,7 +345,7 @@ static void work(struct tasklet_struct *t)
 	struct acp_outbox out = {};
 	struct acp_fates told;
 	LIST_HEAD(dropped);
-	bool lost;
+	bool lost, opened;
 	u8 status;
 
 	spin_lock(&peer->lock);
@@ -359,13 +359,17 @@ static void work(struct tasklet_struct *t)
 	list_splice_init(&peer->dropped, &dropped);
 	status = peer->dropped_status;
 	lost = peer->lost;
+	opened = peer->opened;
 	peer->lost = false;
+	peer->opened = false;
 	told = acp_fates_tell(&peer->fates);
 	spin_unlock(&peer->lock);
 	acp_tx(peer, &out);
 	report_dropped(peer, &dropped, status);
 	if (lost)
 		acp_station_lost(peer, status);
+	if (unlikely(opened))
+		acp_station_opened(peer);
 	tell(peer, told);
 	acp_station_idle(peer->job);
 }

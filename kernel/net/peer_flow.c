@@ -145,8 +145,9 @@ static void set_lost(struct acp_peer *peer, u8 status)
 
 static void set_open(struct acp_peer *peer)
 {
-	if (acp_fates_open(&peer->fates))
-		tasklet_schedule(&peer->work);
+	acp_fates_open(&peer->fates);
+	peer->opened = true;
+	tasklet_schedule(&peer->work);
 }
 
 void acp_peer_failed(struct acp_peer *peer, u8 status)

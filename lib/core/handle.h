@@ -18,6 +18,12 @@ static inline acp_handle_t libacp_handle_make(uint64_t ticket, bool local)
 	return (acp_handle_t)(ticket << 1 | local);
 }
 
+/* True if the calling thread executed the access: it was complete at once, and did not fail. */
+static inline bool libacp_handle_is_local(acp_handle_t handle)
+{
+	return handle > 0 && (handle & 1);
+}
+
 /* Return the number of the queue of a handle. Special handles belong to @queue. */
 static inline uint32_t libacp_handle_queue(const struct libacp_queue *queue, acp_handle_t handle)
 {

@@ -30,18 +30,6 @@
 #include "core/wait.h"
 #include "core/watch.h"
 
-/*
- * The access that the order names counts even if it is complete: the kernel looks whether it has
- * failed. The caller holds the right to submit.
- */
-static void set_strict_order(const struct libacp_queue *queue, struct acp_sqe *entry,
-			     acp_handle_t order)
-{
-	entry->order = libacp_handle_ticket(queue, order);
-	if (entry->order && entry->order <= entry->seen)
-		entry->seen = entry->order - 1;
-}
-
 /* Translate the order condition; the caller holds the right to submit. */
 static void set_order(const struct libacp_queue *queue, struct acp_sqe *entry, acp_handle_t order)
 {
@@ -57,6 +45,23 @@ static void set_order(const struct libacp_queue *queue, struct acp_sqe *entry, a
 	if (order == (acp_handle_t)ACP_HANDLE_CONT &&
 	    !__atomic_load_n(&queue->last_was_local, __ATOMIC_RELAXED))
 		entry->flags |= ACP_SQE_CONT;
+}
+
+/*
+ * The access that the order names counts even if it is complete: the kernel looks whether it has
+ * failed. One that a thread executed itself has not; the ticket in its handle is that of another
+ * one. The caller holds the right to submit.
+ */
+static void set_strict_order(const struct libacp_queue *queue, struct acp_sqe *entry,
+			     acp_handle_t order)
+{
+	if (libacp_handle_is_local(order)) {
+		set_order(queue, entry, order);
+		return;
+	}
+	entry->order = libacp_handle_ticket(queue, order);
+	if (entry->order && entry->order <= entry->seen)
+		entry->seen = entry->order - 1;
 }
 
 /*
@@ -190,7 +195,9 @@ acp_handle_t libacp_submit(size_t n, libacp_next_t *next, void *state, acp_handl
 		if (!room || (!i && libacp_chain_broken(queue, order, room)))
 			break;
 		refused = refused || was_refused(queue, head, room);
-		if (refused)	/* copies nothing, and fails like the first entry */
+		/* One that revokes is pushed: the status of the previous entry is there still. */
+		if (refused && !(e.flags & ACP_SQE_REVOKE))
+			/* copies nothing, and fails like the first entry */
 			e = (struct acp_sqe){
 				.op = ACP_OP_COPY, .dst = libacp_own_nothing(),
 				.src = libacp_own_nothing(), .order = e.order,

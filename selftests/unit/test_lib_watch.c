@@ -4,6 +4,7 @@
  * and 3 on another one. If the device is "deaf", only a wake-up ends a sleep: a lost one hangs.
  */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include "acp_abi.h"
 #include "core/internal.h"
 #include "core/process.h"
+#include "core/submit.h"
 #include "test.h"
 #include "test_lib_device.h"
 
@@ -493,9 +495,65 @@ TEST(word__behind_what_has_failed)
 	/* Others do not fail because of what is over. */
 	e = entry_of(acp_copy(at(2, 0), at(0, 0), 8, bad));
 	CHECK(!e->order && e->seen >= (uint64_t)bad >> 1);
+	fake_set_hold(false);
+	/* The thread has executed the order itself: it has not failed, whatever else has. */
+	bad = acp_copy(at(2, 0), at(0, 1 << 20), 8, ACP_HANDLE_NULL);
+	acp_complete(bad);
+	good = acp_copy(at(0, 16), at(0, 0), 8, ACP_HANDLE_NULL);
+	CHECK(acpx_status(good) == 0 && acpx_status(bad) == ACPX_ERANGE);
+	fake_set_hold(true);
+	h = acpx_copy_signal(at(2, 8), at(0, 0), 8, at(2, 64), 1,
+			     ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE, good);
+	CHECK(entry_of(h)->flags == ACP_SQE_REVOKE && !entry_of(h)->order);
+	h = acpx_wait_word_of(at(0, 64), 0, NULL, 0, good);
+	e = entry_of(h);
+	CHECK(e->order == 0 || e->seen >= (uint64_t)bad >> 1);
 	/* A flag that is set cannot be revoked. */
 	CHECK(!entry_of(acpx_copy_signal(at(2, 8), at(0, 0), 8, at(2, 64), 1, ACPX_SIGNAL_REVOKE,
 					 bad))->op);
+	fake_set_hold(false);
+	CHECK(acp_finalize() == 0);
+}
+
+/* A copy and its signal, as two entries; the second one when the first one is complete. */
+static void next_late(struct acp_sqe *entry, void *state)
+{
+	unsigned int *count = state;
+
+	if (!(*count)++) {
+		*entry = (struct acp_sqe){
+			.op = ACP_OP_COPY, .dst = at(2, 8), .src = at(0, 0), .size = 8,
+			.seen = LIBACP_STRICT,
+		};
+		return;
+	}
+	fake_set_hold(false);
+	while (__atomic_load_n(&fake.cq->completed, __ATOMIC_ACQUIRE) != fake.sq->tail)
+		sched_yield();
+	fake_set_hold(true);
+	*entry = (struct acp_sqe){
+		.op = ACP_OP_COPY_ADD, .flags = ACP_SQE_REVOKE, .dst = at(0, 64),
+		.src = libacp_own_nothing(), .a = at(0, 64), .b = 1, .order = LIBACP_BEHIND,
+	};
+}
+
+/* The kernel may refuse the copy before the signal is in the ring: that revokes all the same. */
+TEST(word__revoked_behind_a_copy_that_was_refused)
+{
+	const struct acp_sqe *e;
+	unsigned int count = 0;
+	acp_handle_t bad, h;
+
+	CHECK(start() == 0);
+	bad = acp_copy(at(2, 0), at(0, 1 << 20), 8, ACP_HANDLE_NULL);
+	acp_complete(bad);
+	CHECK_EQ(acpx_status(bad), ACPX_ERANGE);
+	fake_set_hold(true);
+	h = libacp_submit(2, next_late, &count, bad);
+	CHECK_EQ(acpx_status(h - 2), ACPX_EORDER);
+	e = entry_of(h);
+	CHECK(e->op == ACP_OP_COPY_ADD && e->flags == ACP_SQE_REVOKE && e->a == at(0, 64));
+	CHECK(e->order == (uint64_t)(h - 2) >> 1 && e->seen == e->order - 1);
 	fake_set_hold(false);
 	CHECK(acp_finalize() == 0);
 }
