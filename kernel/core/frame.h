@@ -475,6 +475,12 @@ static inline bool acp_op_signals(u8 op)
 	return op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
 }
 
+/* Must some of its memory be on one node, see acp_job_check_nodes()? */
+static inline bool acp_op_needs_one_node(u8 op)
+{
+	return acp_op_signals(op) || op == ACP_OP_REDUCE;
+}
+
 /**
  * acp_op_indirect() - test whether the receiver decides where the data lands
  * @op: operation, any value
