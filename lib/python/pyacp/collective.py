@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Collective operations of the members of a group. See acpx_coll_create(3).
+"""Collective operations of the members of a group. See acpx_coll_barrier_create(3).
 
 A method of Group such as allreduce() does it once and returns when it is complete here. That with
 _init returns a Collective, which all members start any number of times; the kernel executes it, so
