@@ -15,6 +15,7 @@
 #include <linux/minmax.h>
 #include <linux/bitops.h>
 #include <linux/build_bug.h>
+#include <linux/nospec.h>
 #include <linux/siphash.h>
 #else
 #include <stdbool.h>
@@ -43,6 +44,7 @@ typedef __s64 s64;
 #define fls64(x) (64 - __builtin_clzll(x))	/* not for 0 */
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELAXED)
+#define array_index_nospec(i, n) (i)
 #define rol64(w, n) ((w) << (n) | (w) >> (64 - (n)))
 #define SIPHASH_CONST_0 0x736f6d6570736575ULL
 #define SIPHASH_CONST_1 0x646f72616e646f6dULL

@@ -292,6 +292,31 @@ TEST(nothing_is_combined_behind_a_failure)
 	check_memory();
 }
 
+/* Copies, numbers combined at once and later, and waits for what they wrote, in turn. */
+TEST(waits_and_copies_between_them)
+{
+	const uint64_t what = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_U64), size = 65536;
+	uint64_t *x, ticket = 0, i;
+
+	begin();
+	x = (uint64_t *)(void *)r[1].heap;
+	memset(x, 0, HEAP);
+	x[0] = 1;
+	x[size / 8 - 1] = 1;
+	for (i = 1; i <= 60; i++) {
+		ticket = rank_copy(&r[1], heap_ga(&r[2], size), heap_ga(&r[1], 0), size, ticket);
+		ticket = start(&r[1], heap_ga(&r[1], 0), heap_ga(&r[2], size), size, what, ticket);
+		ticket = rank_submit(&r[1], &(struct acp_sqe){
+			.op = ACP_OP_WAIT, .src = heap_ga(&r[1], size - 8), .a = 1ULL << i,
+			.order = ticket });
+		ticket = start(&r[1], heap_ga(&r[1], size), heap_ga(&r[1], 0), 8, what, ticket);
+	}
+	CHECK_EQ(rank_await(&r[1], ticket, PATIENCE_WORK), ACP_ST_OK);
+	CHECK_EQ(x[0], 1ULL << 60);
+	CHECK_EQ(x[size / 8 - 1], 1ULL << 60);
+	CHECK_EQ(x[size / 8], (1ULL << 61) - 2);
+}
+
 /* Those who wait for a word are told that it was written. */
 TEST(a_wait_ends_when_its_word_is_combined)
 {
@@ -406,6 +431,96 @@ TEST(memory_must_permit_it)
 	}
 }
 
+/* ---- Where memory begins, ends, and is the same ---- */
+
+/* Return whether exactly the bytes [first, end) of the pages are set. */
+static bool only_set(const char *p, size_t size, uint64_t first, uint64_t end)
+{
+	uint64_t i;
+
+	for (i = 0; i < size; i++)
+		if (p[i] != (char)(i >= first && i < end ? 0xff : 0))
+			return false;
+	return true;
+}
+
+TEST(memory_that_begins_and_ends_within_a_page)
+{
+	const uint64_t what = ACP_REDUCE(ACP_REDUCE_OR, ACP_REDUCE_U64), length = 2 * PAGE + 48;
+	char *p = pages(4 * PAGE, PROT_READ | PROT_WRITE);
+	uint64_t begin_at, first, size;
+	uint32_t left;
+
+	begin();
+	memset(r[2].heap, 0xff, 4 * PAGE);
+	for (begin_at = 0; begin_at < 24; begin_at++) {
+		struct memory m;
+
+		memset(p, 0, 4 * PAGE);
+		CHECK_EQ(rank_register(&r[1], &m, p + begin_at, length, ACP_ACCESS_ALL), 0);
+		first = (begin_at + 7) & ~7ULL;
+		size = (begin_at + length - first) & ~7ULL;
+		CHECK_EQ(run(&r[0], memory_ga(&m, first - begin_at), heap_ga(&r[2], 0), size + 8,
+			     what), ACP_ST_RANGE);
+		CHECK_EQ(run(&r[0], heap_ga(&r[2], 0), memory_ga(&m, first - begin_at), size + 8,
+			     what), ACP_ST_RANGE);
+		CHECK_EQ(run(&r[0], memory_ga(&m, first - begin_at), heap_ga(&r[2], 0), size,
+			     what), ACP_ST_OK);
+		CHECK(only_set(p, 4 * PAGE, first, first + size));
+		CHECK_EQ(rank_unregister(&r[1], m.reg.key, &left), 0);
+	}
+}
+
+/* Two ranks have registered the same pages: the overlap is not known by its addresses. */
+TEST(overlap_by_other_addresses_does_no_harm)
+{
+	const uint64_t all = 40 * PAGE, size = 36 * PAGE;
+	char *p = pages(all, PROT_READ | PROT_WRITE);
+	struct memory a, b;
+	uint64_t apart;
+
+	begin();
+	CHECK_EQ(rank_register(&r[1], &a, p + 2 * PAGE, size, ACP_ACCESS_ALL), 0);
+	CHECK_EQ(rank_register(&r[2], &b, p, all, ACP_ACCESS_ALL), 0);
+	for (apart = 0; apart < 4 * PAGE; apart += 1016) {
+		memset(p, 0, all);
+		memset(p + 2 * PAGE, 0xff, size);
+		CHECK_EQ(run(&r[0], memory_ga(&a, 0), memory_ga(&b, apart), size,
+			     ACP_REDUCE(ACP_REDUCE_OR, ACP_REDUCE_U32)), ACP_ST_OK);
+		CHECK(only_set(p, all, 2 * PAGE, 2 * PAGE + size));
+	}
+}
+
+#define HUGE	(2UL << 20)	/* bytes of a huge page, where it matters */
+
+/* Huge pages, if there are any, with small ones, at offsets that differ. */
+TEST(numbers_of_huge_pages)
+{
+	const uint64_t what = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_U64), n = 3 * HUGE / 8;
+	char *p = pages(4 * HUGE, PROT_READ | PROT_WRITE);
+	uint64_t *x = (void *)(((uintptr_t)p + HUGE - 1) & ~(HUGE - 1)), *y, i;
+	struct memory m, small;
+
+	begin();
+	madvise(x, 3 * HUGE, MADV_HUGEPAGE);
+	memory_open(&r[2], &small, 3 * HUGE);
+	y = (void *)small.addr;
+	for (i = 0; i < n; i++) {
+		x[i] = i;
+		y[i] = 3 * i;
+	}
+	CHECK_EQ(rank_register(&r[1], &m, x, 3 * HUGE, ACP_ACCESS_ALL), 0);
+	CHECK_EQ(run(&r[0], memory_ga(&m, 8), memory_ga(&small, 16), 3 * HUGE - 16, what),
+		 ACP_ST_OK);
+	CHECK(!x[0] && x[n - 1] == n - 1);
+	for (i = 1; i < n - 1; i++)
+		CHECK_EQ(x[i], 4 * i + 3);
+	CHECK_EQ(run(&r[0], memory_ga(&small, 24), memory_ga(&m, 8), 3 * HUGE - 24, what),
+		 ACP_ST_OK);
+	for (i = 3; i < n; i++)
+		CHECK_EQ(y[i], 7 * i - 5);
+}
+
 /* ---- Memory that goes or changes meanwhile ---- */
 
 #define MUCH	(8UL << 20)	/* more than a call combines: a worker does the rest */
@@ -508,4 +623,48 @@ TEST(a_rank_leaves_with_numbers_to_combine)
 	rank_close(&r[0]);
 	rank_works(&r[1]);
 	rank_works(&r[2]);
+}
+
+/* So do the owners of the numbers: first that of the results, then the other one. */
+TEST(owners_leave_while_their_numbers_are_combined)
+{
+	struct memory from, to;
+	uint64_t ticket;
+	int status;
+
+	begin();
+	memory_open(&r[1], &from, MUCH);
+	memory_open(&r[2], &to, MUCH);
+	ticket = start(&r[0], memory_ga(&to, 0), memory_ga(&from, 0), MUCH,
+		       ACP_REDUCE(ACP_REDUCE_PROD, ACP_REDUCE_F32), 0);
+	rank_close(&r[2]);
+	status = rank_await(&r[0], ticket, PATIENCE_WORK);
+	CHECK(status == ACP_ST_OK || status == ACP_ST_STAG || status == ACP_ST_RANK);
+	CHECK_EQ(run(&r[0], memory_ga(&to, 0), memory_ga(&from, 0), MUCH,
+		     ACP_REDUCE(ACP_REDUCE_PROD, ACP_REDUCE_F32)), ACP_ST_RANK);
+	rank_close(&r[1]);
+	rank_works(&r[0]);
+}
+
+static void *combine_again_and_again(void *by)
+{
+	uint64_t i;
+
+	for (i = 0; i < 96; i++)
+		CHECK_EQ(run(by, heap_ga(&r[1], 0), heap_ga(&r[2], 0), i % 2 ? 100000 : LONG,
+			     ACP_REDUCE(i % ACP_REDUCE_OP_END, ACP_REDUCE_U64)), ACP_ST_OK);
+	return NULL;
+}
+
+/* Two ranks combine at one place: nothing is lost but numbers. */
+TEST(two_combine_at_one_place)
+{
+	pthread_t thread;
+
+	begin();
+	CHECK_EQ(pthread_create(&thread, NULL, combine_again_and_again, &r[0]), 0);
+	combine_again_and_again(&r[1]);
+	pthread_join(thread, NULL);
+	memcpy(model[1], r[1].heap, 100000);
+	check_memory();
 }
