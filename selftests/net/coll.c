@@ -662,12 +662,14 @@ TEST(neighbours_exchange_blocks)
 /* Groups overlap, and ranks start what they take part in in different orders. */
 static void overlap(void)
 {
-	uint64_t *in = (uint64_t *)(void *)src, *out = (uint64_t *)(void *)dst, seed, round;
+	uint64_t *from, *to, seed, round;
 	acpx_coll_t coll[FLIGHT] = { NULL };
 	acpx_group_t group[FLIGHT];
 	int i, k, size;
 
 	begin();
+	from = (uint64_t *)(void *)src;
+	to = (uint64_t *)(void *)dst;
 	for (i = 0; i < FLIGHT; i++) {
 		group[i] = group_of(i % 2 ? RANKS : 3 + i, i % 3);
 		if (acpx_group_rank(group[i]) >= 0)
@@ -679,7 +681,7 @@ static void overlap(void)
 		seed = round * 100 + (uint64_t)acp_rank();
 		k = (int)(next_random(&seed) % FLIGHT);
 		for (i = 0; i < FLIGHT; i++, k = (k + 5) % FLIGHT) {
-			in[k] = round * 1000 + (uint64_t)acp_rank();
+			from[k] = round * 1000 + (uint64_t)acp_rank();
 			if (coll[k])
 				CHECK_EQ(acpx_coll_start(coll[k]), 0);
 		}
@@ -693,7 +695,7 @@ static void overlap(void)
 			for (k = 0; k < size; k++)
 				sum += round * 1000 +
 				       (uint64_t)acpx_group_translate(group[i], k);
-			CHECK_EQ(out[i], sum);
+			CHECK_EQ(to[i], sum);
 		}
 	}
 	for (i = 0; i < FLIGHT; i++) {
