@@ -70,8 +70,9 @@ class Collective:
     of times, then free(). A with statement waits and frees at its end.
 
     One thread at a time uses a collective. All functions raise Error: EINVAL (it was freed), EBUSY
-    (it is active), EHOSTDOWN (a member was lost), EPROTO (other members have created something else),
-    ECANCELED (the job was aborted). After a failure it is of no use any more: free it."""
+    (it is active), EHOSTDOWN, ECONNRESET, EHOSTUNREACH (a member was lost), EPROTO (others have
+    created something else), ECANCELED (the job was aborted). After a failure it is of no use any
+    more: free it."""
 
     def __init__(self, what: str, memory: Memory, create: Callable[..., int], *arguments: object) -> None:
         self._handle, self._what, self._memory = ctypes.c_void_p(), what, memory
