@@ -249,7 +249,7 @@ static run_t *const runs[ACP_REDUCE_OP_END][ACP_REDUCE_TYPE_END] = {
 
 void acp_reduce_run(u64 what, void *dst, const void *src, size_t size)
 {
-	/* A CPU that mispredicts the check of the command must not call what is beyond the table. */
+	/* A CPU that mispredicts the check of the command calls nothing beyond the table. */
 	u32 op = array_index_nospec(what & 0xff, ACP_REDUCE_OP_END);
 	u32 type = array_index_nospec(what >> 8, ACP_REDUCE_TYPE_END);
 
