@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collectives: see acpx_coll_create(3), and docs/collectives.md.
+ * Collectives: see acpx_coll_barrier_create(3), and docs/collectives.md.
  *
  *	create.c	creation: the members tell each other where their memory is
  *	coll.c		starting, testing, waiting, freeing

@@ -659,7 +659,7 @@ TEST(neighbours_exchange_blocks)
 
 #define FLIGHT	6
 
-/* Groups overlap, and ranks start what they take part in in different orders. */
+/* Groups overlap, and ranks start their collectives in different orders. */
 static void overlap(void)
 {
 	uint64_t *from, *to, seed, round;
