@@ -16,7 +16,6 @@
 #include "middle/scratch.h"
 
 #define PAGE		4096u
-#define LATER		(1u << 20)	/* a round that has all the entries that rounds can have */
 
 _Static_assert(sizeof(struct libacp_told) == LIBACP_EXCHANGE_WORDS * sizeof(uint64_t),
 	       "it is what an exchange tells");
@@ -250,7 +249,7 @@ static void pass(struct libacp_round *round, const struct acp_sqe *entry,
 /* Is there a queue for a round? Returns 0 or -errno. */
 static int try_queue(struct acpx_coll *c)
 {
-	struct libacp_round round = { .coll = c, .number = LATER, .take = pass };
+	struct libacp_round round = { .coll = c, .number = LIBACP_ROUND_LATER, .take = pass };
 	struct libacp_pool_queue *queue = NULL;
 	int error;
 

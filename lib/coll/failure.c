@@ -17,10 +17,16 @@
 
 /* ---- What failed ---- */
 
-/* A lost rank is one error, however it was found out. The others are those of accesses. */
-static int error_of(int status)
+/*
+ * A lost rank is one error, however it was found out: also a member that has freed the collective,
+ * since it had failed there. The others are those of accesses.
+ */
+static int error_of(const struct acp_sqe *e, int status)
 {
-	if (status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_ORDER)
+	const bool told = e->op == ACP_OP_ADD8 || e->op == ACP_OP_COPY_ADD;
+
+	if (status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_ORDER ||
+	    (status == ACP_ST_STAG && told))
 		return -EHOSTDOWN;
 	return -libacp_errno(status);
 }
@@ -60,7 +66,10 @@ static int lost_of(const struct acp_sqe *e)
 	return dst == acp_rank() ? src : dst;
 }
 
-/* Find the cause: another failure than that of what an entry waited for. */
+/*
+ * Find the cause: a lost rank, or else the first failure. Those after a revoked counter are no cause:
+ * the members that are told of it may have freed the collective.
+ */
 static void find_cause(struct acpx_coll *c)
 {
 	struct acp_sqe entry;
@@ -69,10 +78,9 @@ static void find_cause(struct acpx_coll *c)
 
 	for (ticket = c->base + 1; ticket <= c->last; ticket++) {
 		status = libacp_pool_status(c->queue, ticket, &entry);
-		if (status <= 0)
+		if (status <= 0 || (c->error && !is_loss(status)))
 			continue;
-		if (!c->error || status != ACP_ST_ORDER)
-			c->error = error_of(status);
+		c->error = error_of(&entry, status);
 		if (is_loss(status))
 			c->lost = lost_of(&entry);
 		if (status != ACP_ST_ORDER)
@@ -129,14 +137,17 @@ static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
 	libacp_pool_push(c->queue, &e);
 }
 
+/* Others may be some rounds ahead, and slots alternate: revoke what any round adds to. */
 static void tell_others(struct acpx_coll *c)
 {
 	struct told told = { .count = 0 };
-	struct libacp_round round = {
-		.coll = c, .number = c->round, .take = revoke, .state = &told,
-	};
+	struct libacp_round round = { .coll = c, .take = revoke, .state = &told };
+	unsigned int i;
 
-	libacp_round_run(&round);
+	for (i = 0; i < LIBACP_SLOTS; i++) {
+		round.number = LIBACP_ROUND_LATER + i;
+		libacp_round_run(&round);
+	}
 	libacp_pool_ring(c->queue);
 }
 
