@@ -7,6 +7,7 @@
 
 #include "acp.h"
 #include "coll/create.h"
+#include "coll/failure.h"
 #include "coll/pieces.h"
 #include "coll/pool.h"
 #include "coll/step.h"
@@ -289,6 +290,8 @@ static void exchange(struct libacp_creation *n)
 	if (!error)
 		error = try_queue(c);
 	libacp_creation_fail(n, libacp_exchange_confirm(&x, error));
+	if (!error && n->error && x.unanswered)
+		libacp_coll_abandon(c);
 }
 
 int libacp_creation_end(struct libacp_creation *n, acpx_coll_t *coll)

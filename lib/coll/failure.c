@@ -11,22 +11,31 @@
 #include "core/internal.h"
 #include "core/page.h"
 #include "core/process.h"
+#include "middle/backoff.h"
 
 #define WINDOW	64			/* members that are asked at a time */
+#define SEARCH_NS	2000000000ull
+#define PAUSE_MIN	1000000u	/* ns */
+#define PAUSE_MAX	50000000u
 #define TOLD	8			/* counters that were revoked last */
 
 /* ---- What failed ---- */
 
-/*
- * A lost rank is one error, however it was found out: also a member that has freed the collective,
- * since it had failed there. The others are those of accesses.
- */
-static int error_of(const struct acp_sqe *e, int status)
+/* Does an entry access memory of another rank? */
+static bool is_remote(const struct acp_sqe *e)
 {
-	const bool told = e->op == ACP_OP_ADD8 || e->op == ACP_OP_COPY_ADD;
+	return e->op != ACP_OP_WAIT && (acp_query_rank(e->dst) != acp_rank() ||
+					acp_query_rank(e->src) != acp_rank());
+}
 
+/*
+ * A lost rank is one error, however it was found out: also if another member has learnt of it, and
+ * has freed the collective. The others are those of accesses.
+ */
+static int error_of(int status, const struct acp_sqe *e)
+{
 	if (status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_ORDER ||
-	    (status == ACP_ST_STAG && told))
+	    (status == ACP_ST_STAG && is_remote(e)))
 		return -EHOSTDOWN;
 	return -libacp_errno(status);
 }
@@ -80,7 +89,7 @@ static void find_cause(struct acpx_coll *c)
 		status = libacp_pool_status(c->queue, ticket, &entry);
 		if (status <= 0 || (c->error && !is_loss(status)))
 			continue;
-		c->error = error_of(&entry, status);
+		c->error = error_of(status, &entry);
 		if (is_loss(status))
 			c->lost = lost_of(&entry);
 		if (status != ACP_ST_ORDER)
@@ -160,6 +169,16 @@ void libacp_coll_judge(struct acpx_coll *c)
 	tell_others(c);
 }
 
+void libacp_coll_abandon(struct acpx_coll *c)
+{
+	if (!c->entries || libacp_pool_get(c, c->entries, &c->queue))
+		return;
+	tell_others(c);
+	libacp_pool_wait(c->queue, libacp_pool_newest(c->queue), UINT64_MAX);
+	libacp_pool_put(c->queue);
+	c->queue = NULL;
+}
+
 /* ---- Who was lost ---- */
 
 /* What another member has said. */
@@ -199,7 +218,6 @@ static int ask(const struct acpx_coll *c, int first, int count)
 
 static int ask_all(const struct acpx_coll *c)
 {
-	const bool quiet = libacp_quiet(true);
 	const int size = c->tree.size;
 	int first, lost = said(c);
 
@@ -207,6 +225,21 @@ static int ask_all(const struct acpx_coll *c)
 		lost = ask(c, first, size - first < WINDOW ? size - first : WINDOW);
 		if (lost < 0)
 			lost = said(c);
+	}
+	return lost;
+}
+
+/* The news of the loss may have come before the memory of the rank is gone. */
+static int search(const struct acpx_coll *c)
+{
+	const bool quiet = libacp_quiet(true);
+	const uint64_t end = libacp_end_of(SEARCH_NS);
+	uint64_t pause = 0;
+	int lost = ask_all(c);
+
+	while (lost < 0 && libacp_left(end)) {
+		libacp_sleep(libacp_backoff(&pause, PAUSE_MIN, PAUSE_MAX));
+		lost = ask_all(c);
 	}
 	libacp_quiet(quiet);
 	return lost;
@@ -219,6 +252,6 @@ int acpx_coll_failed_rank(acpx_coll_t coll)
 	if (coll->state != LIBACP_COLL_FAILED || coll->error == -ECANCELED)
 		return -ENOENT;
 	if (coll->lost < 0 && libacp_in() && coll->joins == libacp.joins)
-		coll->lost = ask_all(coll);
+		coll->lost = search(coll);
 	return coll->lost;
 }

@@ -12,6 +12,7 @@
 
 #define COUNT	700			/* numbers: two pieces */
 #define BLOCK	3000			/* bytes */
+#define ROUNDS	8			/* until which all have learnt of a loss */
 
 /* ---- All collectives ---- */
 
@@ -215,27 +216,25 @@ static acpx_group_t all_but(int rank)
 /* All that are left end with an error; another group goes on meanwhile, and afterwards. */
 static void survive(void)
 {
-	acpx_group_t group, rest = all_but(-1);
+	acpx_group_t group, rest;
 	acpx_coll_t coll, other = NULL;
 	int round, error = 0;
 
-	CHECK_EQ(acpx_group_free(rest), 0);
 	begin();
 	group = world();
 	rest = all_but(mortal);
 	CHECK_EQ(tried(group, &coll), 0);
 	if (acp_rank() != mortal)
 		CHECK_EQ(allgather(rest, &other), 0);
-	for (round = 1; !error; round++) {
-		CHECK(round < 10);
+	for (round = 1; round < ROUNDS; round++) {
 		if (other)
 			CHECK_EQ(acpx_coll_start(other), 0);
-		error = go(coll, round);
+		error = error ? error : go(coll, round);
 		if (other)
 			CHECK_EQ(acpx_coll_wait(other, ACPX_FOREVER), 0);
 	}
 	if (!is_loss(error))
-		FAIL("rank %d, round %d: error %d", acp_rank(), round - 1, error);
+		FAIL("rank %d: error %d", acp_rank(), error);
 	CHECK_EQ(acpx_coll_test(coll), error);
 	CHECK_EQ(acpx_coll_wait(coll, 0), error);
 	CHECK_EQ(acpx_coll_start(coll), error);
@@ -315,7 +314,7 @@ TEST_LONG(P3_a_node_falls_silent, PATIENCE_LONG_TEST)
 		tried = which[i];
 		members_open(&m, RANKS, PER_NODE);
 		members_start_all(&m, fall_silent);
-		sleep_ms(500);
+		sleep_ms(2000);
 		nodes_impair(&m.nodes, 2, "loss 100%");
 		members_expect(&m, 0);
 	}
@@ -481,7 +480,7 @@ static void many(void)
 	CHECK_EQ(pinned(), locked);
 	/* The table of STags grows by 65 bytes for each, until all have been used. */
 	after = mallinfo2().uordblks;
-	if (after > before + (size_t)i * ALL * 200)
+	if (after > before + (size_t)i * ALL * 300)
 		FAIL("%d times: %zu bytes, then %zu", i, before, after);
 	CHECK_EQ(acpx_group_free(group), 0);
 	end();
