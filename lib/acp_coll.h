@@ -29,11 +29,11 @@ extern "C" {
 #define ACPX_REPLACE	7
 
 /*
- * dst[i] := dst[i] op src[i] for count numbers, in memory of any ranks of the caller's node, in the
- * kernel. Both addresses are multiples of the size of a number; dst may be src, and otherwise they
- * must not overlap. Thread-safe. Blocks only if the queue is full, or until an order of another
- * context is complete. Status ACPX_EOP: no such operation, or memory of another node. Source: an
- * extension; MPI_Accumulate within a node.
+ * dst[i] := dst[i] op src[i] for count numbers, in memory of any ranks of the caller's node. The
+ * kernel executes it. Both addresses are multiples of the size of a number; dst may be src, and
+ * otherwise they must not overlap. Thread-safe. Blocks only if the queue is full, or until an order
+ * of another context is complete. Status ACPX_EOP: no such operation, or memory of another node.
+ * Source: an extension; MPI_Reduce_local, but asynchronous, and for all ranks of a node.
  */
 acp_handle_t acpx_reduce(acp_ga_t dst, acp_ga_t src, size_t count, int op, int type,
 			 acp_handle_t order);

@@ -476,6 +476,18 @@ static inline bool acp_op_signals(u8 op)
 }
 
 /**
+ * acp_op_needs_one_node() - test whether some memory of a command must be on one node
+ * @op: operation, any value
+ *
+ * Context: Any context.
+ * Return: True if acp_job_check_nodes() must be asked.
+ */
+static inline bool acp_op_needs_one_node(u8 op)
+{
+	return acp_op_signals(op) || op == ACP_OP_REDUCE;
+}
+
+/**
  * acp_op_indirect() - test whether the receiver decides where the data lands
  * @op: operation, any value
  *

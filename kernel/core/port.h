@@ -41,8 +41,8 @@ typedef __s64 s64;
 #define max_t(t, a, b) ((t)(a) > (t)(b) ? (t)(a) : (t)(b))
 #define static_assert(x) _Static_assert(x, #x)
 #define fls64(x) (64 - __builtin_clzll(x))	/* not for 0 */
-#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
-#define WRITE_ONCE(x, value) (*(volatile __typeof__(x) *)&(x) = (value))
+#define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define WRITE_ONCE(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELAXED)
 #define rol64(w, n) ((w) << (n) | (w) >> (64 - (n)))
 #define SIPHASH_CONST_0 0x736f6d6570736575ULL
 #define SIPHASH_CONST_1 0x646f72616e646f6dULL

@@ -69,7 +69,7 @@ static __always_inline u64 shift_sticky(u64 m, u32 n)
 {
 	if (n > 63)
 		return m != 0;
-	return m >> n | !!(m & ((1ULL << n) - 1));
+	return m >> n | (m & ((1ULL << n) - 1) ? 1 : 0);
 }
 
 #define GUARD	3	/* bits of a significand below those of the result */
@@ -195,11 +195,12 @@ typedef void run_t(void *dst, const void *src, size_t size);
 	static void name(void *dst, const void *src, size_t size)	\
 	{								\
 		size_t n = size / sizeof(word), i;			\
-		const word *from = src;					\
-		word *to = dst;						\
+		const __typeof__(word) *from = src;			\
+		__typeof__(word) *to = dst;				\
 									\
 		for (i = 0; i < n; i++) {				\
-			const word a = READ_ONCE(to[i]), b = READ_ONCE(from[i]); \
+			const word a = READ_ONCE(to[i]);		\
+			const word b = READ_ONCE(from[i]);		\
 									\
 			WRITE_ONCE(to[i], result);			\
 		}							\

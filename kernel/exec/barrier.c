@@ -112,24 +112,32 @@ static void settle_and_unlock(struct acp_barrier *b, struct acp_job *job)
 
 /* ---- telling neighbours ---- */
 
+/* BH off. */
+static bool tell_peer(struct acp_peer *peer, u8 flags, u64 number)
+{
+	struct acp_item *item = kzalloc(sizeof(*item), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!item)
+		return false;
+	item->out.m.type = ACP_MSG_BARRIER;
+	item->out.m.flags = flags;
+	item->out.m.origin = peer->job->me;
+	item->out.m.ticket = number;
+	acp_peer_send(peer, item, 0);
+	acp_peer_kick(peer);
+	return true;
+}
+
 static bool tell(struct acp_job *job, u32 i, u8 flags, u64 number)
 {
-	struct acp_item *item;
 	struct acp_peer *peer;
+	bool told;
 
 	local_bh_disable();
 	peer = acp_peer_get(job, neighbour(job, i), 0);
-	item = peer ? kzalloc(sizeof(*item), GFP_ATOMIC | __GFP_NOWARN) : NULL;
-	if (item) {
-		item->out.m.type = ACP_MSG_BARRIER;
-		item->out.m.flags = flags;
-		item->out.m.origin = job->me;
-		item->out.m.ticket = number;
-		acp_peer_send(peer, item, 0);
-		acp_peer_kick(peer);
-	}
+	told = peer && tell_peer(peer, flags, number);
 	local_bh_enable();
-	return item;
+	return told;
 }
 
 /* Send the end of all barriers; acp_barrier_tend() repeats what cannot be sent now. */
@@ -177,6 +185,29 @@ static void tell_left(struct acp_job *job, u32 rank, u32 from)
 		if (neighbour(job, i) != from && !tell(job, i, ACP_MSG_BROKEN, what) &&
 		    !READ_ONCE(job->dead))
 			acp_stat_inc(job->node, drop_nomem);
+}
+
+/*
+ * Report that a rank of this node has left to all other nodes with which it has an open flow, too:
+ * they may wait for it, and the tree may have lost a node in between.
+ */
+static void tell_others_left(struct acp_job *job, u32 rank)
+{
+	u64 what = (u64)(rank + 1) << 32 | READ_ONCE(job->mismatched);
+	struct acp_peer *peer;
+	unsigned long i;
+
+	/* The rank is a member of the job until it has left, so the peers stay. */
+	xa_for_each(&job->peers, i, peer) {
+		if (READ_ONCE(peer->flow.state) != ACP_FLOW_OPEN ||
+		    acp_barrier_neighbour(job, peer->node))
+			continue;
+		local_bh_disable();
+		if (!tell_peer(peer, ACP_MSG_BROKEN, what))
+			acp_stat_inc(job->node, drop_nomem);
+		local_bh_enable();
+		cond_resched();
+	}
 }
 
 static void release(struct acp_job *job, u64 number)
@@ -329,8 +360,10 @@ void acp_barrier_leave(struct acp_rank *rank)
 	if (rank->finished)
 		return;
 	acp_barrier_break(job);
-	if (!READ_ONCE(job->aborted) && acp_event_left(job, rank->number))
-		tell_left(job, rank->number, job->me);
+	if (READ_ONCE(job->aborted) || !acp_event_left(job, rank->number))
+		return;
+	tell_left(job, rank->number, job->me);
+	tell_others_left(job, rank->number);
 }
 
 static void broken_arrived(struct acp_job *job, const struct acp_msg *m)

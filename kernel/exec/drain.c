@@ -93,7 +93,7 @@ static u8 prepare(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	cmd->item.status = 0;
 	if (!status)
 		status = acp_cmd_check(&job->ga, job->colors, m);
-	if (unlikely(m->op >= ACP_OP_STRIDED) && !status)
+	if (unlikely(m->op >= ACP_OP_STRIDED) && !status && acp_op_needs_one_node(m->op))
 		status = acp_job_check_nodes(job, m);
 	if (!status)
 		acp_step_set(&cmd->step, &job->ga, m, job->me, acp_job_ga_node(job, m->src),

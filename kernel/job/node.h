@@ -203,7 +203,7 @@ struct acp_peer {
 	struct acp_traffic traffic;
 
 	atomic_t delegated;	/* commands in progress for this peer */
-	atomic_t asked;		/* answers that are expected, but not to delegated commands; words */
+	atomic_t asked;		/* answers that are expected, but not to delegated commands */
 	u32 delegated_paid;	/* number charged to the job's user; under the lock */
 	u64 armed;		/* when the timer will fire, ~0: not armed */
 	struct hrtimer timer;

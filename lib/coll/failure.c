@@ -229,7 +229,7 @@ static int ask_all(const struct acpx_coll *c)
 	return lost;
 }
 
-/* The news of the loss may have come before the memory of the rank is gone. */
+/* The caller may have learnt of the loss before the memory of the rank is gone. */
 static int search(const struct acpx_coll *c)
 {
 	const bool quiet = libacp_quiet(true);

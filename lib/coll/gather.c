@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Gather, scatter, allgather. The root tells all, through the tree, that it has started; each member
- * copies its block to or from the buffer of the root; and all tell the root, through the tree, that
- * this is done. Of an allgather, the root is member 0, which then sends its buffer to all.
+ * Gather, scatter, allgather. The root tells all, through the tree, that it has started; each
+ * member copies its block to or from the buffer of the root; and all tell the root, through the
+ * tree, that this is done. Of an allgather, the root is member 0, which then sends its buffer to
+ * all.
  */
 #include <errno.h>
 #include <stdlib.h>

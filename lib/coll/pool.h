@@ -57,7 +57,11 @@ struct acpx_coll *libacp_pool_owner(void);
 /* Destroy all queues, when no collective has one any more. */
 void libacp_pool_clear(void);
 
-/* Forget all queues in the child after fork(). */
+/**
+ * libacp_pool_forget() - forget all queues in the child after fork()
+ *
+ * Context: the only thread of the child. Takes no lock.
+ */
 void libacp_pool_forget(void);
 
 #pragma GCC visibility pop

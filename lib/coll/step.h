@@ -42,7 +42,7 @@ void libacp_round_run(struct libacp_round *round);
 
 /*
  * Wait until an own counter has grown by @times since the last wait; @peers add to it. Ordered
- * behind all entries before it, as it waits for them anyway: so it ends when one of them has failed.
+ * behind all entries before it, as it waits for them anyway: it ends when one of them has failed.
  */
 uint32_t libacp_step_wait(struct libacp_round *round, uint32_t line, uint64_t times,
 			  const struct libacp_peer *peers, int count);

@@ -19,7 +19,13 @@
  */
 struct libacp_queue *libacp_contexts_complete(void);
 
-/* Return the queue of a context. */
+/**
+ * libacp_context_queue() - get the queue of a context
+ * @context: the context
+ *
+ * Context: any thread of a rank; does not block.
+ * Return: its queue.
+ */
 struct libacp_queue *libacp_context_queue(acpx_context_t context);
 
 #pragma GCC visibility pop

@@ -5,7 +5,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Return the positive errno value of a status (enum acp_status); 0 for ACP_ST_OK. */
+/**
+ * libacp_errno() - get the errno value of a status
+ * @status: enum acp_status
+ *
+ * Context: any thread; does not block.
+ * Return: the positive errno value; 0 for ACP_ST_OK.
+ */
 int libacp_errno(int status);
 
 #pragma GCC visibility pop

@@ -42,7 +42,12 @@ void libacp_gma_close(void);
  */
 void libacp_lose_status(struct libacp_queue *queue, uint64_t former, int status);
 
-/* Prepare the slot of the next ticket; the caller holds the right to submit. */
+/**
+ * libacp_take_slot() - prepare the slot of the next ticket
+ * @queue: the queue, which has a free slot
+ *
+ * Context: the thread that holds the right to submit; does not block.
+ */
 static inline void libacp_take_slot(struct libacp_queue *queue)
 {
 	const struct libacp_rings *rings = &queue->rings;

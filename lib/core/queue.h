@@ -79,7 +79,14 @@ static inline bool libacp_queue_shared(const struct libacp_queue *queue)
 	return queue == &libacp_main;
 }
 
-/* True if the command with this ticket is complete. */
+/**
+ * libacp_queue_reached() - is the command with this ticket complete?
+ * @queue: the queue
+ * @ticket: a ticket of it
+ *
+ * Context: any thread; does not block.
+ * Return: true if it is, and if all before it are.
+ */
 static inline bool libacp_queue_reached(const struct libacp_queue *queue, uint64_t ticket)
 {
 	return ticket <= libacp_rings_completed(&queue->rings);
@@ -124,13 +131,24 @@ void libacp_queue_release(struct libacp_queue *queue);
  */
 int libacp_queue_bind(struct libacp_queue *queue);
 
-/*
- * Contexts: libacp_queue_add() enters one into the list. libacp_queue_seize() reserves it for the
- * caller (0, -EINVAL or -EBUSY), which then waits for its commands and closes it by
- * libacp_queue_remove().
- */
+/* Enter the queue of a context into the list. */
 void libacp_queue_add(struct libacp_queue *queue);
+
+/**
+ * libacp_queue_seize() - reserve the queue of a context for the caller, which removes it
+ * @queue: the queue, or NULL
+ *
+ * Context: any thread; takes the lock of queue.c.
+ * Return: 0; -EINVAL if there is no such queue; -EBUSY if it is bound to another thread.
+ */
 int libacp_queue_seize(struct libacp_queue *queue);
+
+/**
+ * libacp_queue_remove() - close the queue of a context
+ * @queue: the queue, reserved by libacp_queue_seize(); commands that are not complete end
+ *
+ * Context: any thread; waits until all references are released, takes the lock of queue.c.
+ */
 void libacp_queue_remove(struct libacp_queue *queue);
 
 /*

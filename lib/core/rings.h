@@ -42,15 +42,27 @@ static inline void libacp_rings_init(struct libacp_rings *rings, void *sq, const
 	rings->first = 1;
 }
 
-/* Return the newest ticket that was assigned. */
+/**
+ * libacp_rings_newest() - get the newest ticket that was assigned
+ * @rings: the rings
+ *
+ * Context: any thread; does not block.
+ * Return: the ticket.
+ */
 static inline uint64_t libacp_rings_newest(const struct libacp_rings *rings)
 {
 	return __atomic_load_n(&rings->newest, __ATOMIC_RELAXED);
 }
 
-/*
- * Return the newest completed ticket. All commands up to it are complete: their effects, their
- * status and their slots may be accessed. (D), pairs with (C).
+/**
+ * libacp_rings_completed() - get the newest completed ticket
+ * @rings: the rings
+ *
+ * All commands up to it are complete: their effects, their status and their slots may be accessed.
+ * (D), pairs with (C).
+ *
+ * Context: any thread; does not block.
+ * Return: the ticket.
  */
 static inline uint64_t libacp_rings_completed(const struct libacp_rings *rings)
 {
@@ -81,9 +93,15 @@ static inline bool libacp_rings_room(const struct libacp_rings *rings, uint64_t 
 	return libacp_rings_newest(rings) - completed < rings->depth;
 }
 
-/*
- * Submit an entry and return its ticket. A slot must be free according to libacp_rings_completed():
- * its (D) makes the slot ours again.
+/**
+ * libacp_rings_push() - submit an entry
+ * @rings: the rings
+ * @entry: the entry
+ *
+ * A slot must be free according to libacp_rings_completed(): its (D) makes the slot ours again.
+ *
+ * Context: the thread that holds the right to submit; does not block.
+ * Return: its ticket.
  */
 static inline uint64_t libacp_rings_push(struct libacp_rings *rings, const struct acp_sqe *entry)
 {
@@ -107,9 +125,13 @@ static inline bool libacp_rings_must_ring(const struct libacp_rings *rings)
 	return libacp_rings_asleep(rings);
 }
 
-/*
- * Return the status of a completed ticket (enum acp_status), or -1 if a newer command may have
- * reused its slot.
+/**
+ * libacp_rings_status() - get the status of a completed ticket
+ * @rings: the rings
+ * @ticket: the ticket
+ *
+ * Context: any thread; does not block.
+ * Return: the status (enum acp_status), or -1 if a newer command may have reused its slot.
  */
 static inline int libacp_rings_status(const struct libacp_rings *rings, uint64_t ticket)
 {
@@ -119,7 +141,15 @@ static inline int libacp_rings_status(const struct libacp_rings *rings, uint64_t
 	return libacp_rings_newest(rings) - ticket < rings->depth ? status : -1;
 }
 
-/* Copy the entry of a ticket, for messages. False if its slot may have been reused. */
+/**
+ * libacp_rings_entry() - copy the entry of a ticket
+ * @rings: the rings
+ * @ticket: the ticket
+ * @entry: receives the entry
+ *
+ * Context: any thread; does not block.
+ * Return: false if its slot may have been reused.
+ */
 static inline bool libacp_rings_entry(const struct libacp_rings *rings, uint64_t ticket,
 				      struct acp_sqe *entry)
 {

@@ -15,7 +15,15 @@
 int libacp_wait_for(const struct libacp_queue *queue, uint64_t ticket);
 int libacp_queue_wait(const struct libacp_queue *queue);
 
-/* As libacp_wait_for(), for some time. Returns 0, -ETIMEDOUT, or another -errno. */
+/**
+ * libacp_wait_some() - wait for a ticket of a queue for some time
+ * @queue: the queue
+ * @ticket: the ticket
+ * @timeout_ns: nanoseconds; 0: do not wait; UINT64_MAX: no limit
+ *
+ * Context: any thread of a rank; may block.
+ * Return: 0, -ETIMEDOUT, or another negative errno.
+ */
 int libacp_wait_some(const struct libacp_queue *queue, uint64_t ticket, uint64_t timeout_ns);
 
 /**

@@ -14,14 +14,14 @@
  *	error << 8 | 2	the exchange has failed; stays if it was a circle (-EDEADLK)
  *
  * The table exists until all members have left it (libacp_exchange_leave()), or have confirmed that
- * they have what they need (libacp_exchange_confirm(), a second round of tickets and answers). So no
- * rank has memory for others but the first one of a group, and only as long as the exchange takes. A
- * rank that gives up replaces its ticket, and is answered no more.
+ * they have what they need (libacp_exchange_confirm(), a second round of tickets and answers). So
+ * no rank has memory for others but the first one of a group, and only as long as the exchange
+ * takes. A rank that gives up replaces its ticket, and is answered no more.
  *
  * If a member is lost, those that take part are told at once. Others, and all if the first one is
- * lost, find out by themselves when they take part. All fail with -EPROTO if the first words of two members differ, and
- * with -EDEADLK if a member takes part in the exchange of another group for longer than the time-out
- * of the job, or until that fails with -EDEADLK.
+ * lost, find out by themselves when they take part. All fail with -EPROTO if the first words of two
+ * members differ, and with -EDEADLK if a member takes part in the exchange of another group for
+ * longer than the time-out of the job, or until that fails with -EDEADLK.
  */
 #ifndef LIBACP_EXCHANGE_H
 #define LIBACP_EXCHANGE_H

@@ -210,7 +210,8 @@ TEST(numbers_of_registered_memory)
 	fill_numbers(to.addr, size + PAGE, ACP_REDUCE_F64);
 	fill_numbers(from.addr, size + PAGE, ACP_REDUCE_F64);
 	for (i = 0; i < size / 8; i++)
-		sum[i] = ((double *)(void *)to.addr)[1 + i] + ((double *)(void *)from.addr)[100 + i];
+		sum[i] = ((double *)(void *)to.addr)[1 + i] +
+			 ((double *)(void *)from.addr)[100 + i];
 	CHECK_EQ(run(&r[0], memory_ga(&to, 8), memory_ga(&from, 800), size,
 		     ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64)), ACP_ST_OK);
 	CHECK(!memcmp(to.addr + 8, sum, size));
@@ -398,7 +399,7 @@ TEST(memory_must_permit_it)
 				 rights[i] & ACP_ACCESS_WRITE ? ACP_ST_OK : ACP_ST_ACCESS);
 			CHECK_EQ(run(&r[0], heap_ga(&r[2], 0), memory_ga(&m, 0), size, what),
 				 rights[i] & ACP_ACCESS_READ ? ACP_ST_OK : ACP_ST_ACCESS);
-			/* The owner may do what it wants, but not write to memory that it only reads. */
+			/* Its owner may do what it wants, unless it is pinned for reading. */
 			CHECK_EQ(run(&r[1], memory_ga(&m, 0), memory_ga(&m, 0), size, what),
 				 rights[i] & ACP_ACCESS_RO ? ACP_ST_ACCESS : ACP_ST_OK);
 		}

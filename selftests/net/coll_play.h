@@ -73,7 +73,8 @@ static inline void put_bytes(unsigned char *at, size_t size, uint64_t round, int
 		at[i] = byte_of(round, from, to, i);
 }
 
-static inline void check_bytes(const unsigned char *at, size_t size, uint64_t round, int from, int to)
+static inline void check_bytes(const unsigned char *at, size_t size, uint64_t round, int from,
+			       int to)
 {
 	size_t i;
 

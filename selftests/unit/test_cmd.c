@@ -207,11 +207,12 @@ TEST(check__wait_is_for_a_word_of_the_own_rank)
 
 TEST(check__wait_names_ranks_of_the_job)
 {
-	const u64 word = ga(9, 0, 64);
 	struct acp_msg m;
+	u64 word;
 	u32 i;
 
 	layout = acp_ga_layout(10);
+	word = ga(9, 0, 64);
 	CHECK_EQ(check_wait(word, 1, 0, 0), ACP_ST_OK);
 	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(-1, -1), 8, 0), ACP_ST_OK);
 	CHECK_EQ(check_wait(word, ACP_WAIT_RANKS(9, 0), 10, 10ULL << 32), ACP_ST_OK);

@@ -878,6 +878,25 @@ TEST(access__flags_are_an_end)
 	}
 }
 
+static void named_are_lost(void)
+{
+	start_as("0");
+	fake.lost_after = 1;
+	fake.syncs = 1;
+	acp_complete(acpx_wait_word_of(starter(0, 64), 1, (const int[]){ 3, 0, 2 }, 3,
+				       ACP_HANDLE_NULL));
+}
+
+TEST(access__wait_names_who_is_lost)
+{
+	keep_errors();
+	CHECK(status_of(named_are_lost) == 255);
+	check_said("acp: rank 0: acpx_wait_word failed: %s: one of those that write to the word is "
+		   "lost: rank 3 0 2 (word 0x%016llx of rank 0 on node 0)",
+		   acpx_strerror(ACPX_ETIMEOUT),
+		   (unsigned long long)address(0, 0, ACP_STAG_STARTER, 64));
+}
+
 static size_t sent_size;
 static bool astray;	/* not to the mailbox, but to where memory ends */
 

@@ -385,7 +385,8 @@ TEST(word__that_has_reached_the_value)
 	fake_set_hold(true);
 	CHECK(is_here(0, 0) && is_here(7, 7) && is_here(8, 7) && !is_here(6, 7));
 	CHECK(is_here(3, UINT64_MAX) && !is_here(UINT64_MAX, 3));
-	CHECK(is_here(1ULL << 62, 0) && !is_here(1ULL << 63, 0));
+	CHECK(is_here((1ULL << 61) - 1, 0) && !is_here(1ULL << 63, 0));
+	CHECK(!is_here(ACPX_REVOKED, 0) && !is_here(ACPX_REVOKED + 9, 9));
 	*word(64) = 9;
 	CHECK_EQ(acp_inquire(acpx_wait_word(at(0, 64), 9, ACP_HANDLE_ALL)), 1);
 	fake_set_hold(false);
@@ -416,6 +417,99 @@ TEST(word__as_the_kernel_sees_it)
 		first = first ? first : h;
 	}
 	fake_set_hold(false);
+	CHECK(acp_finalize() == 0);
+}
+
+static const struct acp_sqe *entry_of(acp_handle_t h)
+{
+	return (const struct acp_sqe *)(fake.sq + 1) + ((h >> 1) & 63);
+}
+
+/* The kernel decides, also if the word is reached. */
+TEST(word__names_ranks)
+{
+	static const int ranks[] = { 5, 0, 1, 2, 3, 7, 4 };
+	const struct acp_sqe *e;
+	acp_handle_t h;
+	int i;
+
+	CHECK_EQ(acpx_wait_word_of(8, 0, ranks, 1, ACP_HANDLE_NULL), ACP_HANDLE_NULL);
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	*word(64) = 9;
+	for (i = 0; i <= ACPX_WAIT_RANKS_MAX; i++) {
+		h = acpx_wait_word_of(at(0, 64), 9, ranks, i, ACP_HANDLE_NULL);
+		e = entry_of(h);
+		CHECK(e->op == ACP_OP_WAIT && !e->flags && e->src == at(0, 64) && e->a == 9);
+		CHECK_EQ(e->dst, ACP_WAIT_RANKS(i > 0 ? 5 : -1, i > 1 ? 0 : -1));
+		CHECK_EQ(e->size, ACP_WAIT_RANKS(i > 2 ? 1 : -1, i > 3 ? 2 : -1));
+		CHECK_EQ(e->b, ACP_WAIT_RANKS(i > 4 ? 3 : -1, i > 5 ? 7 : -1));
+		CHECK(!e->order);
+	}
+	CHECK(!entry_of(acpx_wait_word_of(at(0, 64), 9, ranks, 7, ACP_HANDLE_NULL))->op);
+	CHECK(!entry_of(acpx_wait_word_of(at(0, 64), 9, ranks, -1, ACP_HANDLE_NULL))->op);
+	CHECK(!entry_of(acpx_wait_word_of(at(0, 64), 9, NULL, 1, ACP_HANDLE_NULL))->op);
+	CHECK(!entry_of(acpx_wait_word_of(at(0, 64), 9, &(int){ -1 }, 1, ACP_HANDLE_NULL))->op);
+	CHECK(entry_of(acpx_wait_word_of(at(0, 64), 9, NULL, 0, ACP_HANDLE_NULL))->op);
+	fake_set_hold(false);
+	CHECK(acp_finalize() == 0);
+}
+
+/* Whether the order has failed before or not: the kernel looks at it. */
+TEST(word__behind_what_has_failed)
+{
+	const struct acp_sqe *e;
+	acp_handle_t good, bad, h;
+
+	CHECK(start() == 0);
+	acpx_set_error_mode(ACPX_ERRORS_RETURN);
+	good = acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	bad = acp_copy(at(2, 0), at(0, 1 << 20), 8, ACP_HANDLE_NULL);
+	acp_complete(bad);
+	CHECK(acpx_status(good) == 0 && acpx_status(bad) == ACPX_ERANGE);
+	fake_set_hold(true);
+	h = acpx_wait_word_of(at(0, 64), 0, NULL, 0, bad);
+	e = entry_of(h);
+	CHECK(e->order == (uint64_t)bad >> 1 && e->seen == e->order - 1);
+	h = acpx_copy_signal(at(2, 8), at(0, 0), 8, at(2, 64), 1,
+			     ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE, bad);
+	e = entry_of(h);
+	CHECK(e->op == ACP_OP_COPY_ADD && e->flags == ACP_SQE_REVOKE);
+	CHECK(e->order == (uint64_t)bad >> 1 && e->seen == e->order - 1);
+	h = acpx_copy_signal(at(2, 8), at(0, 0), 0, at(1, 64), 1,
+			     ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE, good);
+	e = entry_of(h);
+	CHECK(e->op == ACP_OP_COPY_ADD && e->flags == ACP_SQE_REVOKE && !e->size);
+	CHECK(e->order == (uint64_t)good >> 1 && e->seen == e->order - 1);
+	/* Data and flag on two nodes: the copy fails with the order, the signal with the copy. */
+	h = acpx_copy_signal(at(2, 8), at(0, 0), 8, at(0, 64), 1,
+			     ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE, bad);
+	e = entry_of(h - 2);
+	CHECK(e->op == ACP_OP_COPY && e->flags == ACP_SQE_MORE && e->order == (uint64_t)bad >> 1);
+	CHECK_EQ(e->seen, e->order - 1);
+	e = entry_of(h);
+	CHECK(e->op == ACP_OP_COPY_ADD && e->flags == ACP_SQE_REVOKE);
+	CHECK(e->order == (uint64_t)(h - 2) >> 1 && e->seen == e->order - 1);
+	/* Others do not fail because of what is over. */
+	e = entry_of(acp_copy(at(2, 0), at(0, 0), 8, bad));
+	CHECK(!e->order && e->seen >= (uint64_t)bad >> 1);
+	/* A flag that is set cannot be revoked. */
+	CHECK(!entry_of(acpx_copy_signal(at(2, 8), at(0, 0), 8, at(2, 64), 1, ACPX_SIGNAL_REVOKE,
+					 bad))->op);
+	fake_set_hold(false);
+	CHECK(acp_finalize() == 0);
+}
+
+/* With nothing that can fail, it is a signal like any other. */
+TEST(word__signal_that_cannot_be_revoked)
+{
+	acp_handle_t h;
+
+	CHECK(start() == 0);
+	*word(64) = 3;
+	h = acpx_copy_signal(at(0, 8), at(0, 0), 8, at(0, 64), 2,
+			     ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE, ACP_HANDLE_NULL);
+	CHECK((h & 1) && *word(64) == 5);
 	CHECK(acp_finalize() == 0);
 }
 
