@@ -154,3 +154,46 @@ TEST(members_that_free_at_once_do_not_change_the_error_of_others)
 	for (r = 0; r < 6; r++)
 		CHECK_EQ(members_wait(&m, r), r == 5 ? DIED - SIGKILL : 0);
 }
+
+/* Rank 1 begins the round when the network, which has failed, is back. */
+static void come_back(void)
+{
+	acpx_coll_t coll;
+	int error;
+
+	member_init();
+	CHECK_EQ(acpx_coll_barrier_create(world(), &coll), 0);
+	CHECK_EQ(rounds(coll, 1), 0);
+	if (acp_rank() == 1)
+		sleep_ms(7000);
+	else
+		sleep_ms(1000);
+	if (acp_rank() == 0) {
+		CHECK_EQ(acpx_coll_start(coll), 0);
+		sleep_ms(5000);
+		error = acpx_coll_wait(coll, ACPX_FOREVER);
+		fprintf(stderr, "rank 0: %d, state of 1: %d\n", error, acpx_peer_state(1));
+	} else {
+		error = rounds(coll, 2);
+	}
+	if (!is_loss(error))
+		FAIL("rank %d: %d", acp_rank(), error);
+	tell_ended(2);
+	await_ended(2);
+}
+
+TEST_LONG(members_begin_a_round_that_has_failed_elsewhere, PATIENCE_LONG_TEST)
+{
+	struct members m;
+	int r;
+
+	setenv("ACP_TIMEOUT", "1000", 1);
+	members_open(&m, 2, 1);
+	members_start_all(&m, come_back);
+	sleep_ms(800);
+	nodes_impair(&m.nodes, 1, "loss 100%");
+	sleep_ms(3500);
+	nodes_impair(&m.nodes, 1, "");
+	for (r = 0; r < 2; r++)
+		CHECK_EQ(members_wait(&m, r), 0);
+}
