@@ -76,8 +76,8 @@ static int lost_of(const struct acp_sqe *e)
 }
 
 /*
- * Find the cause: a lost rank, or else the first failure. Those after a revoked counter are no cause:
- * the members that are told of it may have freed the collective.
+ * Find the cause: a lost rank, or else the first failure. Those after a revoked counter are no
+ * cause: the members that are told of it may have freed the collective.
  */
 static void find_cause(struct acpx_coll *c)
 {

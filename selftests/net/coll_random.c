@@ -515,9 +515,9 @@ static void compare(const struct play *p, const char *which, const unsigned char
 	size_t i;
 
 	for (i = 0; i < SLOT; i++) {
-		/* What dst of others than the root has is not said: an interior allreduce. */
 		if (is[i] != wanted[i])
-			FAIL("seed %llx rank %d: %s of %d, number %d, root %d, %zu bytes, op %d, type %d, in place %d, round %d of %d: %s + %zd is %u, not %u",
+			FAIL("seed %llx rank %d: %s of %d, number %d, root %d, %zu bytes, op %d, "
+			     "type %d, in place %d, round %d of %d: %s + %zd is %u, not %u",
 			     (unsigned long long)first_seed, acp_rank(), names[p->what], p->size,
 			     p->number, p->root, p->bytes, p->op, p->type, p->in_place, p->round,
 			     p->rounds, which, (ssize_t)i - (ssize_t)p->dst_at, is[i], wanted[i]);
