@@ -102,6 +102,7 @@ static void find_cause(struct acpx_coll *c)
 struct told {
 	acp_ga_t counters[TOLD];
 	unsigned int count;
+	bool there;			/* tell those that seem to be there, or the others */
 };
 
 /* Has this counter just been revoked? */
@@ -126,6 +127,7 @@ static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
 		   const struct libacp_peer *peer)
 {
 	struct acpx_coll *c = round->coll;
+	struct told *told = round->state;
 	const uint64_t newest = libacp_pool_newest(c->queue);
 	struct acp_sqe e = {
 		.op = ACP_OP_CAS8, .dst = libacp_line_ga(c->area_ga, LIBACP_LINE_SINK),
@@ -134,7 +136,7 @@ static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
 	};
 	acp_ga_t counter = entry->op == ACP_OP_ADD8 ? entry->src : entry->a;
 
-	if (!peer || is_told(round->state, counter) || !is_there(c, peer->rank) ||
+	if (!peer || is_told(told, counter) || is_there(c, peer->rank) != told->there ||
 	    !libacp_pool_room(c->queue, 2))
 		return;
 	if (c->lost >= 0)
@@ -147,9 +149,9 @@ static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
 }
 
 /* Others may be some rounds ahead, and slots alternate: revoke what any round adds to. */
-static void tell_others(struct acpx_coll *c)
+static void tell(struct acpx_coll *c, bool there)
 {
-	struct told told = { .count = 0 };
+	struct told told = { .there = there };
 	struct libacp_round round = { .coll = c, .take = revoke, .state = &told };
 	unsigned int i;
 
@@ -157,6 +159,14 @@ static void tell_others(struct acpx_coll *c)
 		round.number = LIBACP_ROUND_LATER + i;
 		libacp_round_run(&round);
 	}
+}
+
+/* A rank that seems to be lost may be back, or come back, and begin the round. */
+static void tell_others(struct acpx_coll *c)
+{
+	tell(c, true);
+	c->told = libacp_pool_newest(c->queue);
+	tell(c, false);
 	libacp_pool_ring(c->queue);
 }
 
@@ -169,14 +179,22 @@ void libacp_coll_judge(struct acpx_coll *c)
 	tell_others(c);
 }
 
+void libacp_coll_told(struct acpx_coll *c)
+{
+	libacp_pool_wait(c->queue, c->told, UINT64_MAX);
+	if (libacp_pool_reached(c->queue, libacp_pool_newest(c->queue)))
+		libacp_pool_put(c->queue);
+	else
+		libacp_pool_remove(c->queue);
+	c->queue = NULL;
+}
+
 void libacp_coll_abandon(struct acpx_coll *c)
 {
 	if (!c->entries || libacp_pool_get(c, c->entries, &c->queue))
 		return;
 	tell_others(c);
-	libacp_pool_wait(c->queue, libacp_pool_newest(c->queue), UINT64_MAX);
-	libacp_pool_put(c->queue);
-	c->queue = NULL;
+	libacp_coll_told(c);
 }
 
 /* ---- Who was lost ---- */

@@ -20,6 +20,14 @@
 void libacp_coll_judge(struct acpx_coll *c);
 
 /**
+ * libacp_coll_told() - return the queue of a failed collective when others have been told
+ * @c: the collective
+ *
+ * Context: the thread that uses it; does not wait for ranks that seem to be lost.
+ */
+void libacp_coll_told(struct acpx_coll *c);
+
+/**
  * libacp_coll_abandon() - tell others that the caller has not created a collective
  * @c: the collective; all others have got as far as the caller, and may have created it
  *
