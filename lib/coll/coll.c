@@ -134,11 +134,9 @@ int acpx_coll_free(acpx_coll_t coll)
 		return -EINVAL;
 	if (coll->state == LIBACP_COLL_ACTIVE && is_current(coll) && !acpx_coll_test(coll))
 		return -EBUSY;
-	if (coll->queue && is_current(coll)) {
-		/* What tells the others of the failure uses the area. */
-		libacp_pool_wait(coll->queue, libacp_pool_newest(coll->queue), UINT64_MAX);
-		libacp_pool_put(coll->queue);
-	}
+	/* What tells the others of the failure uses the area. */
+	if (coll->queue && is_current(coll))
+		libacp_coll_told(coll);
 	libacp_coll_release(coll);
 	free(coll);
 	return 0;

@@ -111,6 +111,7 @@ struct acpx_coll {
 	uint32_t entries;		/* of a round */
 	struct libacp_pool_queue *queue;	/* ACTIVE, FAILED */
 	uint64_t base, last;		/* tickets: before the round, the last one of it */
+	uint64_t told;			/* FAILED: the last ticket that tells ranks that are there */
 	int error;			/* FAILED: -errno */
 	int lost;			/* FAILED: a rank that was lost, or -ENOENT */
 };

@@ -7,6 +7,7 @@
 
 #include "acp.h"
 #include "coll/create.h"
+#include "coll/failure.h"
 #include "coll/pieces.h"
 #include "coll/pool.h"
 #include "coll/step.h"
@@ -16,7 +17,6 @@
 #include "middle/scratch.h"
 
 #define PAGE		4096u
-#define LATER		(1u << 20)	/* a round that has all the entries that rounds can have */
 
 _Static_assert(sizeof(struct libacp_told) == LIBACP_EXCHANGE_WORDS * sizeof(uint64_t),
 	       "it is what an exchange tells");
@@ -250,7 +250,7 @@ static void pass(struct libacp_round *round, const struct acp_sqe *entry,
 /* Is there a queue for a round? Returns 0 or -errno. */
 static int try_queue(struct acpx_coll *c)
 {
-	struct libacp_round round = { .coll = c, .number = LATER, .take = pass };
+	struct libacp_round round = { .coll = c, .number = LIBACP_ROUND_LATER, .take = pass };
 	struct libacp_pool_queue *queue = NULL;
 	int error;
 
@@ -290,6 +290,8 @@ static void exchange(struct libacp_creation *n)
 	if (!error)
 		error = try_queue(c);
 	libacp_creation_fail(n, libacp_exchange_confirm(&x, error));
+	if (!error && n->error && x.unanswered)
+		libacp_coll_abandon(c);
 }
 
 int libacp_creation_end(struct libacp_creation *n, acpx_coll_t *coll)

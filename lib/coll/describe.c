@@ -88,7 +88,7 @@ int acpx_coll_describe(acpx_coll_t coll, char *text, size_t room)
 {
 	struct text t = { text, room, 0 };
 	struct libacp_round round = {
-		.coll = coll, .number = 1u << 20, .take = say_entry, .state = &t,
+		.coll = coll, .number = LIBACP_ROUND_LATER, .take = say_entry, .state = &t,
 	};
 	uint64_t *expected;
 

@@ -75,7 +75,10 @@ static int lost_of(const struct acp_sqe *e)
 	return dst == acp_rank() ? src : dst;
 }
 
-/* Find the cause: another failure than that of what an entry waited for. */
+/*
+ * Find the cause: a lost rank, or else the first failure. Those after a revoked counter are no
+ * cause: the members that are told of it may have freed the collective.
+ */
 static void find_cause(struct acpx_coll *c)
 {
 	struct acp_sqe entry;
@@ -84,10 +87,9 @@ static void find_cause(struct acpx_coll *c)
 
 	for (ticket = c->base + 1; ticket <= c->last; ticket++) {
 		status = libacp_pool_status(c->queue, ticket, &entry);
-		if (status <= 0)
+		if (status <= 0 || (c->error && !is_loss(status)))
 			continue;
-		if (!c->error || status != ACP_ST_ORDER)
-			c->error = error_of(status, &entry);
+		c->error = error_of(status, &entry);
 		if (is_loss(status))
 			c->lost = lost_of(&entry);
 		if (status != ACP_ST_ORDER)
@@ -100,6 +102,7 @@ static void find_cause(struct acpx_coll *c)
 struct told {
 	acp_ga_t counters[TOLD];
 	unsigned int count;
+	bool there;			/* tell those that seem to be there, or the others */
 };
 
 /* Has this counter just been revoked? */
@@ -124,6 +127,7 @@ static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
 		   const struct libacp_peer *peer)
 {
 	struct acpx_coll *c = round->coll;
+	struct told *told = round->state;
 	const uint64_t newest = libacp_pool_newest(c->queue);
 	struct acp_sqe e = {
 		.op = ACP_OP_CAS8, .dst = libacp_line_ga(c->area_ga, LIBACP_LINE_SINK),
@@ -132,7 +136,7 @@ static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
 	};
 	acp_ga_t counter = entry->op == ACP_OP_ADD8 ? entry->src : entry->a;
 
-	if (!peer || is_told(round->state, counter) || !is_there(c, peer->rank) ||
+	if (!peer || is_told(told, counter) || is_there(c, peer->rank) != told->there ||
 	    !libacp_pool_room(c->queue, 2))
 		return;
 	if (c->lost >= 0)
@@ -144,18 +148,25 @@ static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
 	libacp_pool_push(c->queue, &e);
 }
 
-/* Slots, and with them counters, take turns: the following rounds may have others. */
+/* Others may be some rounds ahead, and slots alternate: revoke what any round adds to. */
+static void tell(struct acpx_coll *c, bool there)
+{
+	struct told told = { .there = there };
+	struct libacp_round round = { .coll = c, .take = revoke, .state = &told };
+	unsigned int i;
+
+	for (i = 0; i < LIBACP_SLOTS; i++) {
+		round.number = LIBACP_ROUND_LATER + i;
+		libacp_round_run(&round);
+	}
+}
+
+/* A rank that seems to be lost may be back, or come back, and begin the round. */
 static void tell_others(struct acpx_coll *c)
 {
-	struct told told = { .count = 0 };
-	struct libacp_round round = {
-		.coll = c, .number = c->round, .take = revoke, .state = &told,
-	};
-
-	uint32_t i;
-
-	for (i = 0; i < LIBACP_SLOTS; i++, round.number++)
-		libacp_round_run(&round);
+	tell(c, true);
+	c->told = libacp_pool_newest(c->queue);
+	tell(c, false);
 	libacp_pool_ring(c->queue);
 }
 
@@ -166,6 +177,24 @@ void libacp_coll_judge(struct acpx_coll *c)
 		return;
 	c->state = LIBACP_COLL_FAILED;
 	tell_others(c);
+}
+
+void libacp_coll_told(struct acpx_coll *c)
+{
+	libacp_pool_wait(c->queue, c->told, UINT64_MAX);
+	if (libacp_pool_reached(c->queue, libacp_pool_newest(c->queue)))
+		libacp_pool_put(c->queue);
+	else
+		libacp_pool_remove(c->queue);
+	c->queue = NULL;
+}
+
+void libacp_coll_abandon(struct acpx_coll *c)
+{
+	if (!c->entries || libacp_pool_get(c, c->entries, &c->queue))
+		return;
+	tell_others(c);
+	libacp_coll_told(c);
 }
 
 /* ---- Who was lost ---- */

@@ -19,6 +19,22 @@
  */
 void libacp_coll_judge(struct acpx_coll *c);
 
+/**
+ * libacp_coll_told() - return the queue of a failed collective when others have been told
+ * @c: the collective
+ *
+ * Context: the thread that uses it; does not wait for ranks that seem to be lost.
+ */
+void libacp_coll_told(struct acpx_coll *c);
+
+/**
+ * libacp_coll_abandon() - tell others that the caller has not created a collective
+ * @c: the collective; all others have got as far as the caller, and may have created it
+ *
+ * Context: the thread that creates it; waits for the memory of others.
+ */
+void libacp_coll_abandon(struct acpx_coll *c);
+
 #pragma GCC visibility pop
 
 #endif /* LIBACP_COLL_FAILURE_H */

@@ -20,6 +20,8 @@
 typedef void libacp_take_t(struct libacp_round *round, const struct acp_sqe *entry,
 			   const struct libacp_peer *peer);
 
+#define LIBACP_ROUND_LATER	(1u << 20)	/* this round and later ones have all entries */
+
 struct libacp_round {
 	struct acpx_coll *coll;
 	uint64_t number;		/* from 1 */

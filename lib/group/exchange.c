@@ -44,7 +44,7 @@ static acp_ga_t piece_of(int rank)
 
 /*
  * End an access to a page. Memory of a rank on this node stays when the rank is dead, but then its
- * state is known. Returns 0 or -errno.
+ * state is known. If it is not there, the rank is about to be lost. Returns 0 or -errno.
  */
 static int end_access(acp_handle_t handle, int rank)
 {
@@ -53,7 +53,7 @@ static int end_access(acp_handle_t handle, int rank)
 	if (!error && acpx_query_node(rank) == acpx_query_node(acp_rank()) &&
 	    acpx_peer_state(rank) == ACPX_PEER_DOWN)
 		error = -EHOSTDOWN;
-	return error;
+	return error == -EFAULT ? -EHOSTDOWN : error;
 }
 
 static struct libacp_page *own_page(void)
@@ -169,6 +169,7 @@ static void see(struct libacp_exchange *x, struct libacp_member *m,
 	const uint64_t former = m->state;
 
 	if (error) {
+		x->lost = true;
 		lose(x, m, error);
 		return;
 	}
@@ -245,7 +246,11 @@ static unsigned int for_all(struct libacp_exchange *x, enum libacp_progress whic
 	return left;
 }
 
-/* Wait until no member has that progress. Those that are there are told of an error at once. */
+/*
+ * Wait until no member has that progress. Those that are there are told of an error at once. If a
+ * member is lost, others may have learnt of that before, and never come; those that come later find
+ * out by themselves.
+ */
 static void await_all(struct libacp_exchange *x, enum libacp_progress which)
 {
 	uint64_t pause = 0;
@@ -253,6 +258,8 @@ static void await_all(struct libacp_exchange *x, enum libacp_progress which)
 	while (for_all(x, which, look)) {
 		if (x->error)
 			for_all(x, LIBACP_PRESENT, tell);
+		if (x->lost && which == LIBACP_AWAITED && !x->confirming)
+			return;
 		libacp_sleep(libacp_backoff(&pause, PAUSE_MIN, PAUSE_MAX));
 	}
 }
@@ -380,19 +387,27 @@ static int check_first(const struct libacp_exchange *x, struct first *first)
 	return libacp_now() - first->since > other_ns() ? -EDEADLK : 0;
 }
 
+/* Is the next member there? The first one may have ended when it was lost. Returns 0 or -errno. */
+static int check_next(const struct libacp_exchange *x, int *next)
+{
+	*next = (*next + 1) % x->group->count;
+	return read_piece(state_of(libacp_group_at(x->group, *next)), sizeof(uint64_t));
+}
+
 /* Wait for the answer to a ticket. Returns 0 or -errno. */
 static int await_answer(const struct libacp_exchange *x, uint64_t ticket, uint64_t *answer)
 {
 	uint64_t *state = &own_page()->exchange.state, pause = 0, seen;
 	uint64_t check = libacp_now() + CHECK_NS;
 	struct first first = { 0, libacp_now(), false };
-	int error;
+	int error, next = 0;
 
 	while ((*answer = __atomic_load_n(state, __ATOMIC_ACQUIRE)) == ticket) {
 		libacp_sleep(libacp_backoff(&pause, PAUSE_MIN, PAUSE_MAX));
 		if (libacp_now() < check)
 			continue;
 		error = check_first(x, &first);
+		error = error ? error : check_next(x, &next);
 		check = libacp_now() + CHECK_NS;
 		seen = ticket;
 		/* If it has just answered, that counts. */
@@ -414,10 +429,11 @@ static int error_of(uint64_t answer)
 }
 
 /* Tell something, and wait for the answer. Returns 0 or -errno. */
-static int ask(const struct libacp_exchange *x, const uint64_t *words, uint64_t *answer)
+static int ask(struct libacp_exchange *x, const uint64_t *words, uint64_t *answer)
 {
 	int error = await_answer(x, publish(x, words), answer);
 
+	x->unanswered = error;
 	return error ? error : error_of(*answer);
 }
 

@@ -18,10 +18,10 @@
  * no rank has memory for others but the first one of a group, and only as long as the exchange
  * takes. A rank that gives up replaces its ticket, and is answered no more.
  *
- * If a member is lost, the others are told as soon as they take part. If the first one is lost,
- * they find out by themselves. All fail with -EPROTO if the first words of two members differ, and
- * with -EDEADLK if a member takes part in the exchange of another group for longer than the
- * time-out of the job, or until that fails with -EDEADLK.
+ * If a member is lost, those that take part are told at once. Others, and all if the first one is
+ * lost, find out by themselves when they take part. All fail with -EPROTO if the first words of two
+ * members differ, and with -EDEADLK if a member takes part in the exchange of another group for
+ * longer than the time-out of the job, or until that fails with -EDEADLK.
  */
 #ifndef LIBACP_EXCHANGE_H
 #define LIBACP_EXCHANGE_H
@@ -72,6 +72,8 @@ struct libacp_exchange {
 	struct libacp_member *members;	/* in the order of the group, unless fill changes that */
 	int error;			/* the first one, or 0 */
 	bool confirming;
+	bool lost;			/* a member was lost */
+	bool unanswered;		/* the caller does not know what others were told */
 	bool quiet;
 };
 
