@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collective operations of ACP, included by acp.h: see acpx_coll_create(3). A collective is created
- * once by all members of a group, and then started and waited for any number of times. The kernel
- * executes it: from acpx_coll_start() on, no process has to take part.
+ * Collective operations of ACP, included by acp.h: see acpx_coll_barrier_create(3). A collective is
+ * created once by all members of a group, and then started and waited for any number of times. The
+ * kernel executes it: from acpx_coll_start() on, no process has to take part.
  */
 #ifndef ACP_COLL_H
 #define ACP_COLL_H

@@ -475,7 +475,13 @@ static inline bool acp_op_signals(u8 op)
 	return op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
 }
 
-/* Must some of its memory be on one node, see acp_job_check_nodes()? */
+/**
+ * acp_op_needs_one_node() - test whether some memory of a command must be on one node
+ * @op: operation, any value
+ *
+ * Context: Any context.
+ * Return: True if acp_job_check_nodes() must be asked.
+ */
 static inline bool acp_op_needs_one_node(u8 op)
 {
 	return acp_op_signals(op) || op == ACP_OP_REDUCE;

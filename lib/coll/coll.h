@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collectives: see acpx_coll_create(3), and docs/collectives.md.
+ * Collectives: see acpx_coll_barrier_create(3), and docs/collectives.md.
  *
  *	create.c	creation: the members tell each other where their memory is
  *	coll.c		starting, testing, waiting, freeing
@@ -50,8 +50,8 @@ enum {
 	LIBACP_LINE_SLOT = LIBACP_LINE_CREDIT + LIBACP_SLOTS,
 	LIBACP_LINES = LIBACP_LINE_SLOT + LIBACP_SLOTS * LIBACP_RADIX_MAX,
 	/*
-	 * More counters follow, 8 to a line. Of a spread: the parent has sent piece i, as pieces may
-	 * overtake each other. Of neighbours: 2 i: neighbour i is ready; 2 i + 1: it has sent.
+	 * More counters follow, 8 to a line. Of a spread: the parent has sent piece i, as pieces
+	 * may overtake each other. Of neighbours: 2 i: neighbour i is ready; 2 i + 1: it has sent.
 	 */
 	LIBACP_LINE_MORE = LIBACP_LINES,
 };

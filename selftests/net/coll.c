@@ -94,7 +94,6 @@ TEST(a_broadcast_copies_the_buffer_of_the_root)
 	members_run(RANKS, PER_NODE, all_bcasts);
 }
 
-
 /* ---- Reductions ---- */
 
 /* Number i of a member in a round: the sum of several depends on the order. */
@@ -126,7 +125,7 @@ static double combined(uint64_t round, int size, int radix, int root, int place,
 	return sum;
 }
 
-/* Four children; for more than 4096 bytes a chain, if it has no more members than pieces, or two. */
+/* Four children; for more than 4096 bytes a chain, if not longer than there are pieces, or two. */
 static int radix_of(int size, size_t count)
 {
 	const size_t bytes = 8 * count, share = (bytes + 63) / 64;
@@ -654,4 +653,88 @@ static void all_neighbours(void)
 TEST(neighbours_exchange_blocks)
 {
 	members_run(RANKS, PER_NODE, all_neighbours);
+}
+
+/* ---- Several at a time ---- */
+
+#define FLIGHT	6
+
+/* Groups overlap, and ranks start their collectives in different orders. */
+static void overlap(void)
+{
+	uint64_t *from, *to, seed, round;
+	acpx_coll_t coll[FLIGHT] = { NULL };
+	acpx_group_t group[FLIGHT];
+	int i, k, size;
+
+	begin();
+	from = (uint64_t *)(void *)src;
+	to = (uint64_t *)(void *)dst;
+	for (i = 0; i < FLIGHT; i++) {
+		group[i] = group_of(i % 2 ? RANKS : 3 + i, i % 3);
+		if (acpx_group_rank(group[i]) >= 0)
+			CHECK_EQ(acpx_coll_allreduce_create(group[i], dst_ga + 8 * (uint64_t)i,
+							    src_ga + 8 * (uint64_t)i, 1, ACPX_SUM,
+							    ACPX_UINT64, &coll[i]), 0);
+	}
+	for (round = 1; round <= 10; round++) {
+		seed = round * 100 + (uint64_t)acp_rank();
+		k = (int)(next_random(&seed) % FLIGHT);
+		for (i = 0; i < FLIGHT; i++, k = (k + 5) % FLIGHT) {
+			from[k] = round * 1000 + (uint64_t)acp_rank();
+			if (coll[k])
+				CHECK_EQ(acpx_coll_start(coll[k]), 0);
+		}
+		for (i = 0; i < FLIGHT; i++) {
+			uint64_t sum = 0;
+
+			if (!coll[i])
+				continue;
+			CHECK_EQ(acpx_coll_wait(coll[i], ACPX_FOREVER), 0);
+			size = acpx_group_size(group[i]);
+			for (k = 0; k < size; k++)
+				sum += round * 1000 +
+				       (uint64_t)acpx_group_translate(group[i], k);
+			CHECK_EQ(to[i], sum);
+		}
+	}
+	for (i = 0; i < FLIGHT; i++) {
+		CHECK_EQ(coll[i] ? acpx_coll_free(coll[i]) : 0, 0);
+		CHECK_EQ(acpx_group_free(group[i]), 0);
+	}
+	end();
+}
+
+TEST(groups_that_overlap_start_in_any_order)
+{
+	members_run(RANKS, PER_NODE, overlap);
+}
+
+/* The text is complete if it has room, and cut off otherwise. */
+static void describe(void)
+{
+	char text[4000], part[20];
+	acpx_group_t group = NULL;
+	acpx_coll_t coll;
+	int length;
+
+	begin();
+	CHECK_EQ(acpx_group_world(&group), 0);
+	CHECK_EQ(acpx_coll_barrier_create(group, &coll), 0);
+	run_once(coll);
+	length = acpx_coll_describe(coll, text, sizeof(text));
+	CHECK(length > 0 && (size_t)length == strlen(text));
+	CHECK(!strncmp(text, "barrier of 8 members", 20) && strstr(text, "wait for counter"));
+	CHECK_EQ(acpx_coll_describe(coll, NULL, 0), length);
+	CHECK_EQ(acpx_coll_describe(coll, part, sizeof(part)), length);
+	CHECK(strlen(part) == sizeof(part) - 1 && !strncmp(part, text, sizeof(part) - 1));
+	run_once(coll);
+	CHECK_EQ(acpx_coll_free(coll), 0);
+	CHECK_EQ(acpx_group_free(group), 0);
+	end();
+}
+
+TEST(a_collective_is_described)
+{
+	members_run(RANKS, PER_NODE, describe);
 }

@@ -25,7 +25,9 @@ static struct rank r[RANKS];
 
 static void begin(const char *netem)
 {
-	const struct acp_join wish = { .heap_size = 1 << 20, .depth = 512 };
+	const struct acp_join wish = {
+		.heap_size = 1 << 20, .depth = 512, .timeout_ms = 30000, .open_timeout_ms = 30000,
+	};
 
 	nodes_open(&n, NODES, 1, false);
 	nodes_ranks_like(&n, r, RANKS, &wish);
@@ -124,6 +126,8 @@ static void sums(uint64_t rounds, const char *netem)
 		last = root_of_round(round);
 		for (i = 1; i < RANKS; i++)
 			leaf_of_round(i);
+		for (i = 1; i < RANKS; i++)
+			CHECK_EQ(rank_await(&r[i], r[i].last, PATIENCE_WORK), ACP_ST_OK);
 		CHECK_EQ(rank_await(&r[0], last, PATIENCE_WORK), ACP_ST_OK);
 		for (i = 1; i < RANKS; i++)
 			while (__atomic_load_n((uint64_t *)(void *)(r[i].heap + COUNTER),

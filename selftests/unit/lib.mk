@@ -2,7 +2,7 @@
 # Unit tests of the library: with ASan and UBSan, and what has threads with TSan too.
 
 LIB := $(TOP)/lib
-LIB_TESTS := test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma \
+LIB_TESTS := test_lib_coll test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma \
 	test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan test_lib_watch \
 	test_lib_watch_tsan test_lib_steps test_lib_header test_lib_messages test_lib_ends \
 	test_lib_mailbox test_lib_mailbox_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan \
@@ -48,6 +48,7 @@ test_lib_launch test_lib_ends: test_lib_engine.h
 test_lib_ends: test_lib_ends.c $(LIB)/boot/pmix.c $(call objects,$(ASAN),$(filter-out boot/pmix,$(LIB_NAMES)))
 test_lib_rings test_lib_rings_tsan: test_lib_rings.c
 test_lib_ga: test_lib_ga.c
+test_lib_coll: test_lib_coll.c
 test_lib_gma test_lib_gma_tsan: test_lib_gma.c
 test_lib_contexts test_lib_contexts_tsan: test_lib_contexts.c
 test_lib_watch test_lib_watch_tsan: test_lib_watch.c
@@ -63,8 +64,8 @@ test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_contexts test_lib_contexts_t
 	test_lib_watch test_lib_watch_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan \
 	test_lib_match test_lib_match_tsan test_lib_messages test_lib_ends: LIB_CFLAGS += $(LIB_DEVICE)
 
-test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma test_lib_contexts \
-test_lib_watch test_lib_messages test_lib_ends test_lib_mailbox test_lib_mailbox_calls test_lib_match: $(LIB_HEADERS)
+test_lib_coll test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma \
+test_lib_contexts test_lib_watch test_lib_messages test_lib_ends test_lib_mailbox test_lib_mailbox_calls test_lib_match: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan \

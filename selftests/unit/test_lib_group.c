@@ -340,8 +340,8 @@ static void damage(void *arg)
 	(void)arg;
 	CHECK_EQ(acpx_group_world(&g), 0);
 	if (!acp_rank()) {
-		struct libacp_record *there =
-			acp_query_address(libacp_page_ga(1, offsetof(struct libacp_page, exchange)));
+		const size_t offset = offsetof(struct libacp_page, exchange);
+		struct libacp_record *there = acp_query_address(libacp_page_ga(1, offset));
 		uint64_t *word = acp_query_address(acp_query_starter_ga(0)), ticket;
 
 		while (!((ticket = __atomic_load_n(&there->state, __ATOMIC_ACQUIRE)) & 1))
