@@ -285,6 +285,8 @@ TEST_LONG(P1_a_member_is_killed_after_its_part, PATIENCE_LONG_TEST)
 		lose((int)(i * 7) % RANKS, AFTER, all[i]);
 }
 
+static unsigned int *begun;		/* members that have the collective; shared by all */
+
 /* Rounds until an error, which also those on the silent node get. */
 static void fall_silent(void)
 {
@@ -293,6 +295,7 @@ static void fall_silent(void)
 
 	begin();
 	CHECK_EQ(tried(world(), &coll), 0);
+	__atomic_add_fetch(begun, 1, __ATOMIC_RELAXED);
 	while (!error) {
 		error = acpx_coll_start(coll);
 		if (!error)
@@ -303,18 +306,32 @@ static void fall_silent(void)
 	CHECK_EQ(acpx_coll_free(coll), 0);
 }
 
+static void await_begun(void)
+{
+	struct patience p = patience_begin(PATIENCE_WORK);
+
+	while (__atomic_load_n(begun, __ATOMIC_RELAXED) < RANKS) {
+		CHECK(!patience_over(&p));
+		sleep_ms(10);
+	}
+}
+
 TEST_LONG(P3_a_node_falls_silent, PATIENCE_LONG_TEST)
 {
 	create_t *const which[] = { barrier, allreduce, alltoall };
 	struct members m;
 	size_t i;
 
-	setenv("ACP_TIMEOUT", "1000", 1);
+	setenv("ACP_TIMEOUT", "3000", 1);
+	begun = mmap(NULL, sizeof(*begun), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	CHECK(begun != MAP_FAILED);
 	for (i = 0; i < 3; i++) {
+		*begun = 0;
 		tried = which[i];
 		members_open(&m, RANKS, PER_NODE);
 		members_start_all(&m, fall_silent);
-		sleep_ms(2000);
+		await_begun();
 		nodes_impair(&m.nodes, 2, "loss 100%");
 		members_expect(&m, 0);
 	}
@@ -399,7 +416,7 @@ static void circle(void)
 
 TEST(members_that_create_in_a_circle_get_an_error)
 {
-	setenv("ACP_TIMEOUT", "1000", 1);
+	setenv("ACP_TIMEOUT", "3000", 1);
 	members_run(3, 1, circle);
 }
 
@@ -428,7 +445,7 @@ static void leave(void)
 
 TEST(finalize_ends_what_is_active)
 {
-	setenv("ACP_TIMEOUT", "2000", 1);
+	setenv("ACP_TIMEOUT", "5000", 1);
 	members_run(RANKS, PER_NODE, leave);
 }
 

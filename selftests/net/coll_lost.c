@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* selftest: gate=uml */
+/* selftest: gate=none */
 /* Collectives after a failure: members that are in a later round, or have not begun the round. */
 #include "../dev/isolated.h"
 

@@ -14,7 +14,7 @@
 #define WORD	256			/* offset of the word in each heap */
 #define DATA	4096
 #define SIZE	3000			/* of a piece: more than a frame */
-#define TIMEOUT	400			/* ms of silence */
+#define TIMEOUT	800			/* ms of silence */
 #define CHAIN	4
 #define NOBODY	(-1)
 
