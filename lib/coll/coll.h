@@ -110,8 +110,8 @@ struct acpx_coll {
 	uint64_t round;			/* number of the last one that was started */
 	uint32_t entries;		/* of a round */
 	struct libacp_pool_queue *queue;	/* ACTIVE, FAILED */
-	uint64_t base, last;		/* tickets: before the round, the last one of it */
-	uint64_t told;			/* FAILED: the last ticket that tells ranks that are there */
+	uint64_t base, last;		/* tickets: before the round, its last one */
+	uint64_t told;			/* FAILED: the last ticket that tells those there */
 	int error;			/* FAILED: -errno */
 	int lost;			/* FAILED: a rank that was lost, or -ENOENT */
 };

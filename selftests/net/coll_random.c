@@ -144,11 +144,21 @@ static void put_number(const struct play *p, unsigned char *at, int member, size
 	memcpy(&x_, a, sizeof(x_)); \
 	memcpy(&y_, b, sizeof(y_)); \
 	switch (op) { \
-	case ACPX_SUM: x_ = (T)((U)x_ + (U)y_); break; \
-	case ACPX_PROD: x_ = (T)((U)x_ * (U)y_); break; \
-	case ACPX_MIN: x_ = y_ < x_ ? y_ : x_; break; \
-	case ACPX_MAX: x_ = y_ > x_ ? y_ : x_; break; \
-	case ACPX_REPLACE: x_ = y_; break; \
+	case ACPX_SUM: \
+		x_ = (T)((U)x_ + (U)y_); \
+		break; \
+	case ACPX_PROD: \
+		x_ = (T)((U)x_ * (U)y_); \
+		break; \
+	case ACPX_MIN: \
+		x_ = y_ < x_ ? y_ : x_; \
+		break; \
+	case ACPX_MAX: \
+		x_ = y_ > x_ ? y_ : x_; \
+		break; \
+	case ACPX_REPLACE: \
+		x_ = y_; \
+		break; \
 	} \
 	memcpy(a, &x_, sizeof(x_)); \
 } while (0)
@@ -164,12 +174,24 @@ static void combine(int op, int type, unsigned char *a, const unsigned char *b)
 		return;
 	}
 	switch (type) {
-	case ACPX_INT32: COMBINE(int32_t, uint32_t); break;
-	case ACPX_INT64: COMBINE(int64_t, uint64_t); break;
-	case ACPX_UINT32: COMBINE(uint32_t, uint32_t); break;
-	case ACPX_UINT64: COMBINE(uint64_t, uint64_t); break;
-	case ACPX_FLOAT: COMBINE(float, float); break;
-	case ACPX_DOUBLE: COMBINE(double, double); break;
+	case ACPX_INT32:
+		COMBINE(int32_t, uint32_t);
+		break;
+	case ACPX_INT64:
+		COMBINE(int64_t, uint64_t);
+		break;
+	case ACPX_UINT32:
+		COMBINE(uint32_t, uint32_t);
+		break;
+	case ACPX_UINT64:
+		COMBINE(uint64_t, uint64_t);
+		break;
+	case ACPX_FLOAT:
+		COMBINE(float, float);
+		break;
+	case ACPX_DOUBLE:
+		COMBINE(double, double);
+		break;
 	}
 }
 
@@ -438,13 +460,13 @@ static void model(struct play *p)
 	case ALLTOALLV:
 		for (m = 0; m < p->size; m++)
 			put(p, s + p->from[p->number][m].offset, p->from[p->number][m].size,
-			     p->number, m);
+			    p->number, m);
 		break;
 	case NEIGHBOURS:
 		for (m = 0; m < p->own_count; m++)
 			if (p->own[m].member >= 0)
 				put(p, s + p->own[m].out.offset, p->own[m].out.size,
-				     p->number * 64 + before(p, m), p->own[m].member);
+				    p->number * 64 + before(p, m), p->own[m].member);
 		break;
 	default:
 		break;
@@ -496,13 +518,13 @@ static void model(struct play *p)
 	case ALLTOALLV:
 		for (m = 0; m < p->size; m++)
 			put(p, d + p->to[p->number][m].offset, p->to[p->number][m].size, m,
-			     p->number);
+			    p->number);
 		break;
 	case NEIGHBOURS:
 		for (m = 0; m < p->own_count; m++)
 			if (p->own[m].member >= 0)
 				put(p, d + p->own[m].in.offset, p->own[m].in.size,
-				     p->own[m].member * 64 + before(p, m), p->number);
+				    p->own[m].member * 64 + before(p, m), p->number);
 		break;
 	default:
 		break;
