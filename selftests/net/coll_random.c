@@ -24,7 +24,7 @@
 
 enum what {
 	BARRIER, BCAST, REDUCE, ALLREDUCE, REDUCE_SCATTER, SCAN, EXSCAN, GATHER, SCATTER,
-	ALLGATHER, ALLTOALL, GATHERV, SCATTERV, ALLGATHERV, ALLTOALLV, NEIGHBOURS, WHATS
+	ALLGATHER, ALLTOALL, GATHERV, SCATTERV, ALLGATHERV, ALLTOALLV, NEIGHBOURS, WHAT_END
 };
 
 static const char *const names[] = {
@@ -289,7 +289,7 @@ static void draw_play(struct play *p)
 	size_t sizes[RANKS][RANKS];
 	int i, j;
 
-	p->what = (enum what)draw(WHATS);
+	p->what = (enum what)draw(WHAT_END);
 	p->group = draw_group();
 	p->size = acpx_group_size(p->group);
 	p->number = acpx_group_rank(p->group);
