@@ -33,7 +33,7 @@ COUNTING_CPU = "max"
 CPU = COUNTING_CPU + ",-erms,-fsrm,-la57"
 MSIZE = 524288
 SPLAT_LINES = 60
-EVIDENCE_SECONDS = 60   # until a guest that hangs has printed its tasks
+EVIDENCE_SECONDS = 40   # until a guest that hangs has printed its tasks, and until what its processors do
 ERRORS = "qemu"     # errors of the guest's program itself go to gI.qemu
 
 # The first process, in the initramfs: mount the root and switch to it.
@@ -326,9 +326,11 @@ def qemu_command(work, out, kernel, initrd, me, opts):
     # those of a page whenever the page is written. Clearing a page of libc after hundreds of
     # processes took a minute.
     # notests: the self-tests of ciphers are half of what the kernel does before the first process.
-    # unknown_nmi_panic, panic_print: evidence() makes a guest that hangs print all its tasks.
-    append = "console=ttyS0 loglevel=5 panic=-1 oops=panic unknown_nmi_panic panic_print=0x41 mitigations=off tsc=reliable no_timer_check " \
-             "nokaslr norandmaps cryptomgr.notests"
+    # sysrq, unknown_nmi_panic, panic_print: evidence() makes a guest that hangs print all its tasks,
+    # then what its processors do. A panic must not print the tasks (panic_print=1): it takes locks
+    # of the scheduler, and a guest that dies holding one would hang, and say nothing.
+    append = "console=ttyS0 loglevel=5 panic=-1 oops=panic sysrq_always_enabled unknown_nmi_panic panic_print=0x40 " \
+             "mitigations=off tsc=reliable no_timer_check nokaslr norandmaps cryptomgr.notests"
     # A guest that gets no processor while it calibrates the counter has a clock that is several
     # times too fast.
     if not opts.icount:
@@ -410,18 +412,22 @@ def written(console, before):
 
 
 def evidence(work, me, console):
-    """Return what a guest that hangs does: the registers of its processors, then, after an NMI that
-    ends it, its tasks with their kernel stacks.
+    """Return what a guest that hangs does: the registers of its processors, its tasks with their
+    kernel stacks, if one of them still takes keys, then, after an NMI that ends it, their stacks.
     """
     before = os.path.getsize(console)
+    monitor = monitor_path(work, me)
     try:
-        said = tell_monitor(monitor_path(work, me), "info registers -a")
-        tell_monitor(monitor_path(work, me), "nmi")
+        said = tell_monitor(monitor, "info registers -a")
+        tell_monitor(monitor, "sendkey alt-sysrq-8", "sendkey alt-sysrq-t")     # all levels, all tasks
+        tasks = written(console, before)
+        between = os.path.getsize(console)
+        tell_monitor(monitor, "nmi")
+        stacks = written(console, between)
     except OSError as trouble:
         return f"its monitor does not answer: {trouble}\n"
-    tasks = written(console, before)
     registers = [line for line in said.splitlines() if line.startswith(("CPU#", "RIP=", "RAX=", "RSP=", "RSI="))]
-    return "\n".join(registers) + f"\n{tasks}"
+    return "\n".join(registers) + f"\n{tasks}{stacks}"
 
 
 def splat(console, end=None):
