@@ -23,11 +23,16 @@ static void push(struct libacp_round *round, const struct acp_sqe *entry,
 {
 	struct acpx_coll *c = round->coll;
 	struct acp_sqe e = *entry;
+	uint64_t ticket;
 
 	(void)peer;
+	if (c->eager)
+		e.flags &= (uint8_t)~ACP_SQE_LAZY;
 	e.seen = c->base;
 	e.order = e.order ? c->base + e.order : 0;
-	c->last = libacp_pool_push(c->queue, &e);
+	ticket = libacp_pool_push(c->queue, &e);
+	if (!(e.flags & ACP_SQE_LAZY))
+		c->last = ticket;
 }
 
 static void write_round(struct acpx_coll *c)
@@ -38,6 +43,43 @@ static void write_round(struct acpx_coll *c)
 	c->last = c->base;
 	libacp_round_run(&round);
 	libacp_pool_ring(c->queue);
+}
+
+/* Lazy entries at the end of a round may be complete after it. */
+static int judge(struct acpx_coll *c)
+{
+	const uint64_t newest = libacp_pool_newest(c->queue);
+
+	libacp_coll_judge(c, libacp_pool_reached(c->queue, newest) ? newest : c->last);
+	return c->error;
+}
+
+/* Return to the queue of the last round, the end of which may have failed; or take another one. */
+static int take_queue(struct acpx_coll *c)
+{
+	int error;
+
+	if (c->rests) {
+		c->rests = false;
+		c->queue = libacp_pool_resume(c);
+		if (c->queue)
+			return judge(c);
+	}
+	error = libacp_pool_get(c, c->entries + LIBACP_RADIX_MAX, &c->queue);
+	if (!error)
+		c->first = libacp_pool_newest(c->queue) + 1;
+	return error;
+}
+
+static void leave_queue(struct acpx_coll *c)
+{
+	if (c->first > libacp_pool_newest(c->queue)) {
+		libacp_pool_put(c->queue);
+	} else {
+		libacp_pool_rest(c->queue, c->first);
+		c->rests = true;
+	}
+	c->queue = NULL;
 }
 
 int acpx_coll_start(acpx_coll_t coll)
@@ -51,7 +93,7 @@ int acpx_coll_start(acpx_coll_t coll)
 	if (coll->state != LIBACP_COLL_IDLE)
 		return coll->state == LIBACP_COLL_ACTIVE ? -EBUSY : coll->error;
 	if (coll->entries)
-		error = libacp_pool_get(coll, coll->entries, &coll->queue);
+		error = take_queue(coll);
 	if (error)
 		return error;
 	coll->round++;
@@ -67,11 +109,9 @@ int acpx_coll_start(acpx_coll_t coll)
 static int finish(struct acpx_coll *c)
 {
 	if (c->queue) {
-		libacp_coll_judge(c);
-		if (c->state == LIBACP_COLL_FAILED)
+		if (judge(c))
 			return c->error;
-		libacp_pool_put(c->queue);
-		c->queue = NULL;
+		leave_queue(c);
 	}
 	c->state = LIBACP_COLL_IDLE;
 	return 0;
@@ -128,12 +168,26 @@ void libacp_coll_release(struct acpx_coll *c)
 	acpx_group_free(c->group);
 }
 
+/* What the last round has sent must arrive before its queue goes. */
+static void end_rest(struct acpx_coll *c)
+{
+	c->rests = false;
+	c->queue = libacp_pool_resume(c);
+	if (!c->queue)
+		return;
+	libacp_pool_wait(c->queue, libacp_pool_newest(c->queue), UINT64_MAX);
+	if (!judge(c))
+		leave_queue(c);
+}
+
 int acpx_coll_free(acpx_coll_t coll)
 {
 	if (!coll)
 		return -EINVAL;
 	if (coll->state == LIBACP_COLL_ACTIVE && is_current(coll) && !acpx_coll_test(coll))
 		return -EBUSY;
+	if (coll->rests && is_current(coll))
+		end_rest(coll);
 	/* What tells the others of the failure uses the area. */
 	if (coll->queue && is_current(coll))
 		libacp_coll_told(coll);

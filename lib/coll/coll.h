@@ -37,6 +37,7 @@ struct libacp_peer {
 };
 
 #define LIBACP_SLOTS	2u		/* for each child */
+#define LIBACP_BRIEF_MAX	1024u	/* bytes that are sent from a copy */
 
 /* Counters of an area, each in a line of its own. */
 enum {
@@ -76,6 +77,7 @@ struct acpx_coll {
 	size_t size;			/* bytes of a vector, or of the block of a member */
 	size_t piece;			/* bytes of a piece */
 	uint64_t reduce;		/* ACP_REDUCE() */
+	bool brief;			/* what a round sends to all is short, see LIBACP_BRIEF_MAX */
 	bool loose;			/* a round says nothing about the slots of the one before */
 
 	/* the caller */
@@ -110,7 +112,13 @@ struct acpx_coll {
 	uint64_t round;			/* number of the last one that was started */
 	uint32_t entries;		/* of a round */
 	struct libacp_pool_queue *queue;	/* ACTIVE, FAILED */
-	uint64_t base, last;		/* tickets: before the round, its last one */
+	bool rests;			/* IDLE: the caller has left a queue, see libacp_pool_rest() */
+	bool eager;			/* a round ends when all its entries are complete */
+	/*
+	 * Tickets: before the round; the last one that the end of the round waits for; the first
+	 * one that has not been judged.
+	 */
+	uint64_t base, last, first;
 	uint64_t told;			/* FAILED: the last ticket that tells those there */
 	int error;			/* FAILED: -errno */
 	int lost;			/* FAILED: a rank that was lost, or -ENOENT */

@@ -79,13 +79,13 @@ static int lost_of(const struct acp_sqe *e)
  * Find the cause: a lost rank, or else the first failure. Those after a revoked counter are no
  * cause: the members that are told of it may have freed the collective.
  */
-static void find_cause(struct acpx_coll *c)
+static void find_cause(struct acpx_coll *c, uint64_t end)
 {
 	struct acp_sqe entry;
 	uint64_t ticket;
 	int status;
 
-	for (ticket = c->base + 1; ticket <= c->last; ticket++) {
+	for (ticket = c->first; ticket <= end; ticket++) {
 		status = libacp_pool_status(c->queue, ticket, &entry);
 		if (status <= 0 || (c->error && !is_loss(status)))
 			continue;
@@ -170,9 +170,10 @@ static void tell_others(struct acpx_coll *c)
 	libacp_pool_ring(c->queue);
 }
 
-void libacp_coll_judge(struct acpx_coll *c)
+void libacp_coll_judge(struct acpx_coll *c, uint64_t end)
 {
-	find_cause(c);
+	find_cause(c, end);
+	c->first = end + 1;
 	if (!c->error)
 		return;
 	c->state = LIBACP_COLL_FAILED;

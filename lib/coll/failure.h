@@ -9,7 +9,8 @@
 
 /**
  * libacp_coll_judge() - look for failures in a round
- * @c: the collective; all entries of the round are complete
+ * @c: the collective
+ * @end: ticket; all entries up to it are complete, and those from c->first on are looked at
  *
  * If one has failed, the collective is FAILED, and the members to which the caller sends something
  * are told: their counters are revoked, so that neither this round nor a later one waits for them.
@@ -17,7 +18,7 @@
  *
  * Context: the thread that uses the collective; does not wait for others.
  */
-void libacp_coll_judge(struct acpx_coll *c);
+void libacp_coll_judge(struct acpx_coll *c, uint64_t end);
 
 /**
  * libacp_coll_told() - return the queue of a failed collective when others have been told

@@ -45,31 +45,36 @@ uint32_t libacp_step_wait(struct libacp_round *round, uint32_t line, uint64_t ti
 	return take(round, &e, NULL);
 }
 
-static uint8_t revokes(uint32_t order)
-{
-	return order ? ACP_SQE_REVOKE : 0;
-}
-
 uint32_t libacp_step_add(struct libacp_round *round, const struct libacp_peer *peer, uint32_t line,
 			 uint32_t order)
 {
-	const struct acp_sqe e = {
-		.op = ACP_OP_ADD8, .flags = revokes(order), .order = order, .a = 1,
-		.dst = libacp_line_ga(round->coll->area_ga, LIBACP_LINE_SINK),
-		.src = libacp_line_ga(peer->area, line),
-	};
+	return libacp_step_send_lazily(round, peer, ACP_GA_NULL, ACP_GA_NULL, 0, line, order);
+}
 
-	return take(round, &e, peer);
+static struct acp_sqe send_of(const struct libacp_peer *peer, acp_ga_t dst, acp_ga_t src,
+			      size_t size, uint32_t line, uint32_t order)
+{
+	return (struct acp_sqe){
+		.op = ACP_OP_COPY_ADD, .flags = order ? ACP_SQE_REVOKE : 0, .order = order,
+		.dst = dst, .src = src, .size = size, .a = libacp_line_ga(peer->area, line), .b = 1,
+	};
 }
 
 uint32_t libacp_step_send(struct libacp_round *round, const struct libacp_peer *peer, acp_ga_t dst,
 			  acp_ga_t src, size_t size, uint32_t line, uint32_t order)
 {
-	const struct acp_sqe e = {
-		.op = ACP_OP_COPY_ADD, .flags = revokes(order), .order = order, .dst = dst,
-		.src = src, .size = size, .a = libacp_line_ga(peer->area, line), .b = 1,
-	};
+	const struct acp_sqe e = send_of(peer, dst, src, size, line, order);
 
+	return take(round, &e, peer);
+}
+
+uint32_t libacp_step_send_lazily(struct libacp_round *round, const struct libacp_peer *peer,
+				 acp_ga_t dst, acp_ga_t src, size_t size, uint32_t line,
+				 uint32_t order)
+{
+	struct acp_sqe e = send_of(peer, dst, src, size, line, order);
+
+	e.flags |= ACP_SQE_LAZY;
 	return take(round, &e, peer);
 }
 
