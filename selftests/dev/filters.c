@@ -24,7 +24,7 @@
 #define REFUSED		3		/* exit status: a library call returned an error */
 #define WRONG		4		/* exit status: unexpected result */
 #define TEXT		4000u
-#define LANES		4		/* runs at a time: some wait for the time-out of acp_init() */
+#define LANES		4		/* runs at a time: some wait in acp_init() */
 
 static const struct call {
 	const char *name;
