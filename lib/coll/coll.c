@@ -8,10 +8,10 @@
 #include "coll/failure.h"
 #include "coll/pool.h"
 #include "coll/step.h"
+#include "core/internal.h"
 #include "core/process.h"
 
-/* Is the process still, or again, the rank that has created the collective? */
-static bool is_current(const struct acpx_coll *c)
+bool libacp_coll_is_current(const struct acpx_coll *c)
 {
 	return libacp_in() && c->joins == libacp.joins;
 }
@@ -40,41 +40,53 @@ static void write_round(struct acpx_coll *c)
 	libacp_pool_ring(c->queue);
 }
 
-int acpx_coll_start(acpx_coll_t coll)
+int libacp_coll_begin(struct acpx_coll *c)
 {
 	int error = 0;
 
-	if (!coll)
-		return -EINVAL;
-	if (!is_current(coll))
+	if (!libacp_coll_is_current(c))
 		return -ENOTCONN;
-	if (coll->state != LIBACP_COLL_IDLE)
-		return coll->state == LIBACP_COLL_ACTIVE ? -EBUSY : coll->error;
-	if (coll->entries)
-		error = libacp_pool_get(coll, coll->entries, &coll->queue);
+	if (c->state != LIBACP_COLL_IDLE)
+		return c->state == LIBACP_COLL_ACTIVE ? -EBUSY : c->error;
+	if (c->entries)
+		error = libacp_pool_get(c, c->entries, &c->queue);
 	if (error)
 		return error;
-	coll->round++;
-	coll->state = LIBACP_COLL_ACTIVE;
-	if (coll->entries)
-		write_round(coll);
+	c->round++;
+	c->state = LIBACP_COLL_ACTIVE;
+	if (c->entries)
+		write_round(c);
 	return 0;
+}
+
+int acpx_coll_start(acpx_coll_t coll)
+{
+	if (!coll || libacp_is_transfer(&coll->transfer))
+		return -EINVAL;
+	return libacp_coll_begin(coll);
 }
 
 /* ---- The end of a round ---- */
 
-/* All entries are complete: evaluate the round. Returns 0 or -errno. */
+/* All entries are complete: evaluate the round. Returns 1, 0: another one has begun, or -errno. */
 static int finish(struct acpx_coll *c)
 {
 	if (c->queue) {
 		libacp_coll_judge(c);
 		if (c->state == LIBACP_COLL_FAILED)
 			return c->error;
-		libacp_pool_put(c->queue);
-		c->queue = NULL;
 	}
+	if (libacp_transfer_more(c)) {
+		c->round++;
+		if (c->queue)
+			write_round(c);
+		return 0;
+	}
+	if (c->queue)
+		libacp_pool_put(c->queue);
+	c->queue = NULL;
 	c->state = LIBACP_COLL_IDLE;
-	return 0;
+	return 1;
 }
 
 static bool is_complete(const struct acpx_coll *c)
@@ -84,40 +96,55 @@ static bool is_complete(const struct acpx_coll *c)
 
 int acpx_coll_test(acpx_coll_t coll)
 {
-	int error;
-
 	if (!coll)
 		return -EINVAL;
 	if (coll->state == LIBACP_COLL_IDLE)
-		return 1;
+		return libacp_transfer_test(coll);
 	if (coll->state == LIBACP_COLL_FAILED)
 		return coll->error;
-	if (!is_current(coll))
+	if (!libacp_coll_is_current(coll))
 		return -ENOTCONN;
-	if (!is_complete(coll))
-		return 0;
-	error = finish(coll);
-	return error ? error : 1;
+	return is_complete(coll) ? finish(coll) : 0;
+}
+
+/* Wait for all rounds of a collective that is active. */
+static int wait_for(struct acpx_coll *c, uint64_t timeout_ns)
+{
+	const uint64_t end = libacp_end_of(timeout_ns);
+	int result, error;
+
+	while (!(result = acpx_coll_test(c))) {
+		error = is_complete(c) ? 0 : libacp_pool_wait(c->queue, c->last, libacp_left(end));
+		if (error && !is_complete(c))
+			return error;
+	}
+	return result < 0 ? result : 0;
 }
 
 int acpx_coll_wait(acpx_coll_t coll, uint64_t timeout_ns)
 {
-	int result = acpx_coll_test(coll), error;
+	int error;
 
-	if (result)
-		return result < 0 ? result : 0;
-	error = libacp_pool_wait(coll->queue, coll->last, timeout_ns);
-	if (error && !is_complete(coll))
-		return error;
-	return finish(coll);
+	if (!coll)
+		return -EINVAL;
+	if (!libacp_transfer_arrives(coll) || coll->state != LIBACP_COLL_IDLE)
+		return wait_for(coll, timeout_ns);
+	error = libacp_transfer_await(coll);
+	if (error)
+		return error < 0 ? error : 0;
+	error = wait_for(coll, timeout_ns);
+	return error == -ETIMEDOUT ? libacp_transfer_give_up(coll) : error;
 }
 
 /* ---- Freeing ---- */
 
 void libacp_coll_release(struct acpx_coll *c)
 {
-	if (c->area_key != ACP_ATKEY_NULL && is_current(c))
+	if (c->area_key != ACP_ATKEY_NULL && libacp_coll_is_current(c))
 		acp_unregister_memory(c->area_key);
+	if (c->transfer.key != ACP_ATKEY_NULL && libacp_coll_is_current(c))
+		acp_unregister_memory(c->transfer.key);
+	free(c->transfer.areas);
 	free(c->area);
 	free(c->expected);
 	if (c->runs != &c->run)
@@ -132,10 +159,10 @@ int acpx_coll_free(acpx_coll_t coll)
 {
 	if (!coll)
 		return -EINVAL;
-	if (coll->state == LIBACP_COLL_ACTIVE && is_current(coll) && !acpx_coll_test(coll))
+	if (coll->state == LIBACP_COLL_ACTIVE && libacp_coll_is_current(coll) && !acpx_coll_test(coll))
 		return -EBUSY;
 	/* What tells the others of the failure uses the area. */
-	if (coll->queue && is_current(coll))
+	if (coll->queue && libacp_coll_is_current(coll))
 		libacp_coll_told(coll);
 	libacp_coll_release(coll);
 	free(coll);

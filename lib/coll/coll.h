@@ -10,6 +10,7 @@
  *	close.c		the end of the rank
  *	describe.c	rounds as text
  *	once.c		create, start, wait, free
+ *	transfer.c	the papers' interface: parts of an array, and arrays by a buffer
  * and a file per family of algorithms.
  *
  * A member has an area, registered memory with counters, each in a line of its own, and slots for
@@ -25,6 +26,7 @@
 #include <stdint.h>
 
 #include "acp.h"
+#include "coll/transfer.h"
 #include "coll/tree.h"
 #include "group/group.h"
 
@@ -92,6 +94,11 @@ struct acpx_coll {
 	int edge_count;
 	struct acpx_block *copy;	/* of from */
 
+	/* Additions to this counter, and to those of slots, are "step", and one wait for "unit". */
+	uint32_t tagged;
+	uint64_t step, unit;		/* unit 0: all are 1 */
+	struct libacp_transfer transfer;
+
 	/* others */
 	struct libacp_peer parent, root, children[LIBACP_RADIX_MAX];
 	int child_count, child_index;	/* which child of the parent the caller is */
@@ -109,6 +116,7 @@ struct acpx_coll {
 	enum libacp_coll_state state;
 	uint64_t round;			/* number of the last one that was started */
 	uint32_t entries;		/* of a round */
+	uint32_t telling;		/* entries that telling others of a failure takes beside */
 	struct libacp_pool_queue *queue;	/* ACTIVE, FAILED */
 	uint64_t base, last;		/* tickets: before the round, its last one */
 	uint64_t told;			/* FAILED: the last ticket that tells those there */
@@ -129,6 +137,18 @@ static inline acp_ga_t libacp_line_ga(acp_ga_t area, uint32_t line)
 }
 
 /* ---- coll.c ---- */
+
+/* Is the process still, or again, the rank that has created the collective? */
+bool libacp_coll_is_current(const struct acpx_coll *c);
+
+/**
+ * libacp_coll_begin() - start a round
+ * @c: the collective
+ *
+ * Context: the thread that uses the collective; does not wait for others.
+ * Return: 0 or -errno; -EBUSY: it is active.
+ */
+int libacp_coll_begin(struct acpx_coll *c);
 
 /* Free the memory of a collective that is not active. */
 void libacp_coll_release(struct acpx_coll *c);

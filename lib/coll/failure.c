@@ -72,6 +72,8 @@ static int lost_of(const struct acp_sqe *e)
 		return lost_of_wait(e);
 	dst = acp_query_rank(e->dst);
 	src = acp_query_rank(e->src);
+	if (src != acp_rank() && acpx_peer_state(src) == ACPX_PEER_DOWN)
+		return src;
 	return dst == acp_rank() ? src : dst;
 }
 
@@ -153,9 +155,10 @@ static void tell(struct acpx_coll *c, bool there)
 {
 	struct told told = { .there = there };
 	struct libacp_round round = { .coll = c, .take = revoke, .state = &told };
+	const unsigned int slots = libacp_is_transfer(&c->transfer) ? 1 : LIBACP_SLOTS;
 	unsigned int i;
 
-	for (i = 0; i < LIBACP_SLOTS; i++) {
+	for (i = 0; i < slots; i++) {
 		round.number = LIBACP_ROUND_LATER + i;
 		libacp_round_run(&round);
 	}
@@ -173,9 +176,16 @@ static void tell_others(struct acpx_coll *c)
 void libacp_coll_judge(struct acpx_coll *c)
 {
 	find_cause(c);
+	if (libacp_transfer_differs(c)) {
+		c->error = -EPROTO;
+		c->lost = -ENOENT;
+	}
+	if (!c->error && libacp_transfer_arrives(c) && !libacp_transfer_take(c))
+		c->error = -EHOSTDOWN;
 	if (!c->error)
 		return;
 	c->state = LIBACP_COLL_FAILED;
+	libacp_transfer_widen(c);
 	tell_others(c);
 }
 
@@ -267,7 +277,8 @@ int acpx_coll_failed_rank(acpx_coll_t coll)
 {
 	if (!coll)
 		return -EINVAL;
-	if (coll->state != LIBACP_COLL_FAILED || coll->error == -ECANCELED)
+	if (coll->state != LIBACP_COLL_FAILED || coll->error == -ECANCELED ||
+	    coll->error == -EPROTO)
 		return -ENOENT;
 	if (coll->lost < 0 && libacp_in() && coll->joins == libacp.joins)
 		coll->lost = search(coll);
