@@ -9,12 +9,6 @@
 #include "coll/pool.h"
 #include "coll/step.h"
 #include "core/internal.h"
-#include "core/process.h"
-
-bool libacp_coll_is_current(const struct acpx_coll *c)
-{
-	return libacp_in() && c->joins == libacp.joins;
-}
 
 /* ---- Starting ---- */
 
@@ -121,19 +115,26 @@ static int wait_for(struct acpx_coll *c, uint64_t timeout_ns)
 	return result < 0 ? result : 0;
 }
 
+/* Wait for what the root of a broadcast sends that it drives itself. */
+static int wait_for_more(struct acpx_coll *c, uint64_t timeout_ns)
+{
+	int result = libacp_transfer_test(c);
+
+	if (result)
+		return result < 0 ? result : libacp_transfer_receive(c);
+	result = libacp_coll_begin(c);
+	if (!result)
+		result = wait_for(c, timeout_ns);
+	return result == -ETIMEDOUT && c->queue ? libacp_transfer_give_up(c) : result;
+}
+
 int acpx_coll_wait(acpx_coll_t coll, uint64_t timeout_ns)
 {
-	int error;
-
 	if (!coll)
 		return -EINVAL;
-	if (!libacp_transfer_arrives(coll) || coll->state != LIBACP_COLL_IDLE)
-		return wait_for(coll, timeout_ns);
-	error = libacp_transfer_await(coll);
-	if (error)
-		return error < 0 ? error : 0;
-	error = wait_for(coll, timeout_ns);
-	return error == -ETIMEDOUT ? libacp_transfer_give_up(coll) : error;
+	if (libacp_transfer_arrives(coll) && coll->state == LIBACP_COLL_IDLE)
+		return wait_for_more(coll, timeout_ns);
+	return wait_for(coll, timeout_ns);
 }
 
 /* ---- Freeing ---- */
@@ -159,7 +160,8 @@ int acpx_coll_free(acpx_coll_t coll)
 {
 	if (!coll)
 		return -EINVAL;
-	if (coll->state == LIBACP_COLL_ACTIVE && libacp_coll_is_current(coll) && !acpx_coll_test(coll))
+	if (coll->state == LIBACP_COLL_ACTIVE && libacp_coll_is_current(coll) &&
+	    !acpx_coll_test(coll))
 		return -EBUSY;
 	/* What tells the others of the failure uses the area. */
 	if (coll->queue && libacp_coll_is_current(coll))

@@ -10,7 +10,7 @@
  *	close.c		the end of the rank
  *	describe.c	rounds as text
  *	once.c		create, start, wait, free
- *	transfer.c	the papers' interface: parts of an array, and arrays by a buffer
+ *	transfer.h	the papers' interface: parts of an array, and arrays by a buffer
  * and a file per family of algorithms.
  *
  * A member has an area, registered memory with counters, each in a line of its own, and slots for
@@ -28,6 +28,7 @@
 #include "acp.h"
 #include "coll/transfer.h"
 #include "coll/tree.h"
+#include "core/process.h"
 #include "group/group.h"
 
 #pragma GCC visibility push(hidden)
@@ -136,10 +137,13 @@ static inline acp_ga_t libacp_line_ga(acp_ga_t area, uint32_t line)
 	return area + libacp_line_offset(line);
 }
 
-/* ---- coll.c ---- */
+/* Is the process still the rank that has created the collective? */
+static inline bool libacp_coll_is_current(const struct acpx_coll *c)
+{
+	return libacp_in() && c->joins == libacp.joins;
+}
 
-/* Is the process still, or again, the rank that has created the collective? */
-bool libacp_coll_is_current(const struct acpx_coll *c);
+/* ---- coll.c ---- */
 
 /**
  * libacp_coll_begin() - start a round

@@ -50,7 +50,7 @@ uint32_t libacp_step_wait(struct libacp_round *round, uint32_t line, uint64_t ti
 	struct acpx_coll *c = round->coll;
 	struct acp_sqe e = { .op = ACP_OP_WAIT, .src = libacp_line_ga(c->area_ga, line) };
 
-	c->expected[line] += is_tagged(c, line) ? times * c->unit : times;
+	c->expected[line] += times * (is_tagged(c, line) ? c->unit : 1);
 	e.a = c->expected[line];
 	e.order = round->count;
 	name(&e, c, peers, count);
@@ -67,7 +67,8 @@ uint32_t libacp_step_add(struct libacp_round *round, const struct libacp_peer *p
 {
 	const struct acp_sqe e = {
 		.op = ACP_OP_ADD8, .flags = revokes(order), .order = order,
-		.a = step_of(round->coll, line), .dst = libacp_line_ga(round->coll->area_ga, LIBACP_LINE_SINK),
+		.a = step_of(round->coll, line),
+		.dst = libacp_line_ga(round->coll->area_ga, LIBACP_LINE_SINK),
 		.src = libacp_line_ga(peer->area, line),
 	};
 

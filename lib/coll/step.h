@@ -47,7 +47,7 @@ void libacp_round_run(struct libacp_round *round);
 uint32_t libacp_step_wait(struct libacp_round *round, uint32_t line, uint64_t times,
 			  const struct libacp_peer *peers, int count);
 
-/* Add 1 (or the step of a transfer) to a counter of another member; revoke it if the order failed. */
+/* Add 1, or what a transfer adds, to a counter of a member; revoke it if the order failed. */
 uint32_t libacp_step_add(struct libacp_round *round, const struct libacp_peer *peer, uint32_t line,
 			 uint32_t order);
 

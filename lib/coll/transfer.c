@@ -135,7 +135,7 @@ void libacp_allgather_driven(struct libacp_round *round)
 	}
 }
 
-/* ---- Sending ---- */
+/* ---- What a round transfers ---- */
 
 static void set_tag(struct acpx_coll *c)
 {
@@ -150,8 +150,7 @@ static void set_tag(struct acpx_coll *c)
 	t->tag = hash;
 }
 
-/* Set what the round transfers, from "offset" on, of each member. */
-static void set_round(struct acpx_coll *c, size_t offset, size_t size)
+void libacp_transfer_set(struct acpx_coll *c, size_t offset, size_t size)
 {
 	struct libacp_transfer *t = &c->transfer;
 	const size_t part = libacp_is_buffered(t) ? size : t->part;
@@ -181,8 +180,7 @@ static size_t chunk_of(const struct acpx_coll *c)
 	return left < t->part ? left : t->part;
 }
 
-/* Put the next chunk into the buffer, and set the round. */
-static void fill(struct acpx_coll *c)
+void libacp_transfer_fill(struct acpx_coll *c)
 {
 	struct libacp_transfer *t = &c->transfer;
 	char *buffer = (char *)c->area + c->scratch_at;
@@ -193,7 +191,7 @@ static void fill(struct acpx_coll *c)
 		memcpy(buffer + own * t->chunk, t->array + own * t->size + t->done, t->chunk);
 	else if (c->parent.number < 0)
 		memcpy(buffer, t->array + t->done, t->chunk);
-	set_round(c, 0, t->chunk);
+	libacp_transfer_set(c, 0, t->chunk);
 }
 
 /* Take what has arrived out of the buffer. */
@@ -209,70 +207,6 @@ static void empty(struct acpx_coll *c)
 			       buffer + (size_t)i * t->chunk, t->chunk);
 	if (libacp_is_bcast(t) && c->parent.number >= 0)
 		memcpy(t->array + t->done, buffer, t->chunk);
-}
-
-/* Can the caller send now? Returns 0 or -errno. */
-static int check(const struct acpx_coll *c, enum libacp_transfer_type type)
-{
-	if (!c || c->transfer.type != type || libacp_transfer_arrives(c))
-		return -EINVAL;
-	if (!libacp_coll_is_current(c))
-		return -ENOTCONN;
-	if (c->state != LIBACP_COLL_IDLE)
-		return c->state == LIBACP_COLL_ACTIVE ? -EBUSY : c->error;
-	return 0;
-}
-
-/* Start the first round. If that fails, nothing is known to others. */
-static int begin(struct acpx_coll *c, uint64_t tag_before)
-{
-	int error = libacp_coll_begin(c);
-
-	if (error)
-		c->transfer.tag = tag_before;
-	return error;
-}
-
-int libacp_transfer_send(struct acpx_coll *c, enum libacp_transfer_type type, size_t offset,
-			 size_t size)
-{
-	struct libacp_transfer *t = c ? &c->transfer : NULL;
-	const int error = check(c, type);
-	uint64_t tag;
-
-	if (error)
-		return error;
-	if (offset > t->part || size > t->part - offset ||
-	    (!libacp_is_bcast(t) && !t->driven && size < t->part && size > UINT32_MAX))
-		return -EINVAL;
-	t->offset = offset;
-	t->size = size;
-	if (!size)
-		return 0;
-	tag = t->tag;
-	set_round(c, offset, size);
-	return begin(c, tag);
-}
-
-int libacp_transfer_send_array(struct acpx_coll *c, enum libacp_transfer_type type, void *array,
-			       size_t size)
-{
-	struct libacp_transfer *t = c ? &c->transfer : NULL;
-	const int error = check(c, type);
-	uint64_t tag;
-
-	if (error)
-		return error;
-	if ((size && !array) || (!libacp_is_bcast(t) && size > SIZE_MAX / (size_t)c->tree.size))
-		return -EINVAL;
-	t->array = array;
-	t->size = size;
-	t->done = 0;
-	if (!size)
-		return 0;
-	tag = t->tag;
-	fill(c);
-	return begin(c, tag);
 }
 
 /* ---- The end of a round ---- */
@@ -294,7 +228,7 @@ bool libacp_transfer_more(struct acpx_coll *c)
 	t->done += t->chunk;
 	if (t->done == t->size)
 		return false;
-	fill(c);
+	libacp_transfer_fill(c);
 	return true;
 }
 
@@ -373,13 +307,9 @@ int libacp_transfer_test(struct acpx_coll *c)
 	return down ? fail(c, c->root.rank) : 0;
 }
 
-int libacp_transfer_await(struct acpx_coll *c)
+int libacp_transfer_receive(struct acpx_coll *c)
 {
-	const int result = libacp_transfer_test(c);
-
-	if (!result)
-		return libacp_coll_begin(c);
-	return result < 0 || libacp_transfer_take(c) ? result : fail(c, -ENOENT);
+	return libacp_transfer_take(c) ? 0 : fail(c, -ENOENT);
 }
 
 int libacp_transfer_give_up(struct acpx_coll *c)
@@ -393,5 +323,5 @@ int libacp_transfer_give_up(struct acpx_coll *c)
 	result = libacp_transfer_test(c);
 	if (result <= 0)
 		return result ? result : -ETIMEDOUT;
-	return libacp_transfer_take(c) ? 0 : fail(c, -ENOENT);
+	return libacp_transfer_receive(c);
 }

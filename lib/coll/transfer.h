@@ -3,8 +3,9 @@
  * Transfers: the persistent collectives of the papers, of which each round has another part of an
  * array (direct), or another array (buffered). See acp_create_bcast_direct(3).
  *
- *	transfer.c		sending, and what is special about rounds
+ *	transfer.c		what is special about rounds
  *	transfer_create.c	creation
+ *	transfer_send.c		sending
  *	transfer_calls.c	the calls of the papers, with errno
  *
  * A round is that of a broadcast or of an allgather. It transfers what the caller asks for, so all
@@ -86,6 +87,12 @@ int libacp_transfer_send(struct acpx_coll *c, enum libacp_transfer_type type, si
 int libacp_transfer_send_array(struct acpx_coll *c, enum libacp_transfer_type type, void *array,
 			       size_t size);
 
+/* Set what the next round transfers: bytes of the array, or of the part of each member. */
+void libacp_transfer_set(struct acpx_coll *c, size_t offset, size_t size);
+
+/* Put the next chunk into the buffer, and let the next round transfer it. */
+void libacp_transfer_fill(struct acpx_coll *c);
+
 /* ---- Called for all collectives ---- */
 
 /* A round has ended: use what has arrived. Returns true if the send has another round. */
@@ -107,8 +114,8 @@ bool libacp_transfer_take(struct acpx_coll *c);
 /* Test a collective that is not active. Returns 1, also for others; 0: nothing is new; -errno. */
 int libacp_transfer_test(struct acpx_coll *c);
 
-/* Begin to wait. Returns 0; 1: something is there; or -errno. */
-int libacp_transfer_await(struct acpx_coll *c);
+/* The same as a result: 0 or -errno. The collective has failed then. */
+int libacp_transfer_receive(struct acpx_coll *c);
 
 /* The time is over. Returns 0: something has arrived after all; -ETIMEDOUT. */
 int libacp_transfer_give_up(struct acpx_coll *c);

@@ -10,7 +10,7 @@
 
 #define PIECE		(64u << 10)		/* bytes */
 
-/* Register the array, or have a buffer of that size; "part" bytes are of a member, or of the root. */
+/* Register the array, or have a buffer of that size, "part" bytes of which are of a member. */
 static void set_memory(struct libacp_creation *n, void *array, size_t size, size_t part)
 {
 	struct acpx_coll *c = n->coll;
