@@ -8,13 +8,7 @@
 #include "coll/failure.h"
 #include "coll/pool.h"
 #include "coll/step.h"
-#include "core/process.h"
-
-/* Is the process still, or again, the rank that has created the collective? */
-static bool is_current(const struct acpx_coll *c)
-{
-	return libacp_in() && c->joins == libacp.joins;
-}
+#include "core/internal.h"
 
 /* ---- Starting ---- */
 
@@ -45,15 +39,6 @@ static void write_round(struct acpx_coll *c)
 	libacp_pool_ring(c->queue);
 }
 
-/* Lazy entries at the end of a round may be complete after it. */
-static int judge(struct acpx_coll *c)
-{
-	const uint64_t newest = libacp_pool_newest(c->queue);
-
-	libacp_coll_judge(c, libacp_pool_reached(c->queue, newest) ? newest : c->last);
-	return c->error;
-}
-
 /* Return to the queue of the last round, the end of which may have failed; or take another one. */
 static int take_queue(struct acpx_coll *c)
 {
@@ -63,9 +48,9 @@ static int take_queue(struct acpx_coll *c)
 		c->rests = false;
 		c->queue = libacp_pool_resume(c);
 		if (c->queue)
-			return judge(c);
+			return libacp_coll_judge_tail(c);
 	}
-	error = libacp_pool_get(c, c->entries + LIBACP_RADIX_MAX, &c->queue);
+	error = libacp_pool_get(c, c->entries, &c->queue);
 	if (!error)
 		c->first = libacp_pool_newest(c->queue) + 1;
 	return error;
@@ -82,39 +67,54 @@ static void leave_queue(struct acpx_coll *c)
 	c->queue = NULL;
 }
 
-int acpx_coll_start(acpx_coll_t coll)
+int libacp_coll_begin(struct acpx_coll *c)
 {
 	int error = 0;
 
-	if (!coll)
-		return -EINVAL;
-	if (!is_current(coll))
+	if (!libacp_coll_is_current(c))
 		return -ENOTCONN;
-	if (coll->state != LIBACP_COLL_IDLE)
-		return coll->state == LIBACP_COLL_ACTIVE ? -EBUSY : coll->error;
-	if (coll->entries)
-		error = take_queue(coll);
+	if (c->state != LIBACP_COLL_IDLE)
+		return c->state == LIBACP_COLL_ACTIVE ? -EBUSY : c->error;
+	if (c->entries)
+		error = take_queue(c);
 	if (error)
 		return error;
-	coll->round++;
-	coll->state = LIBACP_COLL_ACTIVE;
-	if (coll->entries)
-		write_round(coll);
+	c->round++;
+	c->state = LIBACP_COLL_ACTIVE;
+	if (c->entries)
+		write_round(c);
 	return 0;
+}
+
+int acpx_coll_start(acpx_coll_t coll)
+{
+	if (!coll || libacp_is_transfer(&coll->transfer))
+		return -EINVAL;
+	return libacp_coll_begin(coll);
 }
 
 /* ---- The end of a round ---- */
 
-/* All entries are complete: evaluate the round. Returns 0 or -errno. */
+/* All entries are complete: evaluate the round. Returns 1, 0: another one has begun, or -errno. */
 static int finish(struct acpx_coll *c)
 {
+	int error;
+
 	if (c->queue) {
-		if (judge(c))
-			return c->error;
-		leave_queue(c);
+		error = libacp_coll_judge(c);
+		if (error)
+			return error;
 	}
+	if (libacp_transfer_more(c)) {
+		c->round++;
+		if (c->queue)
+			write_round(c);
+		return 0;
+	}
+	if (c->queue)
+		leave_queue(c);
 	c->state = LIBACP_COLL_IDLE;
-	return 0;
+	return 1;
 }
 
 static bool is_complete(const struct acpx_coll *c)
@@ -124,40 +124,62 @@ static bool is_complete(const struct acpx_coll *c)
 
 int acpx_coll_test(acpx_coll_t coll)
 {
-	int error;
-
 	if (!coll)
 		return -EINVAL;
 	if (coll->state == LIBACP_COLL_IDLE)
-		return 1;
+		return libacp_transfer_test(coll);
 	if (coll->state == LIBACP_COLL_FAILED)
 		return coll->error;
-	if (!is_current(coll))
+	if (!libacp_coll_is_current(coll))
 		return -ENOTCONN;
-	if (!is_complete(coll))
-		return 0;
-	error = finish(coll);
-	return error ? error : 1;
+	return is_complete(coll) ? finish(coll) : 0;
+}
+
+/* Wait for all rounds of a collective that is active. */
+static int wait_for(struct acpx_coll *c, uint64_t timeout_ns)
+{
+	const uint64_t end = libacp_end_of(timeout_ns);
+	int result, error;
+
+	while (!(result = acpx_coll_test(c))) {
+		error = is_complete(c) ? 0 : libacp_pool_wait(c->queue, c->last, libacp_left(end));
+		if (error && !is_complete(c))
+			return error;
+	}
+	return result < 0 ? result : 0;
+}
+
+/* Wait for what the root of a broadcast sends that it drives itself. */
+static int wait_for_more(struct acpx_coll *c, uint64_t timeout_ns)
+{
+	int result = libacp_transfer_test(c);
+
+	if (result)
+		return result < 0 ? result : libacp_transfer_receive(c);
+	result = libacp_coll_begin(c);
+	if (!result)
+		result = wait_for(c, timeout_ns);
+	return result == -ETIMEDOUT && c->queue ? libacp_transfer_give_up(c) : result;
 }
 
 int acpx_coll_wait(acpx_coll_t coll, uint64_t timeout_ns)
 {
-	int result = acpx_coll_test(coll), error;
-
-	if (result)
-		return result < 0 ? result : 0;
-	error = libacp_pool_wait(coll->queue, coll->last, timeout_ns);
-	if (error && !is_complete(coll))
-		return error;
-	return finish(coll);
+	if (!coll)
+		return -EINVAL;
+	if (libacp_transfer_arrives(coll) && coll->state == LIBACP_COLL_IDLE)
+		return wait_for_more(coll, timeout_ns);
+	return wait_for(coll, timeout_ns);
 }
 
 /* ---- Freeing ---- */
 
 void libacp_coll_release(struct acpx_coll *c)
 {
-	if (c->area_key != ACP_ATKEY_NULL && is_current(c))
+	if (c->area_key != ACP_ATKEY_NULL && libacp_coll_is_current(c))
 		acp_unregister_memory(c->area_key);
+	if (c->transfer.key != ACP_ATKEY_NULL && libacp_coll_is_current(c))
+		acp_unregister_memory(c->transfer.key);
+	free(c->transfer.areas);
 	free(c->area);
 	free(c->expected);
 	if (c->runs != &c->run)
@@ -176,7 +198,7 @@ static void end_rest(struct acpx_coll *c)
 	if (!c->queue)
 		return;
 	libacp_pool_wait(c->queue, libacp_pool_newest(c->queue), UINT64_MAX);
-	if (!judge(c))
+	if (!libacp_coll_judge_tail(c))
 		leave_queue(c);
 }
 
@@ -184,12 +206,13 @@ int acpx_coll_free(acpx_coll_t coll)
 {
 	if (!coll)
 		return -EINVAL;
-	if (coll->state == LIBACP_COLL_ACTIVE && is_current(coll) && !acpx_coll_test(coll))
+	if (coll->state == LIBACP_COLL_ACTIVE && libacp_coll_is_current(coll) &&
+	    !acpx_coll_test(coll))
 		return -EBUSY;
-	if (coll->rests && is_current(coll))
+	if (coll->rests && libacp_coll_is_current(coll))
 		end_rest(coll);
 	/* What tells the others of the failure uses the area. */
-	if (coll->queue && is_current(coll))
+	if (coll->queue && libacp_coll_is_current(coll))
 		libacp_coll_told(coll);
 	libacp_coll_release(coll);
 	free(coll);

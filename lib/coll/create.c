@@ -265,7 +265,7 @@ static int try_queue(struct acpx_coll *c)
 
 	libacp_round_run(&round);
 	memset(c->expected, 0, c->lines * sizeof(*c->expected));
-	c->entries = round.count;
+	c->entries = round.count ? round.count + c->telling + LIBACP_RADIX_MAX : 0;
 	if (!c->entries)
 		return 0;
 	error = libacp_pool_get(c, c->entries, &queue);
