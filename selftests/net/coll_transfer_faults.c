@@ -421,11 +421,11 @@ static void many(void)
 	acpx_group_t group;
 	size_t before = 0, after, i;
 	acpx_coll_t coll;
-	int n, count = test_short() ? 12 : 60;
+	int n, count = test_short() ? 6 : 60;
 
 	begin();
 	group = world();
-	for (n = -5; n < count; n++) {
+	for (n = -3; n < count; n++) {
 		if (!n)
 			before = mallinfo2().uordblks;
 		for (i = 0; i < ALL; i++) {
