@@ -80,7 +80,7 @@ struct acpx_coll {
 	size_t size;			/* bytes of a vector, or of the block of a member */
 	size_t piece;			/* bytes of a piece */
 	uint64_t reduce;		/* ACP_REDUCE() */
-	bool brief;			/* what a round sends to all is short, see LIBACP_BRIEF_MAX */
+	bool brief;			/* what a round sends to all is short: BRIEF_MAX */
 	bool loose;			/* a round says nothing about the slots of the one before */
 
 	/* the caller */
@@ -118,10 +118,10 @@ struct acpx_coll {
 	/* rounds */
 	enum libacp_coll_state state;
 	uint64_t round;			/* number of the last one that was started */
-	uint32_t entries;		/* of a round, and of what the one before sent at its end */
+	uint32_t entries;		/* of a round, and the end of the one before */
 	uint32_t telling;		/* entries that telling others of a failure takes beside */
 	struct libacp_pool_queue *queue;	/* ACTIVE, FAILED */
-	bool rests;			/* IDLE: the caller has left a queue, see libacp_pool_rest() */
+	bool rests;			/* IDLE: the caller has left a queue */
 	bool eager;			/* a round ends when all its entries are complete */
 	/*
 	 * Tickets: before the round; the last one that the end of the round waits for; the first

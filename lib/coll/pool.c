@@ -22,7 +22,7 @@ struct libacp_pool_queue {
 	acpx_context_t context;
 	struct acpx_coll *owner;	/* NULL: free */
 	bool resting;			/* the owner does not use it: its round has ended */
-	uint64_t tail;			/* resting: the first ticket that the owner has not judged */
+	uint64_t tail;			/* resting: the first ticket not judged */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

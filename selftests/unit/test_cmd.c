@@ -142,12 +142,13 @@ TEST(check__K3_entry_of_the_ring)
 TEST(check__which_operations_are_lazy)
 {
 	struct acp_sqe e = { .flags = ACP_SQE_LAZY | ACP_SQE_CONT };
+	bool can;
 	u32 op;
 
 	for (op = 0; op < 256; op++) {
 		e.op = (u8)op;
-		CHECK_EQ(acp_sqe_check(&e, 1), op == ACP_OP_COPY || op == ACP_OP_COPY_SET ||
-					       op == ACP_OP_COPY_ADD ? ACP_ST_OK : ACP_ST_OP);
+		can = op == ACP_OP_COPY || op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
+		CHECK_EQ(acp_sqe_check(&e, 1), can ? ACP_ST_OK : ACP_ST_OP);
 	}
 }
 
