@@ -6,7 +6,7 @@
  *	mpirun -np 2 ./mpi_access OPERATION:SIZE:ITERATIONS...
  *
  * Operations: put, get, add (8 bytes), row (ROW puts, then one flush; the time of one put), bar
- * (MPI_Barrier; the size is ignored).
+ * (MPI_Barrier) and sum (MPI_Allreduce of a double), which ignore the size.
  *
  * Rank 0 accesses the memory of rank 1 and waits for remote completion (MPI_Win_flush), while rank
  * 1 is in a barrier. Rank 0 prints "result OPERATION SIZE MICROSECONDS", the median, or that the
@@ -30,15 +30,25 @@ struct access {
 
 static int rank;
 static unsigned char *shared, mine[MOST];
+static double sum;
 static MPI_Win win;
+
+static bool is_collective(const struct access *a)
+{
+	return a->name[0] == 'b' || a->name[0] == 's';
+}
 
 static void access_once(const struct access *a)
 {
 	static const uint64_t one = 1;
+	const double number = rank + 1;
 	int i, n = a->name[0] == 'r' ? ROW : 1;
 
-	if (a->name[0] == 'b') {
-		MPI_Barrier(MPI_COMM_WORLD);
+	if (is_collective(a)) {
+		if (a->name[0] == 'b')
+			MPI_Barrier(MPI_COMM_WORLD);
+		else
+			MPI_Allreduce(&number, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 		return;
 	}
 	for (i = 0; i < n && strchr("pr", a->name[0]) != NULL; i++)
@@ -93,8 +103,8 @@ static bool right(const struct access *a)
 {
 	uint64_t count;
 
-	if (a->name[0] == 'b')
-		return true;
+	if (is_collective(a))
+		return a->name[0] == 'b' || sum == 3;
 	if (a->name[0] == 'p' || a->name[0] == 'r')
 		return rank == 0 || all_are(shared, a->size, 0xa5);
 	if (a->name[0] == 'g')
@@ -112,7 +122,7 @@ static void measure(const struct access *a)
 	memset(shared, 0, a->size);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock_all(0, win);
-	if (rank == 0 || a->name[0] == 'b')
+	if (rank == 0 || is_collective(a))
 		result = median(a);
 	MPI_Win_unlock_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -137,7 +147,7 @@ int main(int argc, char **argv)
 	MPI_Win_allocate(MOST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &win);
 	for (i = 1; i < argc; i++) {
 		if (sscanf(argv[i], "%3[a-z]:%u:%u", a.name, &a.size, &a.n) != 3 ||
-		    strchr("pgarb", a.name[0]) == NULL || a.size < 8 || a.size > MOST || a.n == 0) {
+		    strchr("pgarbs", a.name[0]) == NULL || a.size < 8 || a.size > MOST || a.n == 0) {
 			fprintf(stderr, "%s: not understood\n", argv[i]);
 			MPI_Abort(MPI_COMM_WORLD, 2);
 		}

@@ -122,6 +122,12 @@ def barrier(place, quick):
     return {"barrier": micro(pick(perf(place, ["barrier"]), "barrier", "acp_sync"))}
 
 
+def collectives(place, quick):
+    """Collectives of a group of two ranks on two nodes: the time of the slower one."""
+    rows = perf(place, ["coll", "--op", "barrier,allreduce", "--size", "8"], env={"ACP_HEAP_SIZE": "16M"})
+    return {"coll.barrier": micro(pick(rows, "coll", "barrier")), "coll.allreduce": micro(pick(rows, "coll", "allreduce", 8))}
+
+
 def messages(place, quick):
     """Messages to posted receives. 8 bytes: half of a round trip, and until the sender's completion;
     1 MiB, answered by 8 bytes. Compared with part mpi-messages.
@@ -175,6 +181,7 @@ PARTS = {
     "local": (local, 120, "icount", "local"),
     "node": (node, 300, "icount guests nodes", "node.put node.add8 node.memcpy node.lent"),
     "barrier": (barrier, 300, "icount guests nodes", "barrier"),
+    "collectives": (collectives, 300, "icount guests nodes", "coll.barrier coll.allreduce"),
     "messages": (messages, 900, "icount plain", "message message.done bw.message"),
     "loss": (loss, 900, "icount", "loss.none loss.1%"),
     "idle": (idle, 120, "icount nodes", "idle"),

@@ -298,13 +298,14 @@ def mpi_results(text, wanted):
 
 def mpi_values(name, text, accesses):
     """Parse the output of mpi_access."""
-    words = {"add": "add8", "bar": "barrier", "row": "rate"}
+    words = {"add": "add8", "bar": "barrier", "row": "rate", "sum": "allreduce"}
+    calls = {"bar": "MPI_Barrier", "sum": "MPI_Allreduce of a double"}
     values = {}
     for operation, size, us in mpi_results(text, accesses):
         if size > 8:
             values[f"{name}.bw.{operation}"] = (size / us, "1 MiB and flush")
         else:
-            values[f"{name}.{words.get(operation, operation)}"] = (us, "and flush" if operation != "bar" else "MPI_Barrier")
+            values[f"{name}.{words.get(operation, operation)}"] = (us, calls.get(operation, "and flush"))
     return values
 
 
@@ -328,7 +329,7 @@ def mpi_remote(place, words, settings, env):
 
 
 def mpi_accesses(place, name, settings, env, quick):
-    accesses = ["put:8:300", "get:8:300", "add:8:300", "bar:8:300"]
+    accesses = ["put:8:300", "get:8:300", "add:8:300", "bar:8:300", "sum:8:300"]
     accesses += [] if quick else ["row:8:20", "put:1048576:20", "get:1048576:20"]
     return mpi_values(name, mpi_remote(place, [mpi_program(place), *accesses], settings, env), accesses)
 
@@ -387,9 +388,9 @@ PARTS = {
             "rxe.put rxe.put.half rxe.send rxe.send.half rxe.get rxe.add8 rxe.rate rxe.bw.put rxe.bw.get"),
     "ucx": (ucx, 200, "icount plain guests nodes", "ucx.put ucx.get ucx.add8 ucx.bw.put"),
     "ucx-shm": (ucx_shm, 200, "icount", "ucx.shm.put ucx.shm.add8"),
-    "mpi": (mpi, 500, "icount plain", "mpi.put mpi.get mpi.add8 mpi.barrier mpi.rate mpi.bw.put mpi.bw.get"),
+    "mpi": (mpi, 500, "icount plain", "mpi.put mpi.get mpi.add8 mpi.barrier mpi.allreduce mpi.rate mpi.bw.put mpi.bw.get"),
     "mpi-messages": (mpi_messages, 300, "icount plain", "mpi.message mpi.message.done mpi.bw.message"),
-    "mpi-ucx": (mpi_ucx, 500, "icount plain", "mpi-ucx.put mpi-ucx.get mpi-ucx.add8 mpi-ucx.barrier mpi-ucx.rate "
-                                        "mpi-ucx.bw.put mpi-ucx.bw.get"),
+    "mpi-ucx": (mpi_ucx, 500, "icount plain", "mpi-ucx.put mpi-ucx.get mpi-ucx.add8 mpi-ucx.barrier "
+                                        "mpi-ucx.allreduce mpi-ucx.rate mpi-ucx.bw.put mpi-ucx.bw.get"),
     "mpi-shm": (mpi_shm, 300, "icount", "mpi.shm.put mpi.shm.get mpi.shm.add8"),
 }
