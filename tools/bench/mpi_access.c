@@ -147,7 +147,8 @@ int main(int argc, char **argv)
 	MPI_Win_allocate(MOST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &win);
 	for (i = 1; i < argc; i++) {
 		if (sscanf(argv[i], "%3[a-z]:%u:%u", a.name, &a.size, &a.n) != 3 ||
-		    strchr("pgarbs", a.name[0]) == NULL || a.size < 8 || a.size > MOST || a.n == 0) {
+		    strchr("pgarbs", a.name[0]) == NULL || a.size < 8 || a.size > MOST ||
+		    a.n == 0) {
 			fprintf(stderr, "%s: not understood\n", argv[i]);
 			MPI_Abort(MPI_COMM_WORLD, 2);
 		}
