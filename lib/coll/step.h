@@ -50,9 +50,9 @@ uint32_t libacp_step_wait(struct libacp_round *round, uint32_t line, uint64_t ti
 /*
  * Add 1, or what a transfer adds, to a counter of a member; revoke it if the order failed. Lazily:
  * the round may end before it is complete, and what comes behind it may start up to 500 us later,
- * unless the member sends something to the caller meanwhile. So the next wait of the caller, in this
- * round or the next one, must be for something that no member can send before this one has sent
- * something, too: selftests/unit/test_lib_rounds.c plays that.
+ * unless the member sends something to the caller meanwhile. So the next wait of the caller, in
+ * this round or the next one, must be for something that no member can send before this one has
+ * sent something, too: selftests/unit/test_lib_rounds.c plays that.
  */
 uint32_t libacp_step_add(struct libacp_round *round, const struct libacp_peer *peer, uint32_t line,
 			 uint32_t order);

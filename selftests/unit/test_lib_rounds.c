@@ -271,7 +271,8 @@ static bool advance(struct member *m)
 		struct entry *n = &m->entries[t];
 
 		if (!n->started && can_start(m, t)) {
-			any = n->started = true;
+			any = true;
+			n->started = true;
 			if (n->to == me) {
 				take_effect(&n->e);
 				n->done = true;
@@ -297,7 +298,8 @@ static void begin_round(struct member *m)
 
 	if (before_round)
 		before_round(m->coll);
-	m->base = m->last = m->newest;
+	m->base = m->newest;
+	m->last = m->newest;
 	m->active = true;
 	libacp_round_run(&round);
 }
