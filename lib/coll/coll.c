@@ -190,16 +190,19 @@ void libacp_coll_release(struct acpx_coll *c)
 	acpx_group_free(c->group);
 }
 
-/* What the last round has sent must arrive before its queue goes. */
+/*
+ * What the last round has sent must arrive before its queue goes; libacp_coll_told() returns that,
+ * also if waiting fails, as the job was aborted.
+ */
 static void end_rest(struct acpx_coll *c)
 {
 	c->rests = false;
 	c->queue = libacp_pool_resume(c);
 	if (!c->queue)
 		return;
-	libacp_pool_wait(c->queue, libacp_pool_newest(c->queue), UINT64_MAX);
-	if (!libacp_coll_judge_tail(c))
-		leave_queue(c);
+	c->told = libacp_pool_newest(c->queue);
+	libacp_pool_wait(c->queue, c->told, UINT64_MAX);
+	libacp_coll_judge_tail(c);
 }
 
 int acpx_coll_free(acpx_coll_t coll)

@@ -29,6 +29,7 @@ static uint32_t sent_line(uint32_t i)
 	return LIBACP_LINE_MORE + 2 * i + 1;
 }
 
+/* Promptly: who is told may be waiting for the caller's answer to its own message. */
 static void tell_ready(struct libacp_round *round)
 {
 	struct acpx_coll *c = round->coll;
@@ -36,8 +37,8 @@ static void tell_ready(struct libacp_round *round)
 
 	for (i = 0; i < c->edge_count; i++)
 		if (c->edges[i].in.size)
-			libacp_step_add(round, &c->edges[i].peer, ready_line(c->edges[i].index),
-					0);
+			libacp_step_add_promptly(round, &c->edges[i].peer,
+						 ready_line(c->edges[i].index), 0);
 }
 
 /* Wait for all that are to receive, then send to each behind the wait for it. */

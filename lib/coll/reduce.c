@@ -179,7 +179,8 @@ static void reduce_scatter_round(struct libacp_round *round)
 	go_up(&w);
 	at = libacp_round_down(round, round->count);
 	libacp_step_copy(round, c->dst, c->root.buffer + c->block.offset, c->block.size, at);
-	libacp_round_up(round, round->count);
+	/* In the next round, the parent waits for the caller, which waits for its children. */
+	libacp_round_up_promptly(round, round->count);
 }
 
 /* ---- Creation ---- */

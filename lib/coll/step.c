@@ -92,6 +92,12 @@ uint32_t libacp_step_send_lazily(struct libacp_round *round, const struct libacp
 	return take(round, &e, peer);
 }
 
+uint32_t libacp_step_add_promptly(struct libacp_round *round, const struct libacp_peer *peer,
+				  uint32_t line, uint32_t order)
+{
+	return libacp_step_send(round, peer, ACP_GA_NULL, ACP_GA_NULL, 0, line, order);
+}
+
 uint32_t libacp_step_copy(struct libacp_round *round, acp_ga_t dst, acp_ga_t src, size_t size,
 			  uint32_t order)
 {

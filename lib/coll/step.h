@@ -50,10 +50,16 @@ uint32_t libacp_step_wait(struct libacp_round *round, uint32_t line, uint64_t ti
 /*
  * Add 1, or what a transfer adds, to a counter of a member; revoke it if the order failed. Lazily:
  * the round may end before it is complete, and what comes behind it may start up to 500 us later,
- * unless the member sends something to the caller meanwhile.
+ * unless the member sends something to the caller meanwhile. So the next wait of the caller, in
+ * this round or the next one, must be for something that no member can send before this one has
+ * sent something, too: selftests/unit/test_lib_rounds.c plays that.
  */
 uint32_t libacp_step_add(struct libacp_round *round, const struct libacp_peer *peer, uint32_t line,
 			 uint32_t order);
+
+/* The same, not lazily: the caller waits for others next. */
+uint32_t libacp_step_add_promptly(struct libacp_round *round, const struct libacp_peer *peer,
+				  uint32_t line, uint32_t order);
 
 /* Sends data to a member. */
 typedef uint32_t libacp_send_t(struct libacp_round *round, const struct libacp_peer *peer,
@@ -81,6 +87,9 @@ uint32_t libacp_step_reduce(struct libacp_round *round, acp_ga_t dst, acp_ga_t s
 
 /* Wait until all children have got here, then tell the parent. Returns the wait, or order. */
 uint32_t libacp_round_up(struct libacp_round *round, uint32_t order);
+
+/* The same at the end of a round of which the parent sends nothing first in the next one. */
+uint32_t libacp_round_up_promptly(struct libacp_round *round, uint32_t order);
 
 /* Wait until the parent has got here, then tell the children. Returns the wait, or order. */
 uint32_t libacp_round_down(struct libacp_round *round, uint32_t order);

@@ -63,8 +63,9 @@ static void spread_parts(struct libacp_round *round, acp_ga_t base, uint32_t ord
 		libacp_step_blocks(round, c->children[i].buffer + t->offset, base + t->offset,
 				   t->size, c->tree.size, t->part, at);
 	at = round->count;
+	/* Promptly: in the next round, children send nothing before the caller has told them. */
 	for (i = 0; i < c->child_count; i++)
-		libacp_step_add(round, &c->children[i], LIBACP_LINE_MORE, at);
+		libacp_step_add_promptly(round, &c->children[i], LIBACP_LINE_MORE, at);
 }
 
 void libacp_allgather_transfer(struct libacp_round *round)

@@ -3,16 +3,31 @@
 #include "coll/pieces.h"
 #include "coll/step.h"
 
-uint32_t libacp_round_up(struct libacp_round *round, uint32_t order)
+static uint32_t await_children(struct libacp_round *round, uint32_t order)
 {
 	struct acpx_coll *c = round->coll;
-	uint32_t at = order;
 
-	if (c->child_count)
-		at = libacp_step_wait(round, LIBACP_LINE_UP, (uint64_t)c->child_count, c->children,
-				      c->child_count);
-	if (c->parent.number >= 0)
-		libacp_step_add(round, &c->parent, LIBACP_LINE_UP, at);
+	if (!c->child_count)
+		return order;
+	return libacp_step_wait(round, LIBACP_LINE_UP, (uint64_t)c->child_count, c->children,
+				c->child_count);
+}
+
+uint32_t libacp_round_up(struct libacp_round *round, uint32_t order)
+{
+	const uint32_t at = await_children(round, order);
+
+	if (round->coll->parent.number >= 0)
+		libacp_step_add(round, &round->coll->parent, LIBACP_LINE_UP, at);
+	return at;
+}
+
+uint32_t libacp_round_up_promptly(struct libacp_round *round, uint32_t order)
+{
+	const uint32_t at = await_children(round, order);
+
+	if (round->coll->parent.number >= 0)
+		libacp_step_add_promptly(round, &round->coll->parent, LIBACP_LINE_UP, at);
 	return at;
 }
 

@@ -6,7 +6,7 @@ LIB_TESTS := test_lib_coll test_lib_boot test_lib_launch test_lib_rings test_lib
 	test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan test_lib_watch \
 	test_lib_watch_tsan test_lib_steps test_lib_header test_lib_messages test_lib_ends \
 	test_lib_mailbox test_lib_mailbox_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan \
-	test_lib_match test_lib_match_tsan
+	test_lib_match test_lib_match_tsan test_lib_rounds
 
 TESTS += $(LIB_TESTS)
 
@@ -49,6 +49,8 @@ test_lib_ends: test_lib_ends.c $(LIB)/boot/pmix.c $(call objects,$(ASAN),$(filte
 test_lib_rings test_lib_rings_tsan: test_lib_rings.c
 test_lib_ga: test_lib_ga.c
 test_lib_coll: test_lib_coll.c
+test_lib_rounds: test_lib_rounds.c $(LIB)/coll/create.c $(call objects,$(ASAN),$(addprefix coll/,bcast reduce \
+	gather scan alltoall neighbours transfer transfer_create step tree_round))
 test_lib_gma test_lib_gma_tsan: test_lib_gma.c
 test_lib_contexts test_lib_contexts_tsan: test_lib_contexts.c
 test_lib_watch test_lib_watch_tsan: test_lib_watch.c
@@ -71,6 +73,10 @@ test_lib_contexts test_lib_watch test_lib_messages test_lib_ends test_lib_mailbo
 test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan \
 test_lib_mailbox_tsan test_lib_mailbox_calls_tsan test_lib_match_tsan: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(LIB_TSAN) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
+
+# create.c is included by the test.
+test_lib_rounds: $(LIB_HEADERS)
+	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter-out $(LIB)/coll/create.c,$(filter %.c %.o,$^)) $(LDFLAGS)
 
 # No sanitizer here: its instructions would be counted.
 test_lib_steps: test_lib_steps.c $(call objects,$(PLAIN),$(LIB_NAMES)) $(LIB_HEADERS)

@@ -99,7 +99,7 @@ class Collective:
         return result_or_none(self._what, lib.acpx_coll_wait(self._own(), nanoseconds(timeout)), *late) is not None
 
     def free(self) -> None:
-        """Free it and unregister its buffers; a second call does nothing. Does not wait."""
+        """Free it and unregister its buffers; a second call does nothing. Waits as acpx_coll_free(3)."""
         if not self._handle:
             return
         result_or_none(self._what, lib.acpx_coll_free(self._handle))
