@@ -194,7 +194,7 @@ enum fi_acp_use {
 struct fi_acp_op {
 	struct fi_acp_op *next;		/* in the FIFO of the queue, or free */
 	struct fi_acp_op *parent;	/* a part of this operation; or NULL */
-	unsigned int parts;		/* accesses that have not ended, of an operation with parts */
+	unsigned int parts;		/* accesses that have not ended, if it has parts */
 	acp_handle_t handle;
 	int status;			/* of an operation with parts: the first ACPX_E* */
 
@@ -208,7 +208,7 @@ struct fi_acp_op {
 	acp_ga_t scratch_ga;
 	int bounce;			/* number of a bounce buffer, or -1 */
 	acp_atkey_t registered;		/* for this operation only, or ACP_ATKEY_NULL */
-	void *to;			/* copy "to_size" bytes here when it has succeeded; or NULL */
+	void *to;			/* on success, copy "to_size" bytes here; or NULL */
 	const void *from;
 	size_t to_size;
 
@@ -339,7 +339,7 @@ struct fi_acp_ep {
 	struct fi_acp_cntr *send_cntr, *recv_cntr, *read_cntr, *write_cntr;
 	struct fi_acp_eq *eq;
 	uint64_t caps;
-	uint64_t tx_flags, rx_flags;	/* default op_flags: FI_COMPLETION, FI_DELIVERY_COMPLETE, ... */
+	uint64_t tx_flags, rx_flags;	/* default op_flags: FI_COMPLETION, ... */
 	size_t min_multi_recv;		/* FI_OPT_MIN_MULTI_RECV */
 	bool enabled;
 	struct fi_acp_addr addr;	/* complete when enabled */

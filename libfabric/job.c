@@ -46,7 +46,8 @@ static void free_memory(struct fi_acp_job *job)
 	free(job->ops);
 	job->memory_key = ACP_ATKEY_NULL;
 	job->memory = NULL;
-	job->ops = job->free_ops = NULL;
+	job->ops = NULL;
+	job->free_ops = NULL;
 }
 
 static void fill_pool(struct fi_acp_job *job)

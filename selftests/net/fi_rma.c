@@ -681,9 +681,9 @@ static void *signal_later(void *arg)
 static void sleep_for_data(void)
 {
 	struct fi_cq_tagged_entry e;
-	struct pollfd fd = { .events = POLLIN };
 	struct fid *fid = &p.cq->fid;
 	pthread_t thread;
+	int fd;
 
 	CHECK_EQ(fi_cq_sread(p.cq, &e, 1, NULL, 30), -FI_EAGAIN);
 	CHECK_EQ(fi_cq_sread(p.cq, &e, 1, NULL, -1), 1);
@@ -692,10 +692,10 @@ static void sleep_for_data(void)
 	CHECK_EQ(fi_cq_sread(p.cq, &e, 1, NULL, -1), -FI_EAGAIN);
 	pthread_join(thread, NULL);
 	play_meet();
-	CHECK_EQ(fi_control(fid, FI_GETWAIT, &fd.fd), 0);
+	CHECK_EQ(fi_control(fid, FI_GETWAIT, &fd), 0);
 	while (fi_cq_read(p.cq, &e, 1) == -FI_EAGAIN)
 		if (!fi_trywait(p.fabric, &fid, 1))
-			CHECK(poll(&fd, 1, 20000) > 0);
+			CHECK(patience_poll(fd, POLLIN, PATIENCE_SOON));
 	CHECK_EQ(e.data, 2);
 }
 
