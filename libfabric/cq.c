@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* Completion queues. */
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "acp_fi.h"
@@ -32,12 +35,29 @@ void fi_acp_cq_unreserve(struct fi_acp_cq *cq)
 		cq->reserved--;
 }
 
-static void wake_sleepers(void)
+/* It can fail only if the counter is full, which wakes as well. */
+static void signal_fd(int fd)
 {
 	const uint64_t one = 1;
 
-	/* It can fail only if the counter is full, which wakes them as well. */
-	if (fi_acp_job.sleepers && write(fi_acp_job.wake_fd, &one, sizeof(one)) < 0)
+	if (write(fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void wake_sleepers(const struct fi_acp_cq *cq)
+{
+	if (fi_acp_job.sleepers)
+		signal_fd(fi_acp_job.wake_fd);
+	if (cq->news_fd >= 0)
+		signal_fd(cq->news_fd);
+}
+
+/* The program has seen all there is. */
+static void quiet(const struct fi_acp_cq *cq)
+{
+	uint64_t count;
+
+	if (cq->news_fd >= 0 && read(cq->news_fd, &count, sizeof(count)) < 0)
 		return;
 }
 
@@ -45,7 +65,7 @@ void fi_acp_cq_write(struct fi_acp_cq *cq, const struct fi_acp_entry *entry)
 {
 	cq->reserved--;
 	cq->ring[cq->written++ & (cq->size - 1)] = *entry;
-	wake_sleepers();
+	wake_sleepers(cq);
 }
 
 /* ---- Reading ---- */
@@ -90,6 +110,8 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	fi_acp_lock();
 	fi_acp_progress();
 	n = take(cq, buf, count, source);
+	if (cq->read == cq->written)
+		quiet(cq);
 	if (!count && n == -FI_EAGAIN && cq->read != cq->written)
 		n = 0;
 	fi_acp_unlock();
@@ -162,7 +184,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 			    const void *cond, int timeout)
 {
 	struct fi_acp_cq *cq = cq_of(fid);
-	const size_t wanted = cond ? *(const size_t *)cond : 1;
+	const size_t wanted = cond && cq->threshold ? *(const size_t *)cond : 1;
 	ssize_t n;
 
 	if (cq->wait_obj == FI_WAIT_NONE)
@@ -171,6 +193,8 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 	await(cq, wanted && wanted <= cq->size ? wanted : 1, fi_acp_end(timeout));
 	n = take(cq, buf, count, source);
 	cq->signaled = false;
+	if (cq->read == cq->written)
+		quiet(cq);
 	fi_acp_unlock();
 	return n;
 }
@@ -184,7 +208,7 @@ static int cq_signal(struct fid_cq *fid)
 {
 	fi_acp_lock();
 	cq_of(fid)->signaled = true;
-	wake_sleepers();
+	wake_sleepers(cq_of(fid));
 	fi_acp_unlock();
 	return 0;
 }
@@ -205,6 +229,16 @@ static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *e
 
 /* ---- Opening and closing ---- */
 
+static void discard(struct fi_acp_cq *cq)
+{
+	if (cq->wait_fd >= 0)
+		close(cq->wait_fd);
+	if (cq->news_fd >= 0)
+		close(cq->news_fd);
+	free(cq->ring);
+	free(cq);
+}
+
 /* Operations under way will write here. They end, at the latest after ACP_TIMEOUT. */
 static int cq_close(struct fid *fid)
 {
@@ -222,8 +256,7 @@ static int cq_close(struct fid *fid)
 	}
 	cq->domain->refs--;
 	fi_acp_unlock();
-	free(cq->ring);
-	free(cq);
+	discard(cq);
 	return 0;
 }
 
@@ -235,7 +268,7 @@ static int cq_control(struct fid *fid, int command, void *arg)
 	case FI_GETWAIT:
 		if (cq->wait_obj != FI_WAIT_FD)
 			return -FI_ENODATA;
-		*(int *)arg = acpx_event_fd();
+		*(int *)arg = cq->wait_fd;
 		return 0;
 	case FI_GETWAITOBJ:
 		*(enum fi_wait_obj *)arg = cq->wait_obj;
@@ -276,6 +309,38 @@ static int check(const struct fi_cq_attr *attr)
 	return 0;
 }
 
+static int watch(int epoll, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static int open_descriptors(struct fi_acp_cq *cq)
+{
+	if (cq->wait_obj != FI_WAIT_FD)
+		return 0;
+	cq->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	cq->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (cq->news_fd < 0 || cq->wait_fd < 0 || watch(cq->wait_fd, cq->news_fd) < 0 ||
+	    watch(cq->wait_fd, acpx_event_fd()) < 0)
+		return fi_acp_failed(errno);
+	return 0;
+}
+
+static int set_up(struct fi_acp_cq *cq, const struct fi_cq_attr *attr)
+{
+	cq->format = attr->format;
+	cq->wait_obj = attr->wait_obj;
+	cq->threshold = attr->wait_cond == FI_CQ_COND_THRESHOLD;
+	cq->wait_fd = -1;
+	cq->news_fd = -1;
+	for (cq->size = 1; cq->size < (attr->size ? attr->size : FI_ACP_CQ_SIZE);)
+		cq->size *= 2;
+	cq->ring = calloc(cq->size, sizeof(*cq->ring));
+	return cq->ring ? open_descriptors(cq) : -FI_ENOMEM;
+}
+
 int fi_acp_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **fid,
 		   void *context)
 {
@@ -287,17 +352,13 @@ int fi_acp_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fi
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;
-	for (cq->size = 1; cq->size < (attr->size ? attr->size : FI_ACP_CQ_SIZE);)
-		cq->size *= 2;
-	cq->ring = calloc(cq->size, sizeof(*cq->ring));
-	if (!cq->ring) {
-		free(cq);
-		return -FI_ENOMEM;
-	}
 	if (attr->format == FI_CQ_FORMAT_UNSPEC)
 		attr->format = FI_CQ_FORMAT_TAGGED;
-	cq->format = attr->format;
-	cq->wait_obj = attr->wait_obj;
+	error = set_up(cq, attr);
+	if (error) {
+		discard(cq);
+		return error;
+	}
 	cq->domain = container_of(domain, struct fi_acp_domain, fid);
 	cq->fid.fid = (struct fid){ FI_CLASS_CQ, context, &cq_fid_ops };
 	cq->fid.ops = &cq_ops;

@@ -10,6 +10,8 @@
 
 #define DEVICE	"/dev/acp"
 
+#define MESSAGE_MAX	((size_t)1 << 40)	/* bytes */
+
 #define RMA_CAPS	(FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define TX_CAPS		(FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_MSG | FI_TAGGED | FI_SEND)
 #define RX_CAPS		(FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MSG | \
@@ -60,6 +62,8 @@ static const char *refuse_tx(const struct fi_tx_attr *tx)
 		return "tx_attr->op_flags";
 	if (tx->msg_order & ~fi_acp_message_order)
 		return "tx_attr->msg_order";
+	if (tx->comp_order & ~FI_ORDER_NONE)
+		return "tx_attr->comp_order";
 	if (tx->inject_size > FI_ACP_INJECT)
 		return "tx_attr->inject_size";
 	if (tx->size > FI_ACP_OPS)
@@ -77,6 +81,8 @@ static const char *refuse_rx(const struct fi_rx_attr *rx)
 		return "rx_attr->op_flags";
 	if (rx->msg_order & ~fi_acp_message_order)
 		return "rx_attr->msg_order";
+	if (rx->comp_order & ~FI_ORDER_NONE)
+		return "rx_attr->comp_order";
 	if (rx->iov_limit > FI_ACP_IOV)
 		return "rx_attr->iov_limit";
 	return NULL;
@@ -90,6 +96,10 @@ static const char *refuse_ep(const struct fi_ep_attr *ep)
 		return "ep_attr->protocol";
 	if (ep->tx_ctx_cnt > 1 || ep->rx_ctx_cnt > 1)
 		return "ep_attr->tx_ctx_cnt or rx_ctx_cnt";
+	if (ep->max_msg_size > MESSAGE_MAX)
+		return "ep_attr->max_msg_size";
+	if (ep->max_order_raw_size || ep->max_order_war_size || ep->max_order_waw_size)
+		return "ep_attr->max_order_raw_size, war or waw";
 	if (ep->auth_key_size)
 		return "ep_attr->auth_key_size";
 	return NULL;
@@ -202,7 +212,7 @@ static void fill_ep(struct fi_ep_attr *ep)
 	ep->type = FI_EP_RDM;
 	ep->protocol = FI_ACP_PROTO;
 	ep->protocol_version = 1;
-	ep->max_msg_size = (size_t)1 << 40;
+	ep->max_msg_size = MESSAGE_MAX;
 	ep->mem_tag_format = UINT64_MAX;
 	ep->tx_ctx_cnt = 1;
 	ep->rx_ctx_cnt = 1;
