@@ -30,7 +30,9 @@ UDEVDIR ?= $(PREFIX)/lib/udev
 DOCDIR ?= $(PREFIX)/share/doc/acp
 export PREFIX DESTDIR
 
-PARTS := lib tools examples libfabric
+# LIBFABRIC=no leaves the provider out, as the packages do.
+PROVIDER := $(filter-out $(LIBFABRIC:no=libfabric),libfabric)
+PARTS := lib tools examples $(PROVIDER)
 SUITES := $(patsubst %/Makefile,%,$(wildcard selftests/*/Makefile))
 JOBS = -j$(shell nproc)
 only = $(if $(ONLY),--only '$(ONLY)')
@@ -51,7 +53,7 @@ module:
 $(PARTS) $(SUITES):
 	$(MAKE) -C $@
 
-tools examples libfabric $(SUITES): lib
+tools examples $(PROVIDER) $(SUITES): lib
 
 demo:
 	@scripts/demo
@@ -107,10 +109,10 @@ rpm:
 	scripts/packages build rpm
 	scripts/rpm
 
-install: lib tools libfabric
+install: lib tools $(PROVIDER)
 	$(MAKE) -C lib install
 	$(MAKE) -C tools install
-	$(MAKE) -C libfabric install
+	$(if $(PROVIDER),$(MAKE) -C libfabric install)
 	install -D -m 644 etc/90-acp.rules $(DESTDIR)$(UDEVDIR)/rules.d/90-acp.rules
 	install -D -m 644 etc/acp.service $(DESTDIR)$(UNITDIR)/acp.service
 	install -D -m 644 etc/acp.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/acp.conf
