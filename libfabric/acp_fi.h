@@ -154,7 +154,9 @@ struct fi_acp_av {
 	struct fi_acp_eq *eq;
 	unsigned int refs;		/* endpoints */
 	struct fi_acp_addr *table;	/* fi_addr_t is an index; magic 0: not used */
-	size_t count, room;
+	size_t count, room;		/* room: a power of two, or 0 */
+	/* By hash of rank and endpoint: index + 1 of the first, and behind each one, the next. */
+	uint32_t *heads, *links;
 	fi_addr_t first_free;		/* none is free below it */
 	bool events;			/* insertions are reported to eq */
 };
@@ -240,6 +242,7 @@ struct fi_acp_job {
 	acp_atkey_t memory_key;
 	uint64_t free_bounces;		/* a bit per bounce buffer */
 	struct fi_acp_ep *eps[FI_ACP_EPS];	/* enabled endpoints by number */
+	uint32_t ep_end;		/* more than the largest number that was used */
 	int wake_fd;			/* eventfd: a completion while somebody sleeps */
 	unsigned int sleepers;
 	bool joined;			/* by us; else the program was a rank before */

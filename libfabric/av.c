@@ -20,46 +20,86 @@ static bool is_good(const struct fi_acp_addr *addr)
 	       addr->rank < addr->procs && addr->endpoint < FI_ACP_EPS;
 }
 
-static bool is_from(const struct fi_acp_av *av, fi_addr_t at, uint32_t rank, uint32_t endpoint)
-{
-	const struct fi_acp_addr *peer = fi_acp_peer(av, at);
+/* ---- From an address to its index ---- */
 
-	return peer && peer->rank == rank && peer->endpoint == endpoint;
+static uint32_t *head_of(const struct fi_acp_av *av, uint32_t rank, uint32_t endpoint)
+{
+	return &av->heads[((rank + endpoint) * 0x9e3779b1u + endpoint) & (av->room - 1)];
 }
 
-/* Programs usually insert all ranks in their order: try that place first. */
+static void link_in(struct fi_acp_av *av, fi_addr_t at)
+{
+	uint32_t *head = head_of(av, av->table[at].rank, av->table[at].endpoint);
+
+	av->links[at] = *head;
+	*head = (uint32_t)at + 1;
+}
+
+static void unlink_from(struct fi_acp_av *av, fi_addr_t at)
+{
+	uint32_t *link = head_of(av, av->table[at].rank, av->table[at].endpoint);
+
+	while (*link != at + 1)
+		link = &av->links[*link - 1];
+	*link = av->links[at];
+}
+
 fi_addr_t fi_acp_source(const struct fi_acp_av *av, uint32_t rank, uint32_t endpoint)
 {
+	const struct fi_acp_addr *peer;
+	uint32_t next;
+
+	if (!av || !av->room)
+		return FI_ADDR_NOTAVAIL;
+	for (next = *head_of(av, rank, endpoint); next; next = av->links[next - 1]) {
+		peer = &av->table[next - 1];
+		if (peer->rank == rank && peer->endpoint == endpoint)
+			return next - 1;
+	}
+	return FI_ADDR_NOTAVAIL;
+}
+
+/* ---- Insertion ---- */
+
+/* Twice as much room. False: no memory, and nothing has changed. */
+static bool grow(struct fi_acp_av *av)
+{
+	const size_t room = av->room ? 2 * av->room : ROOM;
+	struct fi_acp_addr *table = calloc(room, sizeof(*table));
+	uint32_t *heads = calloc(room, sizeof(*heads)), *links = calloc(room, sizeof(*links));
 	fi_addr_t at;
 
-	if (!av)
-		return FI_ADDR_NOTAVAIL;
-	if (is_from(av, rank, rank, endpoint))
-		return rank;
+	if (!table || !heads || !links) {
+		free(table);
+		free(heads);
+		free(links);
+		return false;
+	}
+	if (av->count)
+		memcpy(table, av->table, av->count * sizeof(*table));
+	free(av->table);
+	free(av->heads);
+	free(av->links);
+	av->table = table;
+	av->heads = heads;
+	av->links = links;
+	av->room = room;
 	for (at = 0; at < av->count; at++)
-		if (is_from(av, at, rank, endpoint))
-			return at;
-	return FI_ADDR_NOTAVAIL;
+		if (table[at].magic)
+			link_in(av, at);
+	return true;
 }
 
 /* Find a place for a further address. Returns its index, or FI_ADDR_NOTAVAIL. */
 static fi_addr_t find_place(struct fi_acp_av *av)
 {
-	struct fi_acp_addr *table;
 	fi_addr_t at;
 
 	for (at = av->first_free; at < av->count; at++)
 		if (!av->table[at].magic)
 			return at;
-	if (av->count == av->room) {
-		const size_t room = av->room ? 2 * av->room : ROOM;
-
-		table = realloc(av->table, room * sizeof(*table));
-		if (!table)
-			return FI_ADDR_NOTAVAIL;
-		av->table = table;
-		av->room = room;
-	}
+	if (av->count == av->room && (av->room > UINT32_MAX / 4 || !grow(av)))
+		return FI_ADDR_NOTAVAIL;
 	return av->count++;
 }
 
@@ -75,6 +115,7 @@ static int insert_one(struct fi_acp_av *av, const struct fi_acp_addr *addr, fi_a
 	if (at == FI_ADDR_NOTAVAIL)
 		return -FI_ENOMEM;
 	av->table[at] = *addr;
+	link_in(av, at);
 	av->first_free = at + 1;
 	*result = at;
 	return 0;
@@ -144,6 +185,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 			error = -FI_EINVAL;
 			continue;
 		}
+		unlink_from(av, fi_addr[i]);
 		av->table[fi_addr[i]].magic = 0;
 		if (fi_addr[i] < av->first_free)
 			av->first_free = fi_addr[i];
@@ -194,6 +236,8 @@ static int av_close(struct fid *fid)
 	if (busy)
 		return -FI_EBUSY;
 	free(av->table);
+	free(av->heads);
+	free(av->links);
 	free(av);
 	return 0;
 }

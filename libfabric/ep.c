@@ -299,6 +299,8 @@ static int take_number(struct fi_acp_ep *ep)
 			.rank = fi_acp_job.rank, .endpoint = i,
 		};
 		fi_acp_job.eps[i] = ep;
+		if (fi_acp_job.ep_end <= i)
+			fi_acp_job.ep_end = i + 1;
 		return 0;
 	}
 	return -FI_EBUSY;

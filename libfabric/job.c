@@ -177,7 +177,7 @@ static bool arm_arrivals(int *cap)
 	bool messages = false;
 	size_t i, count = 0;
 
-	for (i = 0; i < FI_ACP_EPS; i++) {
+	for (i = 0; i < fi_acp_job.ep_end; i++) {
 		struct fi_acp_ep *ep = fi_acp_job.eps[i];
 
 		if (ep && ep->notify)
@@ -188,7 +188,7 @@ static bool arm_arrivals(int *cap)
 		*cap = CAP_BOTH_MS;
 	if (!messages)
 		return acpx_mailbox_arm(boxes, count) != 0;
-	for (i = 0; i < FI_ACP_EPS; i++) {
+	for (i = 0; i < fi_acp_job.ep_end; i++) {
 		struct fi_acp_ep *ep = fi_acp_job.eps[i];
 
 		if (ep && ep->messages && fi_acp_messages_arm(ep))

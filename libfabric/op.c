@@ -216,7 +216,7 @@ void fi_acp_progress(void)
 		return;
 	for (queue = &fi_acp_job.queue; queue; queue = queue->next)
 		drain(queue);
-	for (i = 0; i < FI_ACP_EPS; i++) {
+	for (i = 0; i < fi_acp_job.ep_end; i++) {
 		struct fi_acp_ep *ep = fi_acp_job.eps[i];
 
 		if (ep && ep->messages)

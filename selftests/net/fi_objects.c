@@ -180,6 +180,31 @@ TEST(a_rank_of_acp_may_use_libfabric)
 
 /* ---- Address vectors, event queues ---- */
 
+/* More than the first table has room for, and holes in it. */
+static void many_addresses(void)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+	char name[PLAY_NAME];
+	struct fid_av *av;
+	size_t size;
+	fi_addr_t at, i;
+
+	CHECK_EQ(fi_av_open(p.domain, &attr, &av, NULL), 0);
+	for (i = 0; i < 300; i++)
+		CHECK(fi_av_insert(av, play_told(i % RANKS)->name, 1, &at, 0, NULL) == 1 &&
+		      at == i);
+	for (i = 0; i < 300; i += 3)
+		CHECK_EQ(fi_av_remove(av, &i, 1, 0), 0);
+	for (i = 0; i < 300; i++) {
+		size = sizeof(name);
+		CHECK_EQ(fi_av_lookup(av, i, name, &size), i % 3 ? 0 : -FI_EINVAL);
+		CHECK(i % 3 == 0 || !memcmp(name, play_told(i % RANKS)->name, size));
+	}
+	for (i = 0; i < 300; i += 3)
+		CHECK(fi_av_insert(av, play_told(0)->name, 1, &at, 0, NULL) == 1 && at == i);
+	CHECK_EQ(fi_close(&av->fid), 0);
+}
+
 static void addresses(void)
 {
 	char wrong[PLAY_NAME] = "no address", name[PLAY_NAME], text[64];
@@ -206,6 +231,7 @@ static void addresses(void)
 	CHECK_EQ(fi_av_lookup(p.av, at[0], name, &size), -FI_EINVAL);
 	CHECK_EQ(fi_av_insert(p.av, three, 1, at, 0, NULL), 1);
 	CHECK_EQ(at[0], 2);		/* the place that has become free */
+	many_addresses();
 	CHECK_EQ(fi_av_insertsvc(p.av, "host", "1", at, 0, NULL), -FI_ENOSYS);
 	play_meet();
 	play_close(&p);
