@@ -106,7 +106,7 @@ struct fi_acp_cq {
 	unsigned int refs;		/* endpoints */
 	bool signaled;			/* fi_cq_signal() */
 	bool threshold;			/* FI_CQ_COND_THRESHOLD */
-	/* FI_WAIT_FD: an epoll of the device and of an eventfd for what other threads find; or -1 */
+	/* FI_WAIT_FD: an epoll of the device, and of an eventfd for what others find; or -1 */
 	int wait_fd, news_fd;
 	/* A ring: written - read <= size, and written - read + reserved <= size. */
 	struct fi_acp_entry *ring;
