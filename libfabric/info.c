@@ -10,8 +10,6 @@
 
 #define DEVICE	"/dev/acp"
 
-#define MESSAGE_MAX	((size_t)1 << 40)	/* bytes */
-
 #define RMA_CAPS	(FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define TX_CAPS		(FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_MSG | FI_TAGGED | FI_SEND)
 #define RX_CAPS		(FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MSG | \
@@ -96,7 +94,7 @@ static const char *refuse_ep(const struct fi_ep_attr *ep)
 		return "ep_attr->protocol";
 	if (ep->tx_ctx_cnt > 1 || ep->rx_ctx_cnt > 1)
 		return "ep_attr->tx_ctx_cnt or rx_ctx_cnt";
-	if (ep->max_msg_size > MESSAGE_MAX)
+	if (ep->max_msg_size > (size_t)1 << 40)
 		return "ep_attr->max_msg_size";
 	if (ep->max_order_raw_size || ep->max_order_war_size || ep->max_order_waw_size)
 		return "ep_attr->max_order_raw_size, war or waw";
@@ -212,7 +210,7 @@ static void fill_ep(struct fi_ep_attr *ep)
 	ep->type = FI_EP_RDM;
 	ep->protocol = FI_ACP_PROTO;
 	ep->protocol_version = 1;
-	ep->max_msg_size = MESSAGE_MAX;
+	ep->max_msg_size = (size_t)1 << 40;
 	ep->mem_tag_format = UINT64_MAX;
 	ep->tx_ctx_cnt = 1;
 	ep->rx_ctx_cnt = 1;
