@@ -687,8 +687,17 @@ const char *acpx_strerror(int status);		/* one line of English */
 int acpx_set_error_mode(int mode);		/* previous mode, or -1 */
 int acpx_peer_state(int rank);			/* ACPX_PEER_*, or -1 */
 int acpx_query_node(int rank);			/* number of its node, or -1 */
-/* For poll: POLLPRI if there is an event, POLLIN: see acpx_mailbox_arm, acpx_receive_arm; or -1. */
+/*
+ * For poll: POLLPRI if there is an event, POLLIN: see acpx_mailbox_arm, acpx_receive_arm,
+ * acpx_access_arm; or -1.
+ */
 int acpx_event_fd(void);
+
+/*
+ * 1: the access is complete; 0: poll() of acpx_event_fd() reports POLLIN when it is; or -errno.
+ * ACP_HANDLE_NULL: no access. Thread-safe; each call replaces the one before it.
+ */
+int acpx_access_arm(acp_handle_t handle);
 
 int acpx_next_event(struct acpx_event *event);	/* 1: stored, 0: none, or -1 */
 acp_ga_t acpx_query_heap_ga(int rank);		/* or ACP_GA_NULL */

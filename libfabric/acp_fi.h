@@ -117,6 +117,7 @@ struct fi_acp_cntr {
 	struct fi_acp_domain *domain;
 	enum fi_wait_obj wait_obj;
 	unsigned int refs;		/* endpoints */
+	unsigned int pending;		/* operations under way */
 	uint64_t value, errors;
 };
 
@@ -151,7 +152,8 @@ struct fi_acp_av {
 	unsigned int refs;		/* endpoints */
 	struct fi_acp_addr *table;	/* fi_addr_t is an index; magic 0: not used */
 	size_t count, room;
-	bool remote_table;		/* FI_AV_TABLE: indices are assigned in order */
+	fi_addr_t first_free;		/* none is free below it */
+	bool events;			/* insertions are reported to eq */
 };
 
 /* The address behind a fi_addr_t, or NULL. Lock held. */
@@ -228,12 +230,17 @@ struct fi_acp_job {
 	uint32_t rank, procs;
 	struct fi_acp_queue queue;	/* of the process; more of them behind it */
 	struct fi_acp_op *ops, *free_ops;
-	unsigned int op_count;
+	unsigned int op_count, free_count;
+	unsigned int registrations;	/* of operations under way */
 	char *memory;			/* scratch of all operations, then bounce buffers */
 	size_t memory_size;
 	acp_atkey_t memory_key;
 	uint64_t free_bounces;		/* a bit per bounce buffer */
 	struct fi_acp_ep *eps[FI_ACP_EPS];	/* enabled endpoints by number */
+	int wake_fd;			/* eventfd: a completion while somebody sleeps */
+	unsigned int sleepers;
+	bool joined;			/* by us; else the program was a rank before */
+	int error_mode;			/* of libacp before */
 };
 
 extern struct fi_acp_job fi_acp_job;
@@ -254,7 +261,6 @@ int fi_acp_job_leave(void);
 
 /**
  * fi_acp_op_get() - begin an operation
- * @ep: the endpoint
  * @cq: of the completion, or NULL
  * @cntr: to count it, or NULL
  * @entry: context, flags of the completion (FI_RMA | FI_WRITE ...), len, buf, data, tag
@@ -303,8 +309,23 @@ void fi_acp_op_drop(struct fi_acp_op *op);
 /* Find what has completed, and write it to CQs and counters. Lock held. */
 void fi_acp_progress(void);
 
+/*
+ * Sleep until something may have completed, at most until @end (fi_acp_now(), in ns). Lock held,
+ * but not while it sleeps.
+ */
+void fi_acp_sleep(uint64_t end);
+uint64_t fi_acp_now(void);
+
+/* The end of a wait of so many milliseconds; < 0: never. */
+uint64_t fi_acp_end(int timeout_ms);
+
+/* For a program that is going to poll the descriptor. True: look again instead. Lock held. */
+bool fi_acp_arm(void);
+
 /* ACPX_E* as FI_E*; 0 is 0. */
 int fi_acp_errno(int status);
+/* -errno as -FI_E*: they are the same; 0 becomes -FI_EOTHER. */
+int fi_acp_failed(int error);
 
 /* ---- Endpoint ---- */
 
@@ -319,6 +340,7 @@ struct fi_acp_ep {
 	struct fi_acp_eq *eq;
 	uint64_t caps;
 	uint64_t tx_flags, rx_flags;	/* default op_flags: FI_COMPLETION, FI_DELIVERY_COMPLETE, ... */
+	size_t min_multi_recv;		/* FI_OPT_MIN_MULTI_RECV */
 	bool enabled;
 	struct fi_acp_addr addr;	/* complete when enabled */
 	acpx_mailbox_t notify;		/* receives remote CQ data; or NULL */
@@ -336,6 +358,44 @@ static inline bool fi_acp_reports(const struct fi_acp_ep *ep, bool tx, uint64_t 
 
 extern struct fi_ops_rma fi_acp_rma_ops;
 extern struct fi_ops_atomic fi_acp_atomic_ops;
+
+/* Which atomic operations there are; flags: 0, FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC. */
+int fi_acp_atomic_query(enum fi_datatype type, enum fi_op op, struct fi_atomic_attr *attr,
+			uint64_t flags);
+
+/* Remote CQ data: open and close the mailbox, report what has come. notify.c. Lock held. */
+void fi_acp_notify_open(struct fi_acp_ep *ep);
+void fi_acp_notify_close(struct fi_acp_ep *ep);
+void fi_acp_notify_progress(struct fi_acp_ep *ep);
+
+/* ---- What opens the objects ---- */
+
+int fi_acp_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+int fi_acp_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		       void *context);
+int fi_acp_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+		   void *context);
+int fi_acp_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
+		   void *context);
+int fi_acp_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		   void *context);
+int fi_acp_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
+		     void *context);
+int fi_acp_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		   void *context);
+extern struct fi_ops_mr fi_acp_mr_ops;
+
+/* Post an event of this fid; NULL: no event queue. Returns 0 or -FI_E*. Lock held. */
+int fi_acp_eq_post(struct fi_acp_eq *eq, uint32_t type, struct fid *fid, void *context,
+		   uint64_t data);
+struct fi_acp_eq *fi_acp_eq_of(struct fid *fid);
+/* Count one more user of it, or one less; NULL: none. Lock held. */
+void fi_acp_eq_hold(struct fi_acp_eq *eq, int change);
+
+/* For the tables of libfabric: what is not offered. */
+int fi_acp_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+int fi_acp_no_control(struct fid *fid, int command, void *arg);
+int fi_acp_no_ops(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
 
 /* ---- Messages: message.c fills this in ---- */
 
