@@ -406,6 +406,7 @@ int fi_acp_no_ops(struct fid *fid, const char *name, uint64_t flags, void **ops,
  */
 extern const uint64_t fi_acp_message_caps;
 extern const uint64_t fi_acp_message_order;
+extern const uint64_t fi_acp_message_tags;	/* mem_tag_format */
 
 /* Their tables; ep.c sets fid.msg and fid.tagged to them. */
 extern struct fi_ops_msg fi_acp_msg_ops;

@@ -105,13 +105,21 @@ static bool mr_mode_fits(uint32_t version, uint64_t caps, int mode)
 	return (mode & FI_ACP_MR_MODE) == FI_ACP_MR_MODE;
 }
 
-static const char *refuse_domain(const struct fi_domain_attr *domain)
+/* Tags have no room for data, messages without tags have room for 32 bits. */
+static size_t data_size(uint64_t caps)
+{
+	if (caps & (FI_RMA | FI_ATOMIC))
+		return sizeof(uint64_t);
+	return caps & FI_TAGGED ? 0 : sizeof(uint32_t);
+}
+
+static const char *refuse_domain(const struct fi_domain_attr *domain, uint64_t caps)
 {
 	if (domain->name && strcmp(domain->name, FI_ACP_NAME))
 		return "domain_attr->name";
 	if (domain->caps & ~DOMAIN_CAPS)
 		return "domain_attr->caps";
-	if (domain->cq_data_size > sizeof(uint64_t))
+	if (domain->cq_data_size > data_size(caps ? caps : all_caps()))
 		return "domain_attr->cq_data_size";
 	if (domain->mr_key_size && domain->mr_key_size < sizeof(uint64_t))
 		return "domain_attr->mr_key_size";
@@ -134,7 +142,7 @@ static const char *refuse(uint32_t version, const struct fi_info *hints)
 	    strcmp(hints->fabric_attr->name, FI_ACP_NAME))
 		return "fabric_attr->name";
 	if (hints->domain_attr)
-		what = refuse_domain(hints->domain_attr);
+		what = refuse_domain(hints->domain_attr, hints->caps);
 	if (!what && !mr_mode_fits(version, hints->caps,
 				   hints->domain_attr ? hints->domain_attr->mr_mode : 0))
 		what = "domain_attr->mr_mode: FI_MR_ALLOCATED and FI_MR_PROV_KEY are needed";
@@ -203,12 +211,12 @@ static void fill_ep(struct fi_ep_attr *ep)
 	ep->protocol = FI_ACP_PROTO;
 	ep->protocol_version = 1;
 	ep->max_msg_size = (size_t)1 << 40;
-	ep->mem_tag_format = UINT64_MAX;
+	ep->mem_tag_format = fi_acp_message_tags;
 	ep->tx_ctx_cnt = 1;
 	ep->rx_ctx_cnt = 1;
 }
 
-static void fill_domain(struct fi_domain_attr *domain)
+static void fill_domain(struct fi_domain_attr *domain, uint64_t caps)
 {
 	domain->threading = FI_THREAD_SAFE;
 	domain->control_progress = FI_PROGRESS_AUTO;
@@ -216,7 +224,7 @@ static void fill_domain(struct fi_domain_attr *domain)
 	domain->resource_mgmt = FI_RM_ENABLED;
 	domain->av_type = FI_AV_UNSPEC;
 	domain->mr_key_size = sizeof(uint64_t);
-	domain->cq_data_size = sizeof(uint64_t);
+	domain->cq_data_size = data_size(caps);
 	domain->cq_cnt = 1 << 16;
 	domain->cntr_cnt = 1 << 16;
 	domain->ep_cnt = FI_ACP_EPS;
@@ -241,7 +249,7 @@ static struct fi_info *answer(uint32_t version, const struct fi_info *hints)
 	fill_tx(info->tx_attr, caps, hints);
 	fill_rx(info->rx_attr, caps, hints);
 	fill_ep(info->ep_attr);
-	fill_domain(info->domain_attr);
+	fill_domain(info->domain_attr, caps);
 	info->domain_attr->mr_mode = mr_mode_for(version, hints);
 	if (hints && hints->domain_attr)
 		info->domain_attr->av_type = hints->domain_attr->av_type;
