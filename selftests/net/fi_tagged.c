@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "fabric_play.h"
+#include "fi_play.h"
 
 #define RANKS	3
 #define LONG	200000U

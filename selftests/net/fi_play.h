@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks that use libfabric with the provider acp: an endpoint each, that know each other. */
-#ifndef FABRIC_PLAY_H
-#define FABRIC_PLAY_H
+#ifndef FI_PLAY_H
+#define FI_PLAY_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -141,4 +141,4 @@ static inline struct said play_of(void *context)
 		CHECK_EQ(result_, 0); \
 	} while (0)
 
-#endif /* FABRIC_PLAY_H */
+#endif /* FI_PLAY_H */
