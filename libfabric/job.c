@@ -99,9 +99,10 @@ static void leave(struct fi_acp_job *job)
 	if (job->wake_fd >= 0)
 		close(job->wake_fd);
 	job->wake_fd = -1;
-	acpx_set_error_mode(job->error_mode);
+	/* Failures have been reported to the program: they must not end it now. */
 	if (job->joined && acp_finalize() < 0)
 		fi_acp_warn(DOMAIN, "not all ranks of the job have ended it\n");
+	acpx_set_error_mode(job->error_mode);
 }
 
 static int join(struct fi_acp_job *job)

@@ -109,7 +109,8 @@ static acp_handle_t issue(const struct transfer *t, acp_ga_t local, acp_ga_t rem
 static int start_piece(struct transfer *t, struct fi_acp_op *op, size_t size)
 {
 	const struct fi_rma_iov *remote = size ? &t->msg->rma_iov[t->remote] : NULL;
-	acp_ga_t local, target = remote ? remote->addr + remote->key + t->remote_done : 0;
+	const acp_ga_t target = remote ? remote->addr + remote->key + t->remote_done : 0;
+	acp_ga_t local;
 	const char *buf = NULL;
 	void *desc = NULL;
 	acp_handle_t handle;
@@ -123,7 +124,7 @@ static int start_piece(struct transfer *t, struct fi_acp_op *op, size_t size)
 				t->flags & FI_INJECT, &local);
 	if (error)
 		return error;
-	handle = issue(t, local, target, size);
+	handle = issue(t, local, size ? target : local, size);
 	/* The data of remote CQ data is announced behind all pieces. */
 	if (t->flags & FI_REMOTE_CQ_DATA)
 		t->order = handle;

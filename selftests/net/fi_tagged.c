@@ -9,15 +9,104 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "fi_play.h"
+#include <rdma/fi_tagged.h>
+
+#include "fabric_play.h"
 
 #define RANKS	3
 #define LONG	200000U
 #define ALL	(~0ULL)
 #define CAPS	(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV)
 
+static struct play play;
+static struct fid_ep *ep;
+static struct fid_cq *cq;		/* of sends and receives */
+static fi_addr_t *peers;
 static char buffers[16][LONG];
 static char context[16];		/* their addresses are what matters */
+
+static void open_all(void)
+{
+	const struct play_wish wish = { .caps = CAPS, .cq_size = 4096 };
+
+	play_open(&play, &wish);
+	ep = play.ep;
+	cq = play.cq;
+	peers = play.peer;
+}
+
+static void close_all(void)
+{
+	play_close(&play);
+}
+
+static void run(int count, int per_node, void (*body)(void))
+{
+	play_prepare();
+	members_run(count, per_node, body);
+}
+
+/* What a CQ said: a completion, or an error. */
+struct said {
+	struct fi_cq_tagged_entry e;
+	fi_addr_t source;
+	int error;
+	size_t olen;
+};
+
+/* True if there is one now. */
+static bool play_read(struct said *s)
+{
+	struct fi_cq_err_entry err = { 0 };
+	ssize_t n = fi_cq_readfrom(cq, &s->e, 1, &s->source);
+
+	s->error = 0;
+	if (n == -FI_EAGAIN)
+		return false;
+	if (n == 1)
+		return true;
+	CHECK_EQ(n, -FI_EAVAIL);
+	CHECK_EQ(fi_cq_readerr(cq, &err, 0), 1);
+	s->e = (struct fi_cq_tagged_entry){
+		.op_context = err.op_context, .flags = err.flags, .len = err.len, .buf = err.buf,
+		.data = err.data, .tag = err.tag,
+	};
+	s->error = err.err;
+	s->olen = err.olen;
+	return true;
+}
+
+/* Wait for the next one. */
+static struct said play_next(void)
+{
+	struct patience p = patience_begin(PATIENCE_SOON);
+	struct said s;
+
+	while (!play_read(&s))
+		CHECK(!patience_over(&p));
+	return s;
+}
+
+/* Wait for that of one operation; others must not come. */
+static struct said play_of(void *context)
+{
+	struct said s = play_next();
+
+	CHECK(s.e.op_context == context);
+	return s;
+}
+
+/* Call again while there is no room. */
+#define PLAY_RETRY(call) \
+	do { \
+		struct patience retry_ = patience_begin(PATIENCE_SOON); \
+		ssize_t result_; \
+		while ((result_ = (call)) == -FI_EAGAIN) { \
+			fi_cq_read(cq, NULL, 0); \
+			CHECK(!patience_over(&retry_)); \
+		} \
+		CHECK_EQ(result_, 0); \
+	} while (0)
 
 static void put(unsigned int i, size_t size, uint64_t seed)
 {
@@ -68,11 +157,11 @@ static void sync_all(void)
 	CHECK_EQ(acp_sync(), 0);
 }
 
-/* Let the messages that others have sent before their acp_sync() arrive: the receiver has them. */
+/* On nodes of their own, and on one. */
 static void everywhere(void (*body)(void))
 {
-	members_run(RANKS, 1, body);
-	members_run(RANKS, RANKS, body);
+	run(RANKS, 1, body);
+	run(RANKS, RANKS, body);
 }
 
 /* ---- order ---- */
@@ -87,7 +176,7 @@ static void in_order(void)
 {
 	uint32_t i;
 
-	play_open(CAPS);
+	open_all();
 	if (acp_rank() == 1) {
 		/* Half of them come before their receives. */
 		for (i = 0; i < MESSAGES; i++) {
@@ -113,10 +202,10 @@ static void in_order(void)
 			sync_all();
 	}
 	sync_all();
-	play_close();
+	close_all();
 }
 
-TEST(F1_messages_of_a_sender_come_in_order)
+TEST(messages_of_a_sender_come_in_order)
 {
 	everywhere(in_order);
 }
@@ -125,7 +214,7 @@ TEST(F1_messages_of_a_sender_come_in_order)
 
 static void wildcards(void)
 {
-	play_open(CAPS);
+	open_all();
 	if (!acp_rank()) {
 		post(0, 100, peers[2], 0x10, 0);
 		post(1, 100, FI_ADDR_UNSPEC, 0x20, 0x0f);
@@ -148,10 +237,10 @@ static void wildcards(void)
 			send_wait(0, 70, 0x10);
 	}
 	sync_all();
-	play_close();
+	close_all();
 }
 
-TEST(F1_receives_match_by_sender_tag_and_ignored_bits)
+TEST(receives_match_by_sender_tag_and_ignored_bits)
 {
 	everywhere(wildcards);
 }
@@ -162,7 +251,7 @@ static void masks(void)
 	uint32_t i, refused = 0;
 	ssize_t error;
 
-	play_open(CAPS);
+	open_all();
 	for (i = 0; i < 40 && !refused; i++) {
 		error = fi_trecv(ep, buffers[0], 8, NULL, FI_ADDR_UNSPEC, 0, 1ULL << i,
 				 &context[0]);
@@ -174,12 +263,12 @@ static void masks(void)
 	CHECK(refused >= 8);
 	/* Those that it has learned go on. */
 	post(1, 8, FI_ADDR_UNSPEC, 0, 1);
-	play_close();
+	close_all();
 }
 
-TEST(F1_too_many_sets_of_ignored_bits_are_refused)
+TEST(too_many_sets_of_ignored_bits_are_refused)
 {
-	members_run(1, 1, masks);
+	run(1, 1, masks);
 }
 
 static void truncated(void)
@@ -187,7 +276,7 @@ static void truncated(void)
 	struct said s;
 	uint32_t i;
 
-	play_open(CAPS);
+	open_all();
 	for (i = 1; i < SIZES && !acp_rank(); i++) {
 		post(0, sizes[i] - 1, peers[1], i, 0);
 		sync_all();
@@ -204,10 +293,10 @@ static void truncated(void)
 			send_wait(0, sizes[i], i);
 	}
 	sync_all();
-	play_close();
+	close_all();
 }
 
-TEST(F1_what_does_not_fit_is_an_error_with_its_length)
+TEST(what_does_not_fit_is_an_error_with_its_length)
 {
 	everywhere(truncated);
 }
@@ -285,7 +374,7 @@ static void peeks(void)
 	static const size_t lengths[] = { 8, 1000, 30000 };
 	uint32_t i, n;
 
-	play_open(CAPS);
+	open_all();
 	for (i = 0; i < 3; i++) {
 		if (!acp_rank())
 			peeks_of(lengths[i]);
@@ -298,10 +387,10 @@ static void peeks(void)
 			CHECK_EQ(play_next().error, 0);
 		sync_all();
 	}
-	play_close();
+	close_all();
 }
 
-TEST(F1_messages_are_peeked_at_claimed_and_discarded)
+TEST(messages_are_peeked_at_claimed_and_discarded)
 {
 	everywhere(peeks);
 }
@@ -312,7 +401,7 @@ static void cancelled(void)
 {
 	struct said s;
 
-	play_open(CAPS);
+	open_all();
 	post(0, 8, FI_ADDR_UNSPEC, 1, 0);
 	post(1, 8, FI_ADDR_UNSPEC, 1, 0);
 	CHECK_EQ(fi_cancel(&ep->fid, &context[0]), 0);
@@ -323,12 +412,12 @@ static void cancelled(void)
 	s = play_of(&context[1]);
 	CHECK_EQ(s.error, 0);
 	CHECK(!strcmp(buffers[1], "1234567"));
-	play_close();
+	close_all();
 }
 
-TEST(F1_a_receive_that_is_cancelled_ends_once_and_gets_nothing)
+TEST(a_receive_that_is_cancelled_ends_once_and_gets_nothing)
 {
-	members_run(1, 1, cancelled);
+	run(1, 1, cancelled);
 }
 
 #define RACES	(test_short() ? 200U : 2000U)
@@ -339,7 +428,7 @@ static void races(void)
 	uint32_t i, got = 0, want = RACES;
 	struct said s;
 
-	play_open(CAPS);
+	open_all();
 	for (i = 0; i < want && acp_rank() == 1; i++)
 		PLAY_RETRY(fi_tinject(ep, &i, sizeof(i), peers[0], 5));
 	for (i = 0; !acp_rank() && got < want; i++) {
@@ -356,13 +445,13 @@ static void races(void)
 		CHECK(!play_read(&s));
 	}
 	sync_all();
-	play_close();
+	close_all();
 }
 
-TEST(F1_a_cancellation_that_races_with_a_message_has_one_winner)
+TEST(a_cancellation_that_races_with_a_message_has_one_winner)
 {
-	members_run(2, 1, races);
-	members_run(2, 2, races);
+	run(2, 1, races);
+	run(2, 2, races);
 }
 
 /* ---- floods, long messages, the own rank ---- */
@@ -373,7 +462,7 @@ static void flood(void)
 {
 	uint32_t i, value;
 
-	play_open(CAPS);
+	open_all();
 	for (i = 0; i < FLOOD && acp_rank(); i++)
 		PLAY_RETRY(fi_tinject(ep, &i, sizeof(i), peers[0], (uint64_t)acp_rank()));
 	if (!acp_rank())
@@ -389,10 +478,10 @@ static void flood(void)
 		CHECK_EQ(value, i);
 	}
 	sync_all();
-	play_close();
+	close_all();
 }
 
-TEST(F1_a_flood_of_messages_without_receives_loses_none)
+TEST(a_flood_of_messages_without_receives_loses_none)
 {
 	everywhere(flood);
 }
@@ -402,7 +491,7 @@ static void reversed(void)
 {
 	uint32_t i;
 
-	play_open(CAPS);
+	open_all();
 	if (acp_rank() == 1) {
 		for (i = 0; i < 3; i++) {
 			put(i, LONG, i);
@@ -423,10 +512,10 @@ static void reversed(void)
 		}
 	}
 	sync_all();
-	play_close();
+	close_all();
 }
 
-TEST(F1_long_messages_are_received_in_another_order_than_sent)
+TEST(long_messages_are_received_in_another_order_than_sent)
 {
 	everywhere(reversed);
 }
@@ -435,7 +524,7 @@ static void to_itself(void)
 {
 	uint32_t i, n;
 
-	play_open(CAPS);
+	open_all();
 	for (i = 0; i < SIZES; i++) {
 		put(15, sizes[i], i);
 		PLAY_RETRY(fi_tsend(ep, buffers[15], sizes[i], NULL, peers[0], i, &context[15]));
@@ -449,12 +538,12 @@ static void to_itself(void)
 		}
 		CHECK(has(0, sizes[i], i));
 	}
-	play_close();
+	close_all();
 }
 
-TEST(F1_a_rank_sends_to_itself)
+TEST(a_rank_sends_to_itself)
 {
-	members_run(1, 1, to_itself);
+	run(1, 1, to_itself);
 }
 
 /* ---- messages without tags ---- */
@@ -466,7 +555,7 @@ static void with_data(void)
 	};
 	struct said s;
 
-	play_open(CAPS);
+	open_all();
 	if (!acp_rank()) {
 		PLAY_RETRY(fi_recvv(ep, iov, NULL, 2, FI_ADDR_UNSPEC, &context[0]));
 		sync_all();
@@ -493,10 +582,10 @@ static void with_data(void)
 		}
 	}
 	sync_all();
-	play_close();
+	close_all();
 }
 
-TEST(F1_messages_without_tags_have_data_and_pieces)
+TEST(messages_without_tags_have_data_and_pieces)
 {
 	everywhere(with_data);
 }
@@ -511,7 +600,7 @@ static void several(void)
 	struct said s;
 	uint32_t i;
 
-	play_open(CAPS);
+	open_all();
 	CHECK_EQ(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)), 0);
 	for (i = 0; i < 9; i++)
 		PLAY_RETRY(fi_inject(ep, "0123456789", 10 * i + 2 > 10 ? 10 : 10 * i + 2,
@@ -533,12 +622,12 @@ static void several(void)
 		if (s.e.op_context == &context[0])
 			CHECK(s.e.flags & FI_MULTI_RECV);
 	}
-	play_close();
+	close_all();
 }
 
-TEST(F1_a_buffer_receives_several_messages)
+TEST(a_buffer_receives_several_messages)
 {
-	members_run(1, 1, several);
+	run(1, 1, several);
 }
 
 /* ---- peers that are lost ---- */
@@ -559,7 +648,7 @@ static void lost(void)
 	struct said s;
 	uint32_t i, failed = 0;
 
-	play_open(CAPS);
+	open_all();
 	if (acp_rank() == 2) {
 		sync_all();
 		raise(SIGKILL);
@@ -595,6 +684,7 @@ static void with_one_killed(int per_node)
 {
 	struct members m;
 
+	play_prepare();
 	members_open(&m, RANKS, per_node);
 	members_start_all(&m, lost);
 	CHECK_EQ(members_wait(&m, 0), 0);
@@ -602,12 +692,12 @@ static void with_one_killed(int per_node)
 	CHECK_EQ(members_wait(&m, 2), DIED - SIGKILL);
 }
 
-TEST(F1_P4_operations_with_a_rank_that_is_killed_end_with_errors)
+TEST(operations_with_a_rank_that_is_killed_end_with_errors)
 {
 	with_one_killed(1);
 }
 
-TEST(F1_P4_operations_with_a_rank_of_the_node_that_is_killed_end_with_errors)
+TEST(operations_with_a_rank_of_the_node_that_is_killed_end_with_errors)
 {
 	with_one_killed(RANKS);
 }
