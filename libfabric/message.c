@@ -145,13 +145,9 @@ static void fail_lost(struct fi_acp_messages *m)
 void fi_acp_messages_progress(struct fi_acp_ep *ep)
 {
 	struct fi_acp_messages *m = ep->messages;
-	struct fi_acp_receive *r, *next;
 	uint64_t now;
 
-	for (r = m->posted.next; r != &m->posted; r = next) {
-		next = r->next;
-		fi_acp_receive_look(m, r);
-	}
+	fi_acp_receive_look(m);
 	if (m->posted.next != &m->posted) {
 		now = now_ns();
 		if (now - m->looked >= LOOK_NS) {
@@ -186,7 +182,7 @@ bool fi_acp_messages_arm(struct fi_acp_ep *ep)
 {
 	struct fi_acp_messages *m = ep->messages;
 	const struct fi_acp_receive *r;
-	acpx_receive_t handles[FI_ACP_RECEIVES];
+	acpx_receive_t handles[FI_ACP_RECEIVES];	/* 32 KiB of the stack */
 	size_t n = 0;
 
 	for (r = m->posted.next; r != &m->posted; r = r->next)

@@ -90,6 +90,7 @@ struct fi_acp_messages {
 	struct fi_acp_way *ways[FI_ACP_QUEUES];
 	struct fi_acp_receive *receives, *unused;
 	struct fi_acp_receive posted, ended;	/* rings */
+	unsigned int posted_count;
 	struct fi_acp_slots slots[FI_ACP_SLOT_SIZES];
 	char *slot_memory;
 	size_t slot_bytes;
@@ -139,7 +140,8 @@ void fi_acp_receive_report(struct fi_acp_messages *m);
 /* Describe a message: the entry of its completion. */
 void fi_acp_describe(const struct fi_acp_messages *m, const struct acpx_message *message,
 		     struct fi_acp_entry *e);
-void fi_acp_receive_look(struct fi_acp_messages *m, struct fi_acp_receive *r);
+/* Look for some that have ended. */
+void fi_acp_receive_look(struct fi_acp_messages *m);
 
 ssize_t fi_acp_receive(struct fi_acp_ep *ep, const struct fi_acp_want *w);
 

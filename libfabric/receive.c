@@ -108,6 +108,7 @@ int fi_acp_receive_post(struct fi_acp_messages *m, struct fi_acp_receive *r)
 		return error_of(error);
 	}
 	r->posted = true;
+	m->posted_count++;
 	ring_add(&m->posted, r);
 	return 0;
 }
@@ -202,6 +203,8 @@ static void settle(struct fi_acp_receive *r)
 void fi_acp_receive_end(struct fi_acp_messages *m, struct fi_acp_receive *r)
 {
 	ring_del(r);
+	if (r->posted)
+		m->posted_count--;
 	r->posted = false;
 	if (!r->claimed)
 		settle(r);
@@ -227,7 +230,7 @@ void fi_acp_receive_fail(struct fi_acp_messages *m, struct fi_acp_receive *r, in
 	fi_acp_receive_end(m, r);
 }
 
-void fi_acp_receive_look(struct fi_acp_messages *m, struct fi_acp_receive *r)
+static void look(struct fi_acp_messages *m, struct fi_acp_receive *r)
 {
 	struct acpx_message message;
 	int64_t size = acpx_receive_wait(r->handle, &message, 0);
@@ -241,6 +244,25 @@ void fi_acp_receive_look(struct fi_acp_messages *m, struct fi_acp_receive *r)
 	r->entry = (struct fi_acp_entry){ .source = FI_ADDR_NOTAVAIL };
 	fi_acp_describe(m, &message, &r->entry);
 	fi_acp_receive_end(m, r);
+}
+
+#define LOOKS	64u	/* receives that are looked at in one call */
+
+/* If there are many, the next call looks at others: what a call costs is bounded. */
+void fi_acp_receive_look(struct fi_acp_messages *m)
+{
+	const bool many = m->posted_count > LOOKS;
+	unsigned int n = many ? LOOKS : m->posted_count;
+	struct fi_acp_receive *r = m->posted.next, *next;
+
+	for (; n--; r = next) {
+		next = r->next;
+		if (many) {
+			ring_del(r);
+			ring_add(&m->posted, r);
+		}
+		look(m, r);
+	}
 }
 
 /* Go on with the rest of the buffer. False: it is used up, or that failed. */

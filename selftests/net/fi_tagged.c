@@ -7,6 +7,7 @@
 #include "../dev/isolated.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rdma/fi_tagged.h>
@@ -484,6 +485,87 @@ static void flood(void)
 TEST(a_flood_of_messages_without_receives_loses_none)
 {
 	everywhere(flood);
+}
+
+static uint64_t monotonic_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* In the starter memory of rank 0: how many messages there will be. */
+static acp_ga_t told(void)
+{
+	return acp_query_starter_ga(0);
+}
+
+/* Whatever a sender does, what it sends is bounded; all that was accepted arrives. */
+static void endless(void)
+{
+	struct patience p = patience_begin(PATIENCE_SOON);
+	uint64_t begin;
+	uint32_t i = 0, sent, value;
+
+	open_all();
+	if (acp_rank()) {
+		for (begin = monotonic_ms(); monotonic_ms() - begin < 300;) {
+			ssize_t error = fi_tinject(ep, &i, sizeof(i), peers[0], 1);
+
+			CHECK(!patience_over(&p));
+			CHECK(!error || error == -FI_EAGAIN);
+			fi_cq_read(cq, NULL, 0);
+			if (error)
+				continue;
+			i++;
+			begin = monotonic_ms();
+		}
+		acp_complete(acp_swap4(acp_query_starter_ga(1), told(), i, ACP_HANDLE_NULL));
+	}
+	sync_all();
+	memcpy(&sent, acp_query_address(acp_query_starter_ga(acp_rank())), sizeof(sent));
+	CHECK(acp_rank() || (sent > 1000 && sent < 20000));
+	for (i = 0; i < sent && !acp_rank(); i++) {
+		post(0, 8, peers[1], 1, 0);
+		CHECK_EQ(play_next().error, 0);
+		memcpy(&value, buffers[0], sizeof(value));
+		CHECK_EQ(value, i);
+	}
+	sync_all();
+	close_all();
+}
+
+TEST(an_endless_flood_ends_at_its_sender)
+{
+	run(2, 1, endless);
+	run(2, 2, endless);
+}
+
+/* Many receives of which the last ones get the messages. */
+static void many_receives(void)
+{
+	uint32_t i, n = 1000;
+	struct said s;
+
+	open_all();
+	for (i = 0; i < n; i++)
+		PLAY_RETRY(fi_trecv(ep, buffers[i % 8] + i, 1, NULL, FI_ADDR_UNSPEC, i, 0,
+				    &context[i % 8]));
+	for (i = n; i--;) {
+		PLAY_RETRY(fi_tinject(ep, "x", 1, peers[0], i));
+		s = play_next();
+		CHECK_EQ(s.error, 0);
+		CHECK_EQ(s.e.tag, i);
+		CHECK(s.e.op_context == &context[i % 8]);
+		CHECK_EQ(buffers[i % 8][i], 'x');
+	}
+	close_all();
+}
+
+TEST(receives_are_found_among_many)
+{
+	run(1, 1, many_receives);
 }
 
 /* Each send ends when its own message was received, whatever was sent before. */
