@@ -10,6 +10,7 @@ const uint64_t fi_acp_message_caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI
 				     FI_MULTI_RECV | FI_SOURCE;
 const uint64_t fi_acp_message_order = FI_ORDER_SAS;
 const uint64_t fi_acp_message_tags = UINT64_C(0xaaaaaaaaaaaaaaaa) & FI_ACP_TAG_MASK;
+const uint64_t fi_acp_message_tags_data = UINT64_C(0xaaaaaaaaaaaaaaaa) & FI_ACP_SHORT_MASK;
 
 /* ---- Begin and end ---- */
 
@@ -67,6 +68,8 @@ int fi_acp_messages_open(struct fi_acp_ep *ep)
 	if (!m)
 		return -FI_ENOMEM;
 	m->ep = ep;
+	m->tag_mask = ep->tag_format == fi_acp_message_tags_data ? FI_ACP_SHORT_MASK :
+		      FI_ACP_TAG_MASK;
 	ep->messages = m;
 	error = receives_open(m);
 	if (!error)
@@ -353,25 +356,17 @@ static ssize_t tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_
 	return send_buf(ep, true, buf, len, NULL, to, tag, NULL, 0, FI_INJECT);
 }
 
-/* The tag has no room for data. */
 static ssize_t tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			       uint64_t data, fi_addr_t to, uint64_t tag, void *context)
 {
-	(void)ep;
-	(void)buf;
-	(void)len;
-	(void)desc;
-	(void)data;
-	(void)to;
-	(void)tag;
-	(void)context;
-	return -FI_EOPNOTSUPP;
+	return send_buf(ep, true, buf, len, desc, to, tag, context, data, FI_REMOTE_CQ_DATA);
 }
 
 static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
 				 fi_addr_t to, uint64_t tag)
 {
-	return tagged_senddata(ep, buf, len, NULL, data, to, tag, NULL);
+	return send_buf(ep, true, buf, len, NULL, to, tag, NULL, data,
+			FI_INJECT | FI_REMOTE_CQ_DATA);
 }
 
 struct fi_ops_msg fi_acp_msg_ops = {

@@ -6,7 +6,11 @@
  * of a tag on the way:
  *
  *	tagged	0 | endpoint of the sender (3) | tag of the user (60)
+ *	or	0 | endpoint of the sender (3) | data + 1, or 0 (18) | tag of the user (42)
  *	msg	1 | 0 (17) | endpoint of the sender (6) | 0 (7) | has data | data (32)
+ *
+ * The second layout is for endpoints whose info was asked for remote CQ data, as Open MPI does.
+ * It has room for small numbers only, ranks of MPI for example.
  *
  * Short messages are copied and sent at once. Long ones wait for their receive (rendezvous), and
  * take no memory of the receiver's list. While one waits, no later access of its queue completes,
@@ -29,6 +33,10 @@
 
 #define FI_ACP_TAG_BITS		60
 #define FI_ACP_TAG_MASK		((UINT64_C(1) << FI_ACP_TAG_BITS) - 1)
+#define FI_ACP_SHORT_BITS	42	/* of tags beside data */
+#define FI_ACP_SHORT_MASK	((UINT64_C(1) << FI_ACP_SHORT_BITS) - 1)
+#define FI_ACP_DATA_MASK	(FI_ACP_TAG_MASK & ~FI_ACP_SHORT_MASK)
+#define FI_ACP_DATA_MAX		((FI_ACP_DATA_MASK >> FI_ACP_SHORT_BITS) - 1)
 #define FI_ACP_TAGGED_EPS	8u	/* endpoints with FI_TAGGED of a process */
 #define FI_ACP_TAGGED_ANY	(UINT64_C(7) << FI_ACP_TAG_BITS)	/* from any endpoint */
 #define FI_ACP_MSG		(UINT64_C(1) << 63)
@@ -86,6 +94,7 @@ struct fi_acp_way {			/* a queue of messages */
 struct fi_acp_messages {
 	struct fi_acp_ep *ep;
 	acpx_match_t match;
+	uint64_t tag_mask;		/* bits of tags that users have */
 	size_t eager;			/* longest message that is sent at once */
 	struct fi_acp_way *ways[FI_ACP_QUEUES];
 	struct fi_acp_receive *receives, *unused;

@@ -40,8 +40,8 @@ static int look_for(const struct fi_acp_messages *m, const struct fi_acp_want *w
 	r->rank = peer ? (int)peer->rank : ACPX_ANY_RANK;
 	r->tagged = w->tagged;
 	if (w->tagged) {
-		r->ignore = w->ignore & FI_ACP_TAG_MASK;
-		r->tag = w->tag & FI_ACP_TAG_MASK & ~r->ignore;
+		r->ignore = (w->ignore & m->tag_mask) | (FI_ACP_TAG_MASK & ~m->tag_mask);
+		r->tag = w->tag & ~r->ignore & m->tag_mask;
 		if (peer)
 			r->tag |= (uint64_t)peer->endpoint << FI_ACP_TAG_BITS & FI_ACP_TAGGED_ANY;
 		else
@@ -64,7 +64,7 @@ int fi_acp_receive_get(struct fi_acp_messages *m, const struct fi_acp_want *w,
 	size_t i;
 	int error;
 
-	if (w->count > FI_ACP_IOV || (w->tagged && (w->tag & ~w->ignore & ~FI_ACP_TAG_MASK)))
+	if (w->count > FI_ACP_IOV || (w->tagged && (w->tag & ~w->ignore & ~m->tag_mask)))
 		return -FI_EINVAL;
 	if (!r)
 		return -FI_EAGAIN;
@@ -161,6 +161,7 @@ void fi_acp_describe(const struct fi_acp_messages *m, const struct acpx_message 
 {
 	const uint64_t tag = message->tag;
 	uint32_t endpoint;
+	uint64_t data;
 
 	e->e.len = message->size;
 	if (tag & FI_ACP_MSG) {
@@ -173,7 +174,12 @@ void fi_acp_describe(const struct fi_acp_messages *m, const struct acpx_message 
 	} else {
 		endpoint = (uint32_t)(tag >> FI_ACP_TAG_BITS) & 7;
 		e->e.flags = FI_TAGGED | FI_RECV;
-		e->e.tag = tag & FI_ACP_TAG_MASK;
+		e->e.tag = tag & m->tag_mask;
+		data = tag & FI_ACP_TAG_MASK & ~m->tag_mask;
+		if (data) {
+			e->e.flags |= FI_REMOTE_CQ_DATA;
+			e->e.data = (data >> FI_ACP_SHORT_BITS) - 1;
+		}
 	}
 	e->source = fi_acp_source(m->ep->av, (uint32_t)message->rank, endpoint);
 }
@@ -222,7 +228,7 @@ void fi_acp_receive_fail(struct fi_acp_messages *m, struct fi_acp_receive *r, in
 	r->entry = (struct fi_acp_entry){
 		.e = {
 			.flags = (r->tagged ? FI_TAGGED : FI_MSG) | FI_RECV,
-			.tag = r->tagged ? r->tag & FI_ACP_TAG_MASK : 0,
+			.tag = r->tagged ? r->tag & m->tag_mask : 0,
 		},
 		.source = FI_ADDR_NOTAVAIL,
 	};

@@ -213,8 +213,12 @@ static uint64_t tag_of(const struct fi_acp_ep *ep, const struct fi_acp_message *
 {
 	uint64_t tag;
 
-	if (msg->tagged)
-		return msg->tag | (uint64_t)ep->addr.endpoint << FI_ACP_TAG_BITS;
+	if (msg->tagged) {
+		tag = msg->tag | (uint64_t)ep->addr.endpoint << FI_ACP_TAG_BITS;
+		if (msg->flags & FI_REMOTE_CQ_DATA)
+			tag |= (msg->data + 1) << FI_ACP_SHORT_BITS;
+		return tag;
+	}
 	tag = FI_ACP_MSG | (uint64_t)ep->addr.endpoint << FI_ACP_MSG_EP_SHIFT;
 	if (msg->flags & FI_REMOTE_CQ_DATA)
 		tag |= FI_ACP_MSG_DATA | (msg->data & UINT32_MAX);
@@ -288,12 +292,16 @@ static int send_one(struct fi_acp_ep *ep, const struct fi_acp_message *msg, stru
 
 static bool may_send(const struct fi_acp_ep *ep, const struct fi_acp_message *msg)
 {
+	const uint64_t mask = ep->messages->tag_mask;
+
 	if (msg->count > FI_ACP_IOV || (msg->inject && size_of(msg) > FI_ACP_INJECT))
 		return false;
-	if (msg->flags & FI_REMOTE_CQ_DATA)
-		return !msg->tagged && msg->data <= UINT32_MAX;
-	return !msg->tagged ||
-	       (!(msg->tag & ~FI_ACP_TAG_MASK) && ep->addr.endpoint < FI_ACP_TAGGED_EPS);
+	if (!msg->tagged)
+		return !(msg->flags & FI_REMOTE_CQ_DATA) || msg->data <= UINT32_MAX;
+	if ((msg->flags & FI_REMOTE_CQ_DATA) &&
+	    (mask == FI_ACP_TAG_MASK || msg->data > FI_ACP_DATA_MAX))
+		return false;
+	return !(msg->tag & ~mask) && ep->addr.endpoint < FI_ACP_TAGGED_EPS;
 }
 
 ssize_t fi_acp_send(struct fi_acp_ep *ep, const struct fi_acp_message *msg)

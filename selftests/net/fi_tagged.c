@@ -26,14 +26,21 @@ static fi_addr_t *peers;
 static char buffers[16][LONG];
 static char context[16];		/* their addresses are what matters */
 
-static void open_all(void)
+static void open_like(size_t cq_data_size)
 {
-	const struct play_wish wish = { .caps = CAPS, .cq_size = 4096 };
+	const struct play_wish wish = {
+		.caps = CAPS, .cq_size = 4096, .cq_data_size = cq_data_size,
+	};
 
 	play_open(&play, &wish);
 	ep = play.ep;
 	cq = play.cq;
 	peers = play.peer;
+}
+
+static void open_all(void)
+{
+	open_like(0);
 }
 
 static void close_all(void)
@@ -670,6 +677,63 @@ static void with_data(void)
 TEST(messages_without_tags_have_data_and_pieces)
 {
 	everywhere(with_data);
+}
+
+#define DATA_MAX	((1U << 18) - 2)
+
+/* The layout of tags that Open MPI asks for. */
+static void tags_with_data(void)
+{
+	const uint64_t tag = 0x2aabbccddeeULL;
+	uint32_t i;
+	struct said s;
+
+	open_like(4);
+	CHECK_EQ(play.info->domain_attr->cq_data_size, 4);
+	CHECK(!(play.info->ep_attr->mem_tag_format >> 42));
+	for (i = 0; i < 3 && !acp_rank(); i++) {
+		post(0, LONG, peers[1], tag & ~0xffULL, 0xff);
+		s = play_of(&context[0]);
+		CHECK_EQ(s.error, 0);
+		CHECK_EQ(s.e.tag, tag);
+		CHECK_EQ(s.e.data, i == 1 ? DATA_MAX : 0);
+		CHECK_EQ(s.e.flags, FI_TAGGED | FI_RECV | (i < 2 ? FI_REMOTE_CQ_DATA : 0));
+		CHECK_EQ(s.source, peers[1]);
+	}
+	if (acp_rank() == 1) {
+		PLAY_RETRY(fi_tinjectdata(ep, "x", 1, 0, peers[0], tag));
+		PLAY_RETRY(fi_tsenddata(ep, buffers[1], LONG, NULL, DATA_MAX, peers[0], tag,
+					&context[1]));
+		CHECK_EQ(play_of(&context[1]).error, 0);
+		PLAY_RETRY(fi_tinject(ep, "x", 1, peers[0], tag));
+		CHECK_EQ(fi_tinjectdata(ep, "x", 1, DATA_MAX + 1, peers[0], tag), -FI_EINVAL);
+		CHECK_EQ(fi_tinject(ep, "x", 1, peers[0], 1ULL << 42), -FI_EINVAL);
+	}
+	sync_all();
+	close_all();
+}
+
+TEST(tags_have_room_for_small_data_if_that_was_asked_for)
+{
+	everywhere(tags_with_data);
+}
+
+/* Otherwise they have none, and 60 bits. */
+static void tags_without_data(void)
+{
+	open_all();
+	CHECK_EQ(play.info->domain_attr->cq_data_size, 0);
+	CHECK_EQ(fi_tinjectdata(ep, "x", 1, 1, peers[0], 1), -FI_EINVAL);
+	CHECK_EQ(fi_tinject(ep, "x", 1, peers[0], 1ULL << 60), -FI_EINVAL);
+	PLAY_RETRY(fi_tinject(ep, "x", 1, peers[0], 1ULL << 59));
+	post(0, 1, peers[0], 1ULL << 59, 0);
+	CHECK_EQ(play_of(&context[0]).error, 0);
+	close_all();
+}
+
+TEST(tags_without_data_have_sixty_bits)
+{
+	run(1, 1, tags_without_data);
 }
 
 static void several(void)
