@@ -612,12 +612,14 @@ typedef struct acpx_match *acpx_match_t;
 typedef struct acpx_receive *acpx_receive_t;
 
 #define ACPX_ANY_RANK	(-1)
+#define ACPX_MASKS_ANY	0xffffffffu
 
 struct acpx_match_limits {
 	size_t bytes;		/* memory for messages that no posted receive has matched */
 	uint32_t receives;	/* posted at a time */
 	uint32_t messages;	/* kept at a time */
-	uint32_t masks;		/* how many of the following are used; 0: receives ignore no bits */
+	uint32_t masks;		/* how many of the following are used; 0: receives ignore no bits; */
+				/* or ACPX_MASKS_ANY: any bits, but only 15 sets of bits and all */
 	uint64_t mask[4];	/* bits of tags that a receive may ignore */
 };
 

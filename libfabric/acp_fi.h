@@ -345,6 +345,7 @@ struct fi_acp_ep {
 	struct fi_acp_cntr *send_cntr, *recv_cntr, *read_cntr, *write_cntr;
 	struct fi_acp_eq *eq;
 	uint64_t caps;
+	uint64_t tag_format;		/* mem_tag_format */
 	uint64_t tx_flags, rx_flags;	/* default op_flags: FI_COMPLETION, ... */
 	size_t min_multi_recv;		/* FI_OPT_MIN_MULTI_RECV */
 	bool enabled;
@@ -412,6 +413,8 @@ int fi_acp_no_ops(struct fid *fid, const char *name, uint64_t flags, void **ops,
  */
 extern const uint64_t fi_acp_message_caps;
 extern const uint64_t fi_acp_message_order;
+extern const uint64_t fi_acp_message_tags;	/* mem_tag_format */
+extern const uint64_t fi_acp_message_tags_data;	/* with room for remote CQ data */
 
 /* Their tables; ep.c sets fid.msg and fid.tagged to them. */
 extern struct fi_ops_msg fi_acp_msg_ops;

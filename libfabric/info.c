@@ -205,18 +205,26 @@ static void fill_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_info *
 	rx->iov_limit = FI_ACP_IOV;
 }
 
-static void fill_ep(struct fi_ep_attr *ep)
+static void fill_ep(struct fi_ep_attr *ep, bool data)
 {
 	ep->type = FI_EP_RDM;
 	ep->protocol = FI_ACP_PROTO;
 	ep->protocol_version = 1;
 	ep->max_msg_size = (size_t)1 << 40;
-	ep->mem_tag_format = UINT64_MAX;
+	ep->mem_tag_format = data ? fi_acp_message_tags_data : fi_acp_message_tags;
 	ep->tx_ctx_cnt = 1;
 	ep->rx_ctx_cnt = 1;
 }
 
-static void fill_domain(struct fi_domain_attr *domain)
+/* Messages without tags have room for 32 bits; those with tags if that is asked for. */
+static size_t data_size(uint64_t caps, bool wanted)
+{
+	if (caps & (FI_RMA | FI_ATOMIC))
+		return sizeof(uint64_t);
+	return caps & FI_TAGGED && !wanted ? 0 : sizeof(uint32_t);
+}
+
+static void fill_domain(struct fi_domain_attr *domain, uint64_t caps, bool data)
 {
 	domain->threading = FI_THREAD_SAFE;
 	domain->control_progress = FI_PROGRESS_AUTO;
@@ -224,7 +232,7 @@ static void fill_domain(struct fi_domain_attr *domain)
 	domain->resource_mgmt = FI_RM_ENABLED;
 	domain->av_type = FI_AV_UNSPEC;
 	domain->mr_key_size = sizeof(uint64_t);
-	domain->cq_data_size = sizeof(uint64_t);
+	domain->cq_data_size = data_size(caps, data);
 	domain->cq_cnt = 1 << 16;
 	domain->cntr_cnt = 1 << 16;
 	domain->ep_cnt = FI_ACP_EPS;
@@ -240,6 +248,7 @@ static void fill_domain(struct fi_domain_attr *domain)
 static struct fi_info *answer(uint32_t version, const struct fi_info *hints)
 {
 	const uint64_t caps = caps_for(hints ? hints->caps : 0);
+	const bool data = hints && hints->domain_attr && hints->domain_attr->cq_data_size;
 	struct fi_info *info = fi_allocinfo();
 
 	if (!info)
@@ -248,8 +257,8 @@ static struct fi_info *answer(uint32_t version, const struct fi_info *hints)
 	info->addr_format = FI_ACP_FORMAT;
 	fill_tx(info->tx_attr, caps, hints);
 	fill_rx(info->rx_attr, caps, hints);
-	fill_ep(info->ep_attr);
-	fill_domain(info->domain_attr);
+	fill_ep(info->ep_attr, data);
+	fill_domain(info->domain_attr, caps, data);
 	info->domain_attr->mr_mode = mr_mode_for(version, hints);
 	if (hints && hints->domain_attr)
 		info->domain_attr->av_type = hints->domain_attr->av_type;

@@ -69,6 +69,7 @@ static void get_info(struct play *p, const struct play_wish *wish)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = wish->mr_mode ? wish->mr_mode :
 				      FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+	hints->domain_attr->cq_data_size = wish->cq_data_size;
 	hints->fabric_attr->prov_name = strdup("acp");
 	CHECK_EQ(fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, hints, &p->info), 0);
 	CHECK(!strcmp(p->info->fabric_attr->prov_name, "acp"));

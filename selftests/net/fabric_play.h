@@ -48,6 +48,7 @@ struct play_wish {
 	enum fi_cq_format format;
 	enum fi_wait_obj wait;
 	size_t cq_size;
+	size_t cq_data_size;
 	uint64_t bind;			/* further flags for binding the CQ */
 };
 
