@@ -228,7 +228,8 @@ static void wildcards(void)
 		post(1, 100, FI_ADDR_UNSPEC, 0x20, 0x0f);
 		post(2, 100, FI_ADDR_UNSPEC, 0, ALL);
 		sync_all();
-		check_got(1, 1, 50, 0x21);	/* not the first: another sender; not the third: older */
+		/* Not the first: another sender. Not the third: there is an older one. */
+		check_got(1, 1, 50, 0x21);
 		sync_all();
 		check_got(2, 1, 60, 0x10);
 		sync_all();
@@ -640,7 +641,8 @@ TEST(a_rank_sends_to_itself)
 static void with_data(void)
 {
 	const struct iovec iov[] = {
-		{ .iov_base = buffers[0], .iov_len = 10 }, { .iov_base = buffers[1], .iov_len = 90 },
+		{ .iov_base = buffers[0], .iov_len = 10 },
+		{ .iov_base = buffers[1], .iov_len = 90 },
 	};
 	struct said s;
 
