@@ -618,8 +618,8 @@ struct acpx_match_limits {
 	size_t bytes;		/* memory for messages that no posted receive has matched */
 	uint32_t receives;	/* posted at a time */
 	uint32_t messages;	/* kept at a time */
-	uint32_t masks;		/* how many of the following are used; 0: receives ignore no bits; */
-				/* or ACPX_MASKS_ANY: any bits, but only 15 sets of bits and all */
+	uint32_t masks;		/* how many of the following are used; 0: receives ignore no bits */
+				/* ACPX_MASKS_ANY: any; the list learns 15 values, and all bits */
 	uint64_t mask[4];	/* bits of tags that a receive may ignore */
 };
 

@@ -88,8 +88,8 @@ struct acp_cq {
 };
 
 /*
- * In status[]: a message with ACP_SQE_RENDEZVOUS has ended, with the rest as its status, but earlier
- * commands are not complete.
+ * In status[]: a message with ACP_SQE_RENDEZVOUS has ended, with the rest as its status, but
+ * earlier commands are not complete.
  */
 #define ACP_CQ_ENDED		0x80u
 

@@ -119,7 +119,8 @@ size_t acp_matcher_bytes(const struct acp_matcher *m);
 
 /**
  * acp_matcher_init() - set up a matcher
- * @m: receives, messages, masks, masks_max, mask and bytes are set, to values that acp_abi.h permits
+ * @m: receives, messages, masks, masks_max, mask and bytes are set, to values that acp_abi.h
+ *	permits
  * @memory: acp_matcher_bytes(), zeroed, aligned to 8
  * @secret: two random numbers
  *

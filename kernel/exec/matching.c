@@ -655,7 +655,8 @@ static bool masks_ok(const struct acp_match *a)
 
 static bool request_ok(const struct acp_rank *rank, const struct acp_match *a)
 {
-	return !(a->flags & ~ACP_MATCH_LEARN) && !a->reserved && masks_ok(a) && a->receives && a->messages &&
+	return !(a->flags & ~ACP_MATCH_LEARN) && !a->reserved && masks_ok(a) &&
+	       a->receives && a->messages &&
 	       a->receives <= ACP_RECEIVES_MAX && a->messages <= ACP_RECEIVES_MAX &&
 	       !(a->bytes & 7) && !((a->mailbox | a->results | a->memory) & 7) &&
 	       may_be_own(rank, a->mailbox, sizeof(struct acp_mailbox)) &&

@@ -13,6 +13,7 @@
 #include <rdma/fi_tagged.h>
 
 #include "fabric_play.h"
+#include "said.h"
 
 #define RANKS	3
 #define LONG	200000U
@@ -21,7 +22,6 @@
 
 static struct play play;
 static struct fid_ep *ep;
-static struct fid_cq *cq;		/* of sends and receives */
 static fi_addr_t *peers;
 static char buffers[16][LONG];
 static char context[16];		/* their addresses are what matters */
@@ -53,68 +53,6 @@ static void run(int count, int per_node, void (*body)(void))
 	play_prepare();
 	members_run(count, per_node, body);
 }
-
-/* What a CQ said: a completion, or an error. */
-struct said {
-	struct fi_cq_tagged_entry e;
-	fi_addr_t source;
-	int error;
-	size_t olen;
-};
-
-/* True if there is one now. */
-static bool play_read(struct said *s)
-{
-	struct fi_cq_err_entry err = { 0 };
-	ssize_t n = fi_cq_readfrom(cq, &s->e, 1, &s->source);
-
-	s->error = 0;
-	if (n == -FI_EAGAIN)
-		return false;
-	if (n == 1)
-		return true;
-	CHECK_EQ(n, -FI_EAVAIL);
-	CHECK_EQ(fi_cq_readerr(cq, &err, 0), 1);
-	s->e = (struct fi_cq_tagged_entry){
-		.op_context = err.op_context, .flags = err.flags, .len = err.len, .buf = err.buf,
-		.data = err.data, .tag = err.tag,
-	};
-	s->error = err.err;
-	s->olen = err.olen;
-	return true;
-}
-
-/* Wait for the next one. */
-static struct said play_next(void)
-{
-	struct patience p = patience_begin(PATIENCE_SOON);
-	struct said s;
-
-	while (!play_read(&s))
-		CHECK(!patience_over(&p));
-	return s;
-}
-
-/* Wait for that of one operation; others must not come. */
-static struct said play_of(void *context)
-{
-	struct said s = play_next();
-
-	CHECK(s.e.op_context == context);
-	return s;
-}
-
-/* Call again while there is no room. */
-#define PLAY_RETRY(call) \
-	do { \
-		struct patience retry_ = patience_begin(PATIENCE_SOON); \
-		ssize_t result_; \
-		while ((result_ = (call)) == -FI_EAGAIN) { \
-			fi_cq_read(cq, NULL, 0); \
-			CHECK(!patience_over(&retry_)); \
-		} \
-		CHECK_EQ(result_, 0); \
-	} while (0)
 
 static void put(unsigned int i, size_t size, uint64_t seed)
 {
@@ -228,7 +166,8 @@ static void wildcards(void)
 		post(1, 100, FI_ADDR_UNSPEC, 0x20, 0x0f);
 		post(2, 100, FI_ADDR_UNSPEC, 0, ALL);
 		sync_all();
-		check_got(1, 1, 50, 0x21);	/* not the first: another sender; not the third: older */
+		/* Not the first: another sender. Not the third: there is an older one. */
+		check_got(1, 1, 50, 0x21);
 		sync_all();
 		check_got(2, 1, 60, 0x10);
 		sync_all();
@@ -640,7 +579,8 @@ TEST(a_rank_sends_to_itself)
 static void with_data(void)
 {
 	const struct iovec iov[] = {
-		{ .iov_base = buffers[0], .iov_len = 10 }, { .iov_base = buffers[1], .iov_len = 90 },
+		{ .iov_base = buffers[0], .iov_len = 10 },
+		{ .iov_base = buffers[1], .iov_len = 90 },
 	};
 	struct said s;
 

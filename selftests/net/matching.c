@@ -362,7 +362,7 @@ TEST(A4_masks_are_learned_when_receives_use_them)
 	begin_like(NULL, &learns, 0);
 	for (i = 0; i < ACP_MASKS_MAX - 1; i++)
 		CHECK_EQ(run(0, heap_ga(&r[0], SOURCE), 8, 0x10000 | 1 << i), ACP_ST_OK);
-	/* Each one has the bit that its receive ignores, so it finds the message of this bit only. */
+	/* A receive ignores one bit, so it finds the message of this bit only. */
 	for (i = ACP_MASKS_MAX - 1; i--;) {
 		CHECK_EQ(post(i, i % 2 ? -1 : 0, 0x10000, 1 << i, BUFFERS, 8), 0);
 		CHECK_EQ(state(i), ACP_RESULT_KEPT);
