@@ -125,6 +125,66 @@ int acpx_allreduce(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t count,
 int acpx_allgather(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t size);
 int acpx_alltoall(acpx_group_t group, acp_ga_t dst, acp_ga_t src, size_t size);
 
+/*
+ * Transfers: the persistent collectives of the papers about ACP, see acp_create_bcast_direct(3).
+ * Each send has another part of one array (direct), or another array, by way of a buffer of the
+ * handle (buffered). All np_group ranks that are listed in group create them; the first one is the
+ * root of a broadcast. All of them call acp_send_... with the same arguments: it does not wait, and
+ * one send of a handle is under way at a time. The functions set errno if they fail.
+ */
+typedef struct acpx_coll *acp_coll_t;	/* an acpx_coll_t, or NULL */
+
+acp_coll_t acp_create_bcast_direct(int np_group, const int *group, void *array, size_t arraysize);
+acp_coll_t acp_create_bcast_buffered(int np_group, const int *group, size_t buffersize);
+
+/* Member i has its part at arraysize / np_group * i, which others get at the same place. */
+acp_coll_t acp_create_allgather_direct(int np_group, const int *group, void *array,
+				       size_t arraysize);
+acp_coll_t acp_create_allgather_buffered(int np_group, const int *group, size_t buffersize);
+
+/* offset: in the array, or in the part of each member. 0 or -1. */
+int acp_send_bcast_direct(acp_coll_t handle, size_t offset, size_t size);
+int acp_send_allgather_direct(acp_coll_t handle, size_t offset, size_t size);
+
+/* size: of the array, or of the part of each member, which are one behind the other. 0 or -1. */
+int acp_send_bcast_buffered(acp_coll_t handle, void *array, size_t size);
+int acp_send_allgather_buffered(acp_coll_t handle, void *array, size_t size);
+
+size_t acp_wait_coll(acp_coll_t handle);	/* blocks; the size of the send, or (size_t)-1 */
+int acp_inquire_coll(acp_coll_t handle);	/* 0: the send has ended, 1: not yet, or -1 */
+int acp_free_coll(acp_coll_t handle);		/* 0 or -1 */
+
+/* The same for groups; 0 or -errno. acpx_coll_test() and others serve for transfers, too. */
+#define ACPX_ROOT_DRIVEN	1u	/* the sender copies between all; receivers need not send */
+
+int acpx_coll_bcast_direct_create(acpx_group_t group, void *array, size_t arraysize,
+				  unsigned int flags, acpx_coll_t *coll);
+int acpx_coll_bcast_buffered_create(acpx_group_t group, size_t buffersize, acpx_coll_t *coll);
+int acpx_coll_allgather_direct_create(acpx_group_t group, void *array, size_t arraysize,
+				      unsigned int flags, acpx_coll_t *coll);
+int acpx_coll_allgather_buffered_create(acpx_group_t group, size_t buffersize, acpx_coll_t *coll);
+
+/* As acp_wait_coll(), with a time-out: bytes, or -errno. */
+int64_t acpx_coll_receive(acpx_coll_t coll, uint64_t timeout_ns);
+
+/*
+ * A counter is a word that all ranks add to, and that its owner waits for: see
+ * acpx_counter_create(3). The functions return 0 or -errno. Thread-safe, but for free.
+ */
+typedef struct acpx_counter *acpx_counter_t;
+
+/* word: 8 bytes of the caller's memory, registered for atomics; ACP_GA_NULL: of its heap. */
+int acpx_counter_create(acp_ga_t word, acpx_counter_t *counter);
+acp_ga_t acpx_counter_ga(acpx_counter_t counter);	/* for others; or ACP_GA_NULL */
+
+/* Add to a counter of any rank, when the order is complete. As acpx_copy_signal() of 0 bytes. */
+acp_handle_t acpx_counter_add(acp_ga_t counter, uint64_t value, acp_handle_t order);
+
+int acpx_counter_read(acpx_counter_t counter, uint64_t *value);
+int acpx_counter_wait(acpx_counter_t counter, uint64_t value, uint64_t timeout_ns);	/* >= */
+int acpx_counter_reset(acpx_counter_t counter, uint64_t *value);	/* to 0; value: before */
+int acpx_counter_free(acpx_counter_t counter);
+
 #ifdef __cplusplus
 }
 #endif

@@ -195,8 +195,9 @@ struct acp_record {
 #define ACP_SQE_RETRY	4u	/* APPEND, SEND: if there is no room, try again, see above */
 #define ACP_SQE_RENDEZVOUS	8u	/* SEND: send the bytes to a matching receive only */
 #define ACP_SQE_REVOKE	16u	/* ADD8, COPY_ADD: revoke the word if the order failed */
+#define ACP_SQE_LAZY	32u	/* COPY, COPY_SET, COPY_ADD: may be complete later, see below */
 #define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS | \
-			 ACP_SQE_REVOKE)
+			 ACP_SQE_REVOKE | ACP_SQE_LAZY)
 
 /*
  * One command.  It may start when all commands up to ticket "order" are
@@ -208,6 +209,10 @@ struct acp_record {
  * that wait for the word (ACP_OP_WAIT) end, whatever is added to it before or afterwards, as long
  * as these counters begin at 0 and stay below ACP_WORD_REVOKED / 2.  A command with this flag
  * starts only when all of its order is complete.
+ *
+ * With ACP_SQE_LAZY, nothing waits for the end of the command: it takes effect as soon as without,
+ * but may be complete up to 500 us later, when the target acknowledges it with something else that
+ * it sends.
  */
 struct acp_sqe {
 	__u8  op;		/* enum acp_op */

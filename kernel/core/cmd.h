@@ -87,13 +87,16 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 	if (memcmp(e->reserved, none, sizeof(none)) || (e->flags & ~ACP_SQE_FLAGS) ||
 	    e->order >= ticket)
 		return ACP_ST_OP;
-	if (!(e->flags & (ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS | ACP_SQE_REVOKE)))
+	if (!(e->flags & (ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS | ACP_SQE_REVOKE | ACP_SQE_LAZY)))
 		return ACP_ST_OK;
 	if ((e->flags & ACP_SQE_RETRY) && !acp_op_takes_room(e->op))
 		return ACP_ST_OP;
 	if ((e->flags & ACP_SQE_RENDEZVOUS) && e->op != ACP_OP_SEND)
 		return ACP_ST_OP;
 	if ((e->flags & ACP_SQE_REVOKE) && e->op != ACP_OP_ADD8 && e->op != ACP_OP_COPY_ADD)
+		return ACP_ST_OP;
+	if ((e->flags & ACP_SQE_LAZY) && e->op != ACP_OP_COPY && e->op != ACP_OP_COPY_SET &&
+	    e->op != ACP_OP_COPY_ADD)
 		return ACP_ST_OP;
 	return ACP_ST_OK;
 }

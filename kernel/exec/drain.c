@@ -45,6 +45,7 @@ static u8 read_entry(struct acp_queue *queue, struct acp_cmd *cmd, u64 ticket)
 	cmd->flags = e.flags;
 	cmd->retry = e.flags & ACP_SQE_RETRY;
 	cmd->rendezvous = e.flags & ACP_SQE_RENDEZVOUS;
+	cmd->item.lazy = e.flags & ACP_SQE_LAZY;
 	cmd->asked = false;
 	cmd->granted = false;
 	cmd->order = e.order;

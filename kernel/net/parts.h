@@ -43,7 +43,8 @@ static inline u32 acp_part_max(const struct acp_peer *peer, const struct acp_out
 /* Does something wait for the acknowledgement of the item? */
 static inline bool acp_part_awaited(const struct acp_item *item)
 {
-	return item->arrival || (item->queue && item->out.m.type == ACP_MSG_DATA) ||
+	return item->arrival ||
+	       (item->queue && item->out.m.type == ACP_MSG_DATA && !item->lazy) ||
 	       item->out.m.type == ACP_MSG_PING;
 }
 

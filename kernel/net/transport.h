@@ -30,6 +30,7 @@ struct acp_item {
 	u32 frames;			/* in flight that carry a piece of it; under peer->lock */
 	u8 status;			/* ACP_ST_ code; valid when done */
 	bool joined;			/* in one WORDS message with the preceding item */
+	bool lazy;			/* of a command that nothing waits for; ACP_SQE_LAZY */
 };
 
 /*

@@ -9,22 +9,9 @@
 
 /* ---- Barrier: all tell their parents, the root tells its children, and so on ---- */
 
-/* Two members tell each other. */
-static void exchange(struct libacp_round *round)
-{
-	struct acpx_coll *c = round->coll;
-	const struct libacp_peer *other = c->child_count ? &c->children[0] : &c->parent;
-
-	libacp_step_add(round, other, LIBACP_LINE_DOWN, 0);
-	libacp_step_wait(round, LIBACP_LINE_DOWN, 1, other, 1);
-}
-
 static void barrier_round(struct libacp_round *round)
 {
-	if (round->coll->tree.size == 2)
-		exchange(round);
-	else
-		libacp_round_down(round, libacp_round_up(round, 0));
+	libacp_round_down(round, libacp_round_up(round, 0));
 }
 
 int acpx_coll_barrier_create(acpx_group_t group, acpx_coll_t *coll)
@@ -66,5 +53,6 @@ int acpx_coll_bcast_create(acpx_group_t group, int root, acp_ga_t buffer, size_t
 	n.coll->lines += libacp_round_pieces(n.coll);
 	libacp_creation_memory(&n, buffer, size, true);
 	libacp_creation_tree(&n, root, libacp_creation_radix(n.coll, SHORT));
+	libacp_creation_brief(&n);
 	return libacp_creation_end(&n, coll);
 }

@@ -11,12 +11,17 @@
 /* End the round of a collective, or what it still has to tell others. */
 static void settle(struct acpx_coll *c, uint64_t end)
 {
+	if (c->rests)
+		c->queue = libacp_pool_resume(c);
+	c->rests = false;
 	if (libacp_pool_wait(c->queue, libacp_pool_newest(c->queue), libacp_left(end)) == 0)
 		acpx_coll_test(c);
 	if (!c->queue)
 		return;
 	libacp_pool_remove(c->queue);
 	c->queue = NULL;
+	if (c->state == LIBACP_COLL_IDLE)
+		return;
 	c->error = c->state == LIBACP_COLL_FAILED ? c->error : -ECANCELED;
 	c->state = LIBACP_COLL_FAILED;
 }

@@ -10,6 +10,7 @@
  *	close.c		the end of the rank
  *	describe.c	rounds as text
  *	once.c		create, start, wait, free
+ *	transfer.h	the papers' interface: parts of an array, and arrays by a buffer
  * and a file per family of algorithms.
  *
  * A member has an area, registered memory with counters, each in a line of its own, and slots for
@@ -25,7 +26,9 @@
 #include <stdint.h>
 
 #include "acp.h"
+#include "coll/transfer.h"
 #include "coll/tree.h"
+#include "core/process.h"
 #include "group/group.h"
 
 #pragma GCC visibility push(hidden)
@@ -37,6 +40,7 @@ struct libacp_peer {
 };
 
 #define LIBACP_SLOTS	2u		/* for each child */
+#define LIBACP_BRIEF_MAX	1024u	/* bytes that are sent from a copy */
 
 /* Counters of an area, each in a line of its own. */
 enum {
@@ -76,6 +80,7 @@ struct acpx_coll {
 	size_t size;			/* bytes of a vector, or of the block of a member */
 	size_t piece;			/* bytes of a piece */
 	uint64_t reduce;		/* ACP_REDUCE() */
+	bool brief;			/* what a round sends to all is short: BRIEF_MAX */
 	bool loose;			/* a round says nothing about the slots of the one before */
 
 	/* the caller */
@@ -91,6 +96,11 @@ struct acpx_coll {
 	struct libacp_edge *edges;	/* to neighbours */
 	int edge_count;
 	struct acpx_block *copy;	/* of from */
+
+	/* Additions to this counter, and to those of slots, are "step", and one wait for "unit". */
+	uint32_t tagged;
+	uint64_t step, unit;		/* unit 0: all are 1 */
+	struct libacp_transfer transfer;
 
 	/* others */
 	struct libacp_peer parent, root, children[LIBACP_RADIX_MAX];
@@ -108,9 +118,16 @@ struct acpx_coll {
 	/* rounds */
 	enum libacp_coll_state state;
 	uint64_t round;			/* number of the last one that was started */
-	uint32_t entries;		/* of a round */
+	uint32_t entries;		/* of a round, and the end of the one before */
+	uint32_t telling;		/* entries that telling others of a failure takes beside */
 	struct libacp_pool_queue *queue;	/* ACTIVE, FAILED */
-	uint64_t base, last;		/* tickets: before the round, its last one */
+	bool rests;			/* IDLE: the caller has left a queue */
+	bool eager;			/* a round ends when all its entries are complete */
+	/*
+	 * Tickets: before the round; the last one that the end of the round waits for; the first
+	 * one that has not been judged.
+	 */
+	uint64_t base, last, first;
 	uint64_t told;			/* FAILED: the last ticket that tells those there */
 	int error;			/* FAILED: -errno */
 	int lost;			/* FAILED: a rank that was lost, or -ENOENT */
@@ -128,7 +145,22 @@ static inline acp_ga_t libacp_line_ga(acp_ga_t area, uint32_t line)
 	return area + libacp_line_offset(line);
 }
 
+/* Is the process still the rank that has created the collective? */
+static inline bool libacp_coll_is_current(const struct acpx_coll *c)
+{
+	return libacp_in() && c->joins == libacp.joins;
+}
+
 /* ---- coll.c ---- */
+
+/**
+ * libacp_coll_begin() - start a round
+ * @c: the collective
+ *
+ * Context: the thread that uses the collective; does not wait for others.
+ * Return: 0 or -errno; -EBUSY: it is active.
+ */
+int libacp_coll_begin(struct acpx_coll *c);
 
 /* Free the memory of a collective that is not active. */
 void libacp_coll_release(struct acpx_coll *c);

@@ -142,6 +142,15 @@ void libacp_creation_whole(struct libacp_creation *n, acp_ga_t buffer, size_t si
 	c->run_count = size > 0;
 }
 
+void libacp_creation_brief(struct libacp_creation *n)
+{
+	struct acpx_coll *c = n->coll;
+
+	c->brief = c->run_count && c->run.size <= LIBACP_BRIEF_MAX;
+	if (c->brief && c->child_count)
+		c->scratch_bytes = 2 * LIBACP_BRIEF_MAX;
+}
+
 int libacp_creation_radix(const struct acpx_coll *c, size_t small)
 {
 	if (c->size <= small)
@@ -256,7 +265,7 @@ static int try_queue(struct acpx_coll *c)
 
 	libacp_round_run(&round);
 	memset(c->expected, 0, c->lines * sizeof(*c->expected));
-	c->entries = round.count;
+	c->entries = round.count ? round.count + c->telling + LIBACP_RADIX_MAX : 0;
 	if (!c->entries)
 		return 0;
 	error = libacp_pool_get(c, c->entries, &queue);

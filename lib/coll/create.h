@@ -70,6 +70,9 @@ void libacp_creation_vector(struct libacp_creation *n, size_t count, size_t fact
 /* Set a buffer of @size bytes that others know, and that is sent in pieces of at least @least. */
 void libacp_creation_whole(struct libacp_creation *n, acp_ga_t buffer, size_t size, size_t least);
 
+/* If the buffer that all know is short, members with children send it from copies in scratch. */
+void libacp_creation_brief(struct libacp_creation *n);
+
 /* Return the radix of a tree: 4 for up to @small bytes; for more, a chain if that is short. */
 int libacp_creation_radix(const struct acpx_coll *c, size_t small);
 

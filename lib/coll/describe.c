@@ -68,9 +68,9 @@ static void say_entry(struct libacp_round *round, const struct acp_sqe *e,
 		say(t, " wait for");
 		say_counter(t, round->coll, NULL, e->src);
 		say_ranks(t, e);
-	} else if (e->op == ACP_OP_ADD8) {
+	} else if (e->op == ACP_OP_COPY_ADD && !e->size) {
 		say(t, " add to");
-		say_counter(t, round->coll, peer, e->src);
+		say_counter(t, round->coll, peer, e->a);
 	} else {
 		say(t, " %s %" PRIu64 " bytes of %d %s %d",
 		    e->op == ACP_OP_REDUCE ? "combine" : "copy", (uint64_t)e->size,

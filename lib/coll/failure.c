@@ -72,6 +72,8 @@ static int lost_of(const struct acp_sqe *e)
 		return lost_of_wait(e);
 	dst = acp_query_rank(e->dst);
 	src = acp_query_rank(e->src);
+	if (src != acp_rank() && acpx_peer_state(src) == ACPX_PEER_DOWN)
+		return src;
 	return dst == acp_rank() ? src : dst;
 }
 
@@ -79,13 +81,13 @@ static int lost_of(const struct acp_sqe *e)
  * Find the cause: a lost rank, or else the first failure. Those after a revoked counter are no
  * cause: the members that are told of it may have freed the collective.
  */
-static void find_cause(struct acpx_coll *c)
+static void find_cause(struct acpx_coll *c, uint64_t end)
 {
 	struct acp_sqe entry;
 	uint64_t ticket;
 	int status;
 
-	for (ticket = c->base + 1; ticket <= c->last; ticket++) {
+	for (ticket = c->first; ticket <= end; ticket++) {
 		status = libacp_pool_status(c->queue, ticket, &entry);
 		if (status <= 0 || (c->error && !is_loss(status)))
 			continue;
@@ -93,8 +95,9 @@ static void find_cause(struct acpx_coll *c)
 		if (is_loss(status))
 			c->lost = lost_of(&entry);
 		if (status != ACP_ST_ORDER)
-			return;
+			break;
 	}
+	c->first = end + 1;
 }
 
 /* ---- Telling others ---- */
@@ -153,9 +156,10 @@ static void tell(struct acpx_coll *c, bool there)
 {
 	struct told told = { .there = there };
 	struct libacp_round round = { .coll = c, .take = revoke, .state = &told };
+	const unsigned int slots = libacp_is_transfer(&c->transfer) ? 1 : LIBACP_SLOTS;
 	unsigned int i;
 
-	for (i = 0; i < LIBACP_SLOTS; i++) {
+	for (i = 0; i < slots; i++) {
 		round.number = LIBACP_ROUND_LATER + i;
 		libacp_round_run(&round);
 	}
@@ -170,13 +174,35 @@ static void tell_others(struct acpx_coll *c)
 	libacp_pool_ring(c->queue);
 }
 
-void libacp_coll_judge(struct acpx_coll *c)
+static int fail(struct acpx_coll *c)
 {
-	find_cause(c);
-	if (!c->error)
-		return;
 	c->state = LIBACP_COLL_FAILED;
+	libacp_transfer_widen(c);
 	tell_others(c);
+	return c->error;
+}
+
+int libacp_coll_judge(struct acpx_coll *c)
+{
+	const uint64_t newest = libacp_pool_newest(c->queue);
+
+	find_cause(c, libacp_pool_reached(c->queue, newest) ? newest : c->last);
+	if (libacp_transfer_differs(c)) {
+		c->error = -EPROTO;
+		c->lost = -ENOENT;
+	}
+	if (!c->error && libacp_transfer_arrives(c) && !libacp_transfer_take(c))
+		c->error = -EHOSTDOWN;
+	return c->error ? fail(c) : 0;
+}
+
+int libacp_coll_judge_tail(struct acpx_coll *c)
+{
+	const uint64_t newest = libacp_pool_newest(c->queue);
+
+	if (libacp_pool_reached(c->queue, newest))
+		find_cause(c, newest);
+	return c->error ? fail(c) : 0;
 }
 
 void libacp_coll_told(struct acpx_coll *c)
@@ -267,7 +293,8 @@ int acpx_coll_failed_rank(acpx_coll_t coll)
 {
 	if (!coll)
 		return -EINVAL;
-	if (coll->state != LIBACP_COLL_FAILED || coll->error == -ECANCELED)
+	if (coll->state != LIBACP_COLL_FAILED || coll->error == -ECANCELED ||
+	    coll->error == -EPROTO)
 		return -ENOENT;
 	if (coll->lost < 0 && libacp_in() && coll->joins == libacp.joins)
 		coll->lost = search(coll);

@@ -9,15 +9,22 @@
 
 /**
  * libacp_coll_judge() - look for failures in a round
- * @c: the collective; all entries of the round are complete
+ * @c: the collective; all entries are complete that the end of the round waits for
  *
  * If one has failed, the collective is FAILED, and the members to which the caller sends something
  * are told: their counters are revoked, so that neither this round nor a later one waits for them.
  * The kernel has done so as far as it knew; this is for what was sent before the failure.
  *
  * Context: the thread that uses the collective; does not wait for others.
+ * Return: 0 or -errno.
  */
-void libacp_coll_judge(struct acpx_coll *c);
+int libacp_coll_judge(struct acpx_coll *c);
+
+/**
+ * libacp_coll_judge_tail() - the same for what the last round sent at its end
+ * @c: the collective, which is IDLE; what is not complete is not looked at
+ */
+int libacp_coll_judge_tail(struct acpx_coll *c);
 
 /**
  * libacp_coll_told() - return the queue of a failed collective when others have been told

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* Collectives that are used once: create, start, wait, free. */
 #include "acp.h"
+#include "coll/coll.h"
 
 static int run(acpx_coll_t coll)
 {
-	int error = acpx_coll_start(coll), freed;
+	int error, freed;
 
+	coll->eager = true;	/* it is freed at the end of the round */
+	error = acpx_coll_start(coll);
 	if (!error)
 		error = acpx_coll_wait(coll, ACPX_FOREVER);
 	freed = acpx_coll_free(coll);

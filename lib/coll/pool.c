@@ -21,6 +21,8 @@ struct libacp_pool_queue {
 	struct libacp_queue *queue;
 	acpx_context_t context;
 	struct acpx_coll *owner;	/* NULL: free */
+	bool resting;			/* the owner does not use it: its round has ended */
+	uint64_t tail;			/* resting: the first ticket not judged */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,22 +40,47 @@ static uint32_t depth_of(uint32_t entries)
 	return depth;
 }
 
-/* Take a free queue, the smallest that has room. */
-static struct libacp_pool_queue *find(struct acpx_coll *owner, uint32_t entries)
+/* Have all commands of a resting queue succeeded, so that its owner need not know of them? */
+static bool is_over(const struct libacp_pool_queue *q)
+{
+	const struct libacp_rings *r = &q->queue->rings;
+	uint64_t ticket = q->tail;
+
+	if (!q->resting || !libacp_queue_reached(q->queue, libacp_rings_newest(r)))
+		return false;
+	while (ticket <= libacp_rings_newest(r) && libacp_rings_status(r, ticket) == ACP_ST_OK)
+		ticket++;
+	return ticket > libacp_rings_newest(r);
+}
+
+/* Find the smallest queue that has room, among free or among resting ones. */
+static struct libacp_pool_queue *find(uint32_t entries, bool resting)
 {
 	struct libacp_pool_queue *q, *best = NULL;
 
-	pthread_mutex_lock(&lock);
 	for (q = queues; q; q = q->next)
-		if (!q->owner && q->queue->rings.depth >= entries &&
+		if (q->queue->rings.depth >= entries && (resting ? is_over(q) : !q->owner) &&
 		    (!best || q->queue->rings.depth < best->queue->rings.depth))
 			best = q;
-	if (best) {
-		best->owner = owner;
+	return best;
+}
+
+static struct libacp_pool_queue *take(struct acpx_coll *owner, uint32_t entries)
+{
+	struct libacp_pool_queue *q;
+
+	pthread_mutex_lock(&lock);
+	q = find(entries, false);
+	if (q)
 		kept--;
+	else
+		q = find(entries, true);
+	if (q) {
+		q->owner = owner;
+		q->resting = false;
 	}
 	pthread_mutex_unlock(&lock);
-	return best;
+	return q;
 }
 
 static int create(struct acpx_coll *owner, uint32_t depth, struct libacp_pool_queue **queue)
@@ -67,6 +94,7 @@ static int create(struct acpx_coll *owner, uint32_t depth, struct libacp_pool_qu
 	}
 	q->queue = libacp_context_queue(q->context);
 	q->owner = owner;
+	q->resting = false;
 	pthread_mutex_lock(&lock);
 	q->next = queues;
 	queues = q;
@@ -79,7 +107,7 @@ int libacp_pool_get(struct acpx_coll *owner, uint32_t entries, struct libacp_poo
 {
 	if (entries > ACP_DEPTH_MAX)
 		return -E2BIG;
-	*queue = find(owner, entries);
+	*queue = take(owner, entries);
 	return *queue ? 0 : create(owner, depth_of(entries), queue);
 }
 
@@ -115,6 +143,27 @@ void libacp_pool_put(struct libacp_pool_queue *queue)
 	pthread_mutex_unlock(&lock);
 	if (!keep)
 		destroy(queue);
+}
+
+void libacp_pool_rest(struct libacp_pool_queue *queue, uint64_t tail)
+{
+	pthread_mutex_lock(&lock);
+	queue->tail = tail;
+	queue->resting = true;
+	pthread_mutex_unlock(&lock);
+}
+
+struct libacp_pool_queue *libacp_pool_resume(const struct acpx_coll *owner)
+{
+	struct libacp_pool_queue *q;
+
+	pthread_mutex_lock(&lock);
+	for (q = queues; q && !(q->resting && q->owner == owner); q = q->next)
+		;
+	if (q)
+		q->resting = false;
+	pthread_mutex_unlock(&lock);
+	return q;
 }
 
 void libacp_pool_remove(struct libacp_pool_queue *queue)

@@ -16,7 +16,8 @@
  * libacp_pool_get() - take a queue
  * @owner: the collective that uses it
  * @entries: number of entries that it must have room for
- * @queue: receives the queue, all commands of which are complete
+ * @queue: receives the queue, all commands of which are complete: a free one, or a resting one of
+ *	another collective
  *
  * Context: any thread of a rank; system calls, unless a queue is free.
  * Return: 0 or -errno; -E2BIG: no queue has that many entries.
@@ -25,6 +26,15 @@ int libacp_pool_get(struct acpx_coll *owner, uint32_t entries, struct libacp_poo
 
 /* Return a queue, all commands of which are complete. */
 void libacp_pool_put(struct libacp_pool_queue *queue);
+
+/*
+ * Leave a queue whose commands before the ticket @tail have been judged; others may not be complete
+ * yet. Another collective may take it when all of them have succeeded.
+ */
+void libacp_pool_rest(struct libacp_pool_queue *queue, uint64_t tail);
+
+/* Return to the queue that a collective has left; NULL if another one has taken it. */
+struct libacp_pool_queue *libacp_pool_resume(const struct acpx_coll *owner);
 
 /* Return the newest ticket that was given to a queue. */
 uint64_t libacp_pool_newest(const struct libacp_pool_queue *queue);
@@ -51,7 +61,7 @@ int libacp_pool_status(const struct libacp_pool_queue *queue, uint64_t ticket,
 /* Destroy a queue; commands that are not complete end. */
 void libacp_pool_remove(struct libacp_pool_queue *queue);
 
-/* Return a collective that has a queue, or NULL. */
+/* Return a collective that has a queue, also a resting one, or NULL. */
 struct acpx_coll *libacp_pool_owner(void);
 
 /* Destroy all queues, when no collective has one any more. */

@@ -111,15 +111,17 @@ static void send_up(struct way *w, size_t q)
 	struct acpx_coll *c = round->coll;
 	const uint64_t number = w->first + q;
 	uint32_t at = w->done[q];
+	libacp_send_t *send;
 
 	if (c->parent.number < 0)
 		return;
 	if (needs_credit(w, q))
 		at = libacp_step_wait(round, credit_line(number), 1, &c->parent, 1);
-	w->sent = libacp_step_send(round, &c->parent,
-				   slot_at(c, c->parent.area, c->child_index, number),
-				   result_at(w, q), piece_at(c, q).size,
-				   slot_line(c->child_index, number), at);
+	/* What the parent sends acknowledges it: so the end of the round waits for that, too. */
+	send = c->brief ? libacp_step_send_lazily : libacp_step_send;
+	w->sent = send(round, &c->parent, slot_at(c, c->parent.area, c->child_index, number),
+		       result_at(w, q), piece_at(c, q).size, slot_line(c->child_index, number),
+		       at);
 }
 
 static void go_up(struct way *w)
@@ -228,6 +230,7 @@ int acpx_coll_allreduce_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, s
 	libacp_creation_memory(&n, dst, c->size, true);
 	c->lines += libacp_round_pieces(c);
 	use_slots(&n, 0, false);
+	libacp_creation_brief(&n);
 	return libacp_creation_end(&n, coll);
 }
 

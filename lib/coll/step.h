@@ -47,16 +47,31 @@ void libacp_round_run(struct libacp_round *round);
 uint32_t libacp_step_wait(struct libacp_round *round, uint32_t line, uint64_t times,
 			  const struct libacp_peer *peers, int count);
 
-/* Add 1 to a counter of another member; revoke it if the order failed. */
+/*
+ * Add 1, or what a transfer adds, to a counter of a member; revoke it if the order failed. Lazily:
+ * the round may end before it is complete, and what comes behind it may start up to 500 us later,
+ * unless the member sends something to the caller meanwhile.
+ */
 uint32_t libacp_step_add(struct libacp_round *round, const struct libacp_peer *peer, uint32_t line,
 			 uint32_t order);
 
-/* Copy to another member, then add 1 to its counter; revoke it if the order failed. */
-uint32_t libacp_step_send(struct libacp_round *round, const struct libacp_peer *peer, acp_ga_t dst,
-			  acp_ga_t src, size_t size, uint32_t line, uint32_t order);
+/* Sends data to a member. */
+typedef uint32_t libacp_send_t(struct libacp_round *round, const struct libacp_peer *peer,
+			       acp_ga_t dst, acp_ga_t src, size_t size, uint32_t line,
+			       uint32_t order);
+
+/* Copy to another member, then add the same to its counter; revoke it if the order failed. */
+libacp_send_t libacp_step_send;
+
+/* The same, lazily: @src must not change until the next round but one of the member has begun. */
+libacp_send_t libacp_step_send_lazily;
 
 uint32_t libacp_step_copy(struct libacp_round *round, acp_ga_t dst, acp_ga_t src, size_t size,
 			  uint32_t order);
+
+/* Copy blocks that begin "stride" bytes apart in both buffers. */
+uint32_t libacp_step_blocks(struct libacp_round *round, acp_ga_t dst, acp_ga_t src, size_t size,
+			    int count, size_t stride, uint32_t order);
 
 /* dst := dst op src, both in memory of the caller. */
 uint32_t libacp_step_reduce(struct libacp_round *round, acp_ga_t dst, acp_ga_t src, size_t size,

@@ -90,12 +90,37 @@ static void spread(struct libacp_round *round, acp_ga_t buffer, const struct ord
 	send_all(round, buffer, root ? of_root : &order);
 }
 
+/*
+ * The only piece is short: the children get it from a copy, so that the buffer may change before
+ * they have acknowledged it. Copies alternate: the round after the next one begins when they have.
+ */
+static void spread_copy(struct libacp_round *round, acp_ga_t buffer, uint32_t order)
+{
+	struct acpx_coll *c = round->coll;
+	const acp_ga_t copy = c->area_ga + c->scratch_at + round->number % 2 * LIBACP_BRIEF_MAX;
+	int i;
+
+	if (c->parent.number >= 0)
+		order = libacp_step_wait(round, LIBACP_LINE_MORE, 1, &c->parent, 1);
+	if (c->child_count)
+		order = libacp_step_copy(round, copy, buffer, c->run.size, order);
+	for (i = 0; i < c->child_count; i++)
+		libacp_step_send_lazily(round, &c->children[i], c->children[i].buffer, copy,
+					c->run.size, LIBACP_LINE_MORE, order);
+}
+
 void libacp_round_spread(struct libacp_round *round, acp_ga_t buffer, const uint32_t *orders)
 {
-	spread(round, buffer, &(struct order){ .orders = orders });
+	if (round->coll->brief)
+		spread_copy(round, buffer, orders[0]);
+	else
+		spread(round, buffer, &(struct order){ .orders = orders });
 }
 
 void libacp_round_spread_behind(struct libacp_round *round, acp_ga_t buffer, uint32_t order)
 {
-	spread(round, buffer, &(struct order){ .first = order });
+	if (round->coll->brief)
+		spread_copy(round, buffer, order);
+	else
+		spread(round, buffer, &(struct order){ .first = order });
 }

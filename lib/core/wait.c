@@ -189,7 +189,8 @@ int libacp_wait_some(const struct libacp_queue *queue, uint64_t ticket, uint64_t
 {
 	const uint64_t end = libacp_end_of(timeout_ns);
 
-	if (libacp_queue_reached(queue, ticket) || (timeout_ns && look_first(queue, ticket)))
+	if (libacp_queue_reached(queue, ticket) ||
+	    (timeout_ns && libacp.spin && look_first(queue, ticket)))
 		return 0;
 	return sleep_until(queue, ticket, end);
 }

@@ -21,6 +21,9 @@ int libacp_queue_wait(const struct libacp_queue *queue);
  * @ticket: the ticket
  * @timeout_ns: nanoseconds; 0: do not wait; UINT64_MAX: no limit
  *
+ * The ticket waits for what others do. So with a single CPU, which they may need, the thread sleeps
+ * without polling.
+ *
  * Context: any thread of a rank; may block.
  * Return: 0, -ETIMEDOUT, or another negative errno.
  */

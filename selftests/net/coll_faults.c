@@ -4,91 +4,12 @@
  * Collectives when members are late, stopped, killed, or ask for something else: nobody waits for
  * ever, all that are left learn who was lost, and other groups go on.
  */
-#include "coll_play.h"
+#include "coll_all.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
-#define COUNT	700			/* numbers: two pieces */
-#define BLOCK	3000			/* bytes */
 #define ROUNDS	8			/* until which all have learnt of a loss */
-
-/* ---- All collectives ---- */
-
-typedef int create_t(acpx_group_t group, acpx_coll_t *coll);
-
-static int barrier(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_barrier_create(group, coll);
-}
-
-static int bcast(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_bcast_create(group, 1, dst_ga, 200000, coll);
-}
-
-static int reduce(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_reduce_create(group, 1, dst_ga, src_ga, COUNT, ACPX_SUM, ACPX_INT64, coll);
-}
-
-static int allreduce(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_allreduce_create(group, dst_ga, src_ga, COUNT, ACPX_MAX, ACPX_DOUBLE,
-					  coll);
-}
-
-static int reduce_scatter(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_reduce_scatter_create(group, dst_ga, src_ga, COUNT, ACPX_XOR, ACPX_INT64,
-					       coll);
-}
-
-static int scan(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_scan_create(group, dst_ga, src_ga, COUNT, ACPX_SUM, ACPX_INT32, coll);
-}
-
-static int gather(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_gather_create(group, 2, dst_ga, src_ga, BLOCK, coll);
-}
-
-static int allgather(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_allgather_create(group, dst_ga, src_ga, BLOCK, coll);
-}
-
-static int alltoall(acpx_group_t group, acpx_coll_t *coll)
-{
-	return acpx_coll_alltoall_create(group, dst_ga, src_ga, BLOCK, coll);
-}
-
-static int ring(acpx_group_t group, acpx_coll_t *coll)
-{
-	const int size = acpx_group_size(group), number = acpx_group_rank(group);
-	const struct acpx_neighbour list[] = {
-		{ (number + 1) % size, { 0, BLOCK }, { BLOCK, BLOCK } },
-		{ (number + size - 1) % size, { BLOCK, BLOCK }, { 0, BLOCK } },
-	};
-
-	return acpx_coll_neighbours_create(group, dst_ga, src_ga, list, 2, coll);
-}
-
-static create_t *const all[] = {
-	barrier, bcast, reduce, allreduce, reduce_scatter, scan, gather, allgather, alltoall, ring,
-};
-
-#define ALL	(sizeof(all) / sizeof(all[0]))
-
-static acpx_group_t world(void)
-{
-	acpx_group_t group;
-
-	CHECK_EQ(acpx_group_world(&group), 0);
-	return group;
-}
 
 static bool is_loss(int error)
 {
@@ -143,19 +64,18 @@ static int stopped;
 /* Members 1 and 0 have children. The others end their rounds although that one is stopped. */
 static void stop(void)
 {
-	create_t *const which[] = { barrier, bcast, allreduce, allgather, alltoall, ring };
-	acpx_coll_t colls[6];
+	acpx_coll_t colls[ALL];
 	size_t i;
 
 	begin();
-	for (i = 0; i < 6; i++)
-		CHECK_EQ(which[i](world(), &colls[i]), 0);
+	for (i = 0; i < ALL; i++)
+		CHECK_EQ(all[i](world(), &colls[i]), 0);
 	CHECK_EQ(acp_sync(), 0);
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < ALL; i++)
 		CHECK_EQ(acpx_coll_start(colls[i]), 0);
 	if (acp_rank() == stopped)
 		raise(SIGSTOP);
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < ALL; i++)
 		CHECK_EQ(acpx_coll_wait(colls[i], ACPX_FOREVER), 0);
 }
 
@@ -247,42 +167,39 @@ static void survive(void)
 	CHECK_EQ(acpx_group_free(group), 0);
 }
 
-static void lose(int rank, enum when then, create_t *what)
+/* Each collective is a job of its own, on the same nodes. */
+static void lose(enum when then, int first, int step)
 {
 	struct members m;
-	int r;
+	char job[12];
+	int i, r;
 
-	mortal = rank;
 	when = then;
-	tried = what;
 	members_open(&m, RANKS, PER_NODE);
-	members_start_all(&m, survive);
-	for (r = 0; r < RANKS; r++)
-		CHECK_EQ(members_wait(&m, r), r == rank ? DIED - SIGKILL : 0);
+	for (i = 0; i < (int)ALL; i++) {
+		mortal = (i * step + first) % RANKS;
+		tried = all[i];
+		snprintf(job, sizeof(job), "%d", i + 1);
+		setenv("ACP_JOB", job, 1);
+		members_start_all(&m, survive);
+		for (r = 0; r < RANKS; r++)
+			CHECK_EQ(members_wait(&m, r), r == mortal ? DIED - SIGKILL : 0);
+	}
 }
 
 TEST_LONG(P1_a_member_is_killed_before_its_part, PATIENCE_LONG_TEST)
 {
-	size_t i;
-
-	for (i = 0; i < ALL; i++)
-		lose((int)(i * 3 + 1) % RANKS, BEFORE, all[i]);
+	lose(BEFORE, 1, 3);
 }
 
 TEST_LONG(P1_a_member_is_killed_during_its_part, PATIENCE_LONG_TEST)
 {
-	size_t i;
-
-	for (i = 0; i < ALL; i++)
-		lose((int)(i * 5 + 2) % RANKS, DURING, all[i]);
+	lose(DURING, 2, 5);
 }
 
 TEST_LONG(P1_a_member_is_killed_after_its_part, PATIENCE_LONG_TEST)
 {
-	size_t i;
-
-	for (i = 0; i < ALL; i++)
-		lose((int)(i * 7) % RANKS, AFTER, all[i]);
+	lose(AFTER, 0, 7);
 }
 
 static unsigned int *begun;		/* members that have the collective; shared by all */
@@ -447,63 +364,4 @@ TEST(finalize_ends_what_is_active)
 {
 	setenv("ACP_TIMEOUT", "5000", 1);
 	members_run(RANKS, PER_NODE, leave);
-}
-
-/* Lines "Vm...: n kB" of the kernel. */
-static long pinned(void)
-{
-	FILE *status = fopen("/proc/self/status", "r");
-	long kb, sum = 0;
-	char line[200];
-
-	CHECK(status);
-	while (fgets(line, sizeof(line), status))
-		if (sscanf(line, "VmLck: %ld", &kb) == 1 || sscanf(line, "VmPin: %ld", &kb) == 1)
-			sum += kb;
-	fclose(status);
-	return sum;
-}
-
-static void create_and_free(acpx_group_t group)
-{
-	acpx_coll_t colls[ALL];
-	size_t i;
-
-	for (i = 0; i < ALL; i++)
-		CHECK_EQ(all[i](group, &colls[i]), 0);
-	for (i = 0; i < ALL; i++)
-		CHECK_EQ(acpx_coll_start(colls[i]), 0);
-	for (i = 0; i < ALL; i++)
-		CHECK_EQ(acpx_coll_wait(colls[i], ACPX_FOREVER), 0);
-	for (i = 0; i < ALL; i++)
-		CHECK_EQ(acpx_coll_free(colls[i]), 0);
-}
-
-static void many(void)
-{
-	acpx_group_t group;
-	size_t before, after;
-	long locked;
-	int i;
-
-	begin();
-	group = world();
-	for (i = 0; i < 5; i++)
-		create_and_free(group);
-	locked = pinned();
-	before = mallinfo2().uordblks;
-	for (i = 0; i < (test_short() ? 12 : 60); i++)
-		create_and_free(group);
-	CHECK_EQ(pinned(), locked);
-	/* The table of STags grows by 65 bytes for each, until all have been used. */
-	after = mallinfo2().uordblks;
-	if (after > before + (size_t)i * ALL * 300)
-		FAIL("%d times: %zu bytes, then %zu", i, before, after);
-	CHECK_EQ(acpx_group_free(group), 0);
-	end();
-}
-
-TEST_LONG(memory_comes_back_when_collectives_are_freed, PATIENCE_LONG_TEST)
-{
-	members_run(RANKS, PER_NODE, many);
 }

@@ -132,9 +132,23 @@ TEST(check__K3_entry_of_the_ring)
 			 i & ~(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY) ? ACP_ST_OP :
 									      ACP_ST_OK);
 		e.op = ACP_OP_SEND;
-		CHECK_EQ(acp_sqe_check(&e, 7), i & ~(ACP_SQE_FLAGS - ACP_SQE_REVOKE) ? ACP_ST_OP :
-										       ACP_ST_OK);
+		CHECK_EQ(acp_sqe_check(&e, 7),
+			 i & ~(ACP_SQE_FLAGS - ACP_SQE_REVOKE - ACP_SQE_LAZY) ? ACP_ST_OP :
+										ACP_ST_OK);
 		e.op = 0;
+	}
+}
+
+TEST(check__which_operations_are_lazy)
+{
+	struct acp_sqe e = { .flags = ACP_SQE_LAZY | ACP_SQE_CONT };
+	bool can;
+	u32 op;
+
+	for (op = 0; op < 256; op++) {
+		e.op = (u8)op;
+		can = op == ACP_OP_COPY || op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
+		CHECK_EQ(acp_sqe_check(&e, 1), can ? ACP_ST_OK : ACP_ST_OP);
 	}
 }
 

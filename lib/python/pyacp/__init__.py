@@ -27,27 +27,29 @@ A process created by os.fork() or by the fork method of multiprocessing is not a
 """
 from .access import (ALL, AND, CONT, DOUBLE, FLOAT, INT32, INT64, MAX, MIN, NULL, OR, PROD, REPLACE, SUM, UINT32,
                      UINT64, XOR, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy, copy_gather,
-                     copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv, descriptor, inquire, or4,
-                     or8, reduce, send, status, strerror, swap4, swap8, wait_word, xor4, xor8)
+                     copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv, counter_add, descriptor,
+                     inquire, or4, or8, reduce, send, status, strerror, swap4, swap8, wait_word, xor4, xor8)
 from .binding import Error
 from .collective import Collective
+from .counter import Counter
 from .group import NO_COLOR, Group
 from .job import abort, finalize, init, job, node, peer_state, procs, rank, reset, sync
 from .mailbox import Mailbox, Message
 from .matching import ANY_RANK, MatchList, Receive
 from .memory import (ATOMIC, DONT_FORK, READ, READ_ONLY, WRITE, Registration, colors, heap_ga, heap_size, query_color,
                      query_rank, register, starter, starter_ga, starter_size, view)
+from .transfer import Transfer
 from .wait import (EQ, GE, GT, LE, LT, NE, SIGNED, test, test_all, test_any, test_some, wait_until, wait_until_all,
                    wait_until_any, wait_until_some)
 
 __version__ = "3.0.0"
 
 __all__ = [
-    "ALL", "AND", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Collective", "Context", "DONT_FORK", "DOUBLE", "EQ", "Error",
+    "ALL", "AND", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Collective", "Context", "Counter", "DONT_FORK", "DOUBLE", "EQ", "Error",
     "FLOAT", "GE", "GT", "Group", "INT32", "INT64", "LE", "LT", "MAX", "MIN", "Mailbox", "MatchList", "Message", "NE", "NO_COLOR",
-    "NULL", "OR", "PROD", "READ", "READ_ONLY", "REPLACE", "Receive", "Registration", "SIGNED", "SUM", "UINT32", "UINT64",
+    "NULL", "OR", "PROD", "READ", "READ_ONLY", "REPLACE", "Receive", "Registration", "SIGNED", "SUM", "Transfer", "UINT32", "UINT64",
     "WRITE", "XOR", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
-    "copy_indirect", "copy_notify", "copy_scatter", "copy_signal", "copy_strided", "copyv", "descriptor", "finalize",
+    "copy_indirect", "copy_notify", "copy_scatter", "copy_signal", "copy_strided", "copyv", "counter_add", "descriptor", "finalize",
     "heap_ga", "heap_size", "init", "inquire",
     "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "reduce", "register", "reset",
     "send", "starter", "starter_ga", "starter_size", "status", "strerror", "swap4", "swap8", "sync", "test",

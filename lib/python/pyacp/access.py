@@ -38,11 +38,11 @@ ARGUMENTS = {
     "copy_indirect": ("pointer", "src", "size", "advance"), "send": ("mailbox", "src", "size", "tag"),
     "copy_notify": ("dst", "src", "size", "mailbox", "tag"), "copy_scatter": ("chain", "src", "size"),
     "copy_gather": ("dst", "chain", "size"), "wait_word": ("word", "value"), "wait_word_of": ("word", "value"),
-    "reduce": ("dst", "src", "count", "operation", "of"),
+    "reduce": ("dst", "src", "count", "operation", "of"), "counter_add": ("counter", "value"),
     "copy_signal": ("dst", "src", "size", "flag", "operand", "add"), "cas4": ("dst", "src", "oldval", "newval"),
     "cas8": ("dst", "src", "oldval", "newval"),
 }
-GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer", "mailbox", "chain", "word")
+GLOBAL_ADDRESSES = ("dst", "src", "flag", "pointer", "mailbox", "chain", "word", "counter")
 
 
 def _argument(name: str, value: int) -> str:
@@ -300,6 +300,11 @@ def wait_word(word: int, value: int, order: int = NULL, ranks: Optional[Iterable
         return _here().issue(lib.acpx_wait_word_of, number(word, 64, "word"), number(value, 64, "value"),
                              (ctypes.c_int * len(names))(*names), len(names), _order(order))
     return _here().issue(lib.acpx_wait_word, number(word, 64, "word"), number(value, 64, "value"), _order(order))
+
+
+def counter_add(counter: int, value: int = 1, order: int = NULL) -> int:
+    """Add value to the counter at a global address, see Counter. Returns a handle."""
+    return _here().issue(lib.acpx_counter_add, number(counter, 64, "counter"), number(value, 64, "value"), _order(order))
 
 
 def reduce(dst: int, src: int, count: int, operation: int = SUM, of: int = DOUBLE, order: int = NULL) -> int:

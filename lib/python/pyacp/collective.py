@@ -130,6 +130,9 @@ class Collective:
         with _lock:
             _live.discard(self)
 
+    def _left(self) -> None:
+        """The job was left, which has unregistered its buffers."""
+
     def __enter__(self) -> Collective:
         return self
 
@@ -153,6 +156,7 @@ def forget() -> None:
     for collective in left:
         handle, collective._handle = collective._handle, ctypes.c_void_p()
         lib.acpx_coll_free(handle)
+        collective._left()
 
 
 def _once(collective: Collective) -> None:

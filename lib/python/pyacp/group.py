@@ -12,19 +12,20 @@ from typing import Iterable, Iterator, Optional
 
 from .binding import integer, lib, rank_or_raise, signed
 from .collective import Collectives
+from .transfer import Transfers
 from .wait import result_or_none
 
 NO_COLOR = -1               # ACPX_NO_COLOR
 
 
-class Group(Collectives):
+class Group(Collectives, Transfers):
     """A sequence of different ranks, the members, which are numbered from 0; without an argument,
     all ranks of the job.
 
     A range takes constant memory, and so does any other iterable whose ranks have equal distances.
     len(group), group[number], iteration and "rank in group" are those of a sequence, but negative
     numbers are not counted from the end. Creating a group is local: no other rank takes part.
-    collective.py describes the collectives, such as allreduce()."""
+    collective.py describes the collectives, such as allreduce(), transfer.py bcast_direct() and others."""
 
     def __init__(self, ranks: Optional[Iterable[int]] = None) -> None:
         self._handle = ctypes.c_void_p()

@@ -356,6 +356,51 @@ def collectives_are_started_again_and_again(me, right):
     assert raised(acp.Error, halo.start).errno == errno.EINVAL
 
 
+def arrays_are_sent_in_parts(me, right):
+    world, procs = acp.Group(), acp.procs()
+    row = numpy.zeros(8, dtype=numpy.int64)
+    with world.bcast_direct(row) as update:
+        row[2] = 0 if me else 77
+        update.send(offset=16, size=8)
+        assert update.receive() == 8 and list(row[1:4]) == [0, 77, 0], row
+        raised(acp.Error, update.send, None, 60, 8)
+    with world.bcast_direct(row, root_driven=True) as update:
+        if me == 0:
+            row[7] = 5
+            update.send(offset=56)
+        assert update.receive() == 8 and row[7] == 5, row
+        world.barrier()
+    with world.bcast_buffered(100) as update:
+        text = bytearray(b"any" * 200 if me == 0 else 600)
+        update.send(text)
+        update.wait()
+        assert text == b"any" * 200
+    with world.allgather_buffered(4 * procs) as gather:
+        parts = array.array("q", [0] * procs)
+        parts[me] = 3 * me
+        gather.send(parts)
+        assert gather.receive() == 8 and list(parts) == [3 * r for r in range(procs)], parts
+    row[2 * me] = me
+    with world.allgather_direct(row) as gather:
+        gather.send(size=8)
+        gather.wait()
+        assert list(row[::2]) == list(range(procs)), row
+
+
+def counters_count(me, right):
+    with acp.Counter() as counter:
+        acp.starter().cast("Q")[20] = counter.ga
+        acp.sync()
+        acp.complete(acp.copy(acp.starter_ga(me) + 168, acp.starter_ga(right) + 160, 8))
+        added = acp.counter_add(acp.starter().cast("Q")[21], 2)
+        acp.complete(acp.wait_word(counter.ga, 2, added))
+        value = 2
+        assert counter.wait(value) and not counter.wait(value + 1, timeout=0) and counter.read() == 2
+        assert counter.reset() == 2 and counter.read() == 0
+        acp.sync()
+    assert raised(acp.Error, counter.read).errno == errno.EINVAL
+
+
 def main():
     with acp.job():
         me, right = acp.rank(), (acp.rank() + 1) % acp.procs()
@@ -365,7 +410,8 @@ def main():
                      columns_vectors_and_flags, threads_have_contexts, who_waits_is_woken,
                      memory_stays_while_registered, failures_are_exceptions, others_run_while_one_waits,
                      messages_and_notifications_come, groups_are_split, collectives_combine_and_copy,
-                     collectives_are_started_again_and_again, ranks_change_places):
+                     collectives_are_started_again_and_again, arrays_are_sent_in_parts, counters_count,
+                     ranks_change_places):
             test(me, right)
             acp.sync()
             print(test.__name__, flush=True)
