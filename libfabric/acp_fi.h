@@ -66,6 +66,7 @@
 #define FI_ACP_ATOMICS		16u	/* elements of an atomic operation */
 #define FI_ACP_CQ_SIZE		1024u	/* entries of a CQ, if the caller does not say */
 #define FI_ACP_EPS		64u	/* endpoints of a process */
+#define FI_ACP_MIN_MULTI_RECV	64u	/* FI_OPT_MIN_MULTI_RECV, if the caller does not say */
 
 extern struct fi_provider fi_acp_provider;
 
@@ -93,7 +94,7 @@ struct fi_acp_entry {
 	fi_addr_t source;		/* or FI_ADDR_NOTAVAIL */
 	size_t olen;			/* error: bytes that did not fit */
 	int error;			/* 0, or FI_E* */
-	int prov_errno;			/* ACPX_E* */
+	int prov_errno;			/* ACPX_E*; of receives -FI_E* */
 };
 
 struct fi_acp_domain;
@@ -106,7 +107,7 @@ struct fi_acp_cq {
 	unsigned int refs;		/* endpoints */
 	bool signaled;			/* fi_cq_signal() */
 	bool threshold;			/* FI_CQ_COND_THRESHOLD */
-	/* FI_WAIT_FD: an epoll of the device, and of an eventfd for what others find; or -1 */
+	/* FI_WAIT_FD: an epoll of the device, a timer, an eventfd for what others find; or -1 */
 	int wait_fd, news_fd;
 	/* A ring: written - read <= size, and written - read + reserved <= size. */
 	struct fi_acp_entry *ring;
@@ -128,8 +129,9 @@ struct fi_acp_eq;			/* eq.c */
 
 /* Take a place in a CQ; NULL: no CQ. False: it is full, return -FI_EAGAIN. Lock held. */
 bool fi_acp_cq_reserve(struct fi_acp_cq *cq);
+bool fi_acp_cq_full(const struct fi_acp_cq *cq);
 void fi_acp_cq_unreserve(struct fi_acp_cq *cq);
-/* Write a completion or an error to a place that was taken. Lock held. */
+/* Write a completion or an error to a place that was taken; NULL: no CQ. Lock held. */
 void fi_acp_cq_write(struct fi_acp_cq *cq, const struct fi_acp_entry *entry);
 /* Count a completion or an error; NULL: no counter. Lock held. */
 void fi_acp_cntr_count(struct fi_acp_cntr *cntr, bool error);
@@ -244,6 +246,7 @@ struct fi_acp_job {
 	struct fi_acp_ep *eps[FI_ACP_EPS];	/* enabled endpoints by number */
 	uint32_t ep_end;		/* more than the largest number that was used */
 	int wake_fd;			/* eventfd: a completion while somebody sleeps */
+	int timer_fd;			/* for programs that poll, of FI_WAIT_FD */
 	unsigned int sleepers;
 	bool joined;			/* by us; else the program was a rank before */
 	int error_mode;			/* of libacp before */
@@ -349,6 +352,7 @@ struct fi_acp_ep {
 	uint64_t tx_flags, rx_flags;	/* default op_flags: FI_COMPLETION, ... */
 	size_t min_multi_recv;		/* FI_OPT_MIN_MULTI_RECV */
 	bool enabled;
+	acp_handle_t fence;		/* later accesses wait for this one; or ACP_HANDLE_NULL */
 	struct fi_acp_addr addr;	/* complete when enabled */
 	acpx_mailbox_t notify;		/* receives remote CQ data; or NULL */
 	struct fi_acp_messages *messages;	/* of message.c; or NULL */
@@ -361,6 +365,19 @@ struct fi_acp_ep {
 static inline bool fi_acp_reports(const struct fi_acp_ep *ep, bool tx, uint64_t flags)
 {
 	return (flags & FI_COMPLETION) || !(tx ? ep->tx_selective : ep->rx_selective);
+}
+
+/*
+ * What an access with these flags waits for: with FI_FENCE for all before it, and then those behind
+ * it do so, too. Lock held.
+ */
+static inline acp_handle_t fi_acp_order(struct fi_acp_ep *ep, uint64_t flags)
+{
+	if (flags & FI_FENCE)
+		return (acp_handle_t)ACP_HANDLE_ALL;
+	if (ep->fence != (acp_handle_t)ACP_HANDLE_NULL && !acp_inquire(ep->fence))
+		ep->fence = (acp_handle_t)ACP_HANDLE_NULL;
+	return ep->fence;
 }
 
 extern struct fi_ops_rma fi_acp_rma_ops;
@@ -395,6 +412,8 @@ extern struct fi_ops_mr fi_acp_mr_ops;
 /* Post an event of this fid; NULL: no event queue. Returns 0 or -FI_E*. Lock held. */
 int fi_acp_eq_post(struct fi_acp_eq *eq, uint32_t type, struct fid *fid, void *context,
 		   uint64_t data);
+/* 0: an event can be posted; or -FI_E*. Lock held. */
+int fi_acp_eq_room(const struct fi_acp_eq *eq);
 struct fi_acp_eq *fi_acp_eq_of(struct fid *fid);
 /* Count one more user of it, or one less; NULL: none. Lock held. */
 void fi_acp_eq_hold(struct fi_acp_eq *eq, int change);

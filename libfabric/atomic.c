@@ -140,6 +140,8 @@ static acp_handle_t issue8(enum fi_op op, const struct element *e)
 /* ---- An operation ---- */
 
 struct operation {
+	struct fi_acp_ep *ep;
+	acp_handle_t order;
 	enum form form;
 	enum fi_op op;
 	size_t width, count;		/* bytes of an element, elements */
@@ -204,16 +206,19 @@ static void start_element(const struct operation *o, size_t i, struct fi_acp_op 
 	const struct element e = {
 		.target = o->target[i], .former = op->scratch_ga, .operand = o->operand[i],
 		.compare = o->compare[i],
-		.order = o->flags & FI_FENCE ? (acp_handle_t)ACP_HANDLE_ALL : 0,
+		.order = o->order,
 	};
+	acp_handle_t handle;
 
 	if (o->form != BASE) {
 		op->to = o->result[i];
 		op->from = op->scratch;
 		op->to_size = o->width;
 	}
-	fi_acp_op_start(op, &fi_acp_job.queue,
-			o->width == 4 ? issue4(o->op, &e) : issue8(o->op, &e));
+	handle = o->width == 4 ? issue4(o->op, &e) : issue8(o->op, &e);
+	if (o->flags & FI_FENCE)
+		o->ep->fence = handle;
+	fi_acp_op_start(op, &fi_acp_job.queue, handle);
 }
 
 /* There are enough operations for all elements. */
@@ -293,12 +298,13 @@ static ssize_t operate(struct fid_ep *fid, const struct fi_msg_atomic *msg,
 {
 	struct fi_acp_ep *ep = ep_of(fid);
 	struct operation o = {
-		.form = parts->form, .op = msg->op, .width = width_of(msg->datatype),
+		.ep = ep, .form = parts->form, .op = msg->op, .width = width_of(msg->datatype),
 		.flags = parts->flags,
 	};
 	int error;
 
 	fi_acp_lock();
+	o.order = fi_acp_order(ep, o.flags);
 	error = load_all(&o, ep, msg, parts);
 	if (!error)
 		error = begin(&o, ep, msg, parts);

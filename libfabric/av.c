@@ -134,6 +134,11 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 	if (flags & ~(FI_MORE | FI_SYNC_ERR))
 		return -FI_EBADFLAGS;
 	fi_acp_lock();
+	error = av->events ? fi_acp_eq_room(av->eq) : 0;
+	if (error) {
+		fi_acp_unlock();
+		return error;
+	}
 	for (i = 0; i < count; i++) {
 		memcpy(&one, (const char *)addr + i * sizeof(one), sizeof(one));
 		error = insert_one(av, &one, &at);

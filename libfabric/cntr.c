@@ -148,12 +148,7 @@ static int cntr_control(struct fid *fid, int command, void *arg)
 		*(enum fi_wait_obj *)arg = cntr->wait_obj;
 		return 0;
 	}
-	if (command != FI_GETWAIT)
-		return -FI_ENOSYS;
-	if (cntr->wait_obj != FI_WAIT_FD)
-		return -FI_ENODATA;
-	*(int *)arg = acpx_event_fd();
-	return 0;
+	return command == FI_GETWAIT ? -FI_ENODATA : -FI_ENOSYS;
 }
 
 static struct fi_ops cntr_fid_ops = {
@@ -182,8 +177,9 @@ int fi_acp_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struc
 
 	if (attr && (attr->events != FI_CNTR_EVENTS_COMP || attr->flags))
 		return -FI_EINVAL;
-	if (attr && (attr->wait_obj == FI_WAIT_SET || attr->wait_obj == FI_WAIT_MUTEX_COND ||
-		     attr->wait_obj == FI_WAIT_POLLFD))
+	/* No descriptor: nothing tells fi_trywait() which value the program has seen. */
+	if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC &&
+	    attr->wait_obj != FI_WAIT_YIELD)
 		return -FI_ENOSYS;
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)

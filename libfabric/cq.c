@@ -19,13 +19,17 @@ static struct fi_acp_cq *cq_of(struct fid_cq *fid)
 
 /* ---- Places and entries ---- */
 
+bool fi_acp_cq_full(const struct fi_acp_cq *cq)
+{
+	return cq && cq->written - cq->read + cq->reserved >= cq->size;
+}
+
 bool fi_acp_cq_reserve(struct fi_acp_cq *cq)
 {
-	if (!cq)
-		return true;
-	if (cq->written - cq->read + cq->reserved >= cq->size)
+	if (fi_acp_cq_full(cq))
 		return false;
-	cq->reserved++;
+	if (cq)
+		cq->reserved++;
 	return true;
 }
 
@@ -63,6 +67,8 @@ static void quiet(const struct fi_acp_cq *cq)
 
 void fi_acp_cq_write(struct fi_acp_cq *cq, const struct fi_acp_entry *entry)
 {
+	if (!cq)
+		return;
 	cq->reserved--;
 	cq->ring[cq->written++ & (cq->size - 1)] = *entry;
 	wake_sleepers(cq);
@@ -216,7 +222,7 @@ static int cq_signal(struct fid_cq *fid)
 static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data, char *buf,
 			       size_t len)
 {
-	const char *text = acpx_strerror(prov_errno);
+	const char *text = prov_errno < 0 ? fi_strerror(-prov_errno) : acpx_strerror(prov_errno);
 
 	(void)fid;
 	(void)err_data;
@@ -323,7 +329,8 @@ static int open_descriptors(struct fi_acp_cq *cq)
 	cq->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	cq->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (cq->news_fd < 0 || cq->wait_fd < 0 || watch(cq->wait_fd, cq->news_fd) < 0 ||
-	    watch(cq->wait_fd, acpx_event_fd()) < 0)
+	    watch(cq->wait_fd, acpx_event_fd()) < 0 ||
+	    watch(cq->wait_fd, fi_acp_job.timer_fd) < 0)
 		return fi_acp_failed(errno);
 	return 0;
 }

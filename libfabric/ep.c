@@ -418,6 +418,7 @@ static struct fi_ops ep_fid_ops = {
 static void fill(struct fi_acp_ep *ep, const struct fi_info *info, void *context)
 {
 	ep->caps = info->caps;
+	ep->min_multi_recv = FI_ACP_MIN_MULTI_RECV;
 	ep->tag_format = info->ep_attr ? info->ep_attr->mem_tag_format : 0;
 	ep->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;

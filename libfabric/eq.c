@@ -58,6 +58,13 @@ static ssize_t post(struct fi_acp_eq *eq, uint32_t type, const void *data, size_
 	return (ssize_t)size;
 }
 
+int fi_acp_eq_room(const struct fi_acp_eq *eq)
+{
+	if (!eq)
+		return -FI_ENOEQ;
+	return eq->written - eq->read < eq->size ? 0 : -FI_EAGAIN;
+}
+
 int fi_acp_eq_post(struct fi_acp_eq *eq, uint32_t type, struct fid *fid, void *context,
 		   uint64_t data)
 {

@@ -130,6 +130,17 @@ static const char *refuse_domain(const struct fi_domain_attr *domain)
 	return NULL;
 }
 
+/* Are there enough bits for the tags? */
+static bool tags_fit(const struct fi_info *hints)
+{
+	const uint64_t wanted = hints->ep_attr ? hints->ep_attr->mem_tag_format : 0;
+	const bool data = hints->domain_attr && hints->domain_attr->cq_data_size;
+	const uint64_t tags = data ? fi_acp_message_tags_data : fi_acp_message_tags;
+
+	/* Both have every other bit, and the first one of all. */
+	return !(hints->caps & FI_TAGGED) || !(wanted & ~(tags | tags >> 1));
+}
+
 static const char *refuse(uint32_t version, const struct fi_info *hints)
 {
 	const char *what = NULL;
@@ -148,6 +159,8 @@ static const char *refuse(uint32_t version, const struct fi_info *hints)
 		what = "domain_attr->mr_mode: FI_MR_ALLOCATED and FI_MR_PROV_KEY are needed";
 	if (!what && hints->ep_attr)
 		what = refuse_ep(hints->ep_attr);
+	if (!what && !tags_fit(hints))
+		what = "ep_attr->mem_tag_format";
 	if (!what && hints->tx_attr)
 		what = refuse_tx(hints->tx_attr);
 	if (!what && hints->rx_attr)
@@ -178,9 +191,8 @@ static int mr_mode_for(uint32_t version, const struct fi_info *hints)
 
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || mode == FI_MR_BASIC)
 		return FI_MR_BASIC;
-	if (!hints || !mode)
-		return FI_ACP_MR_MODE | FI_MR_VIRT_ADDR;
-	return FI_ACP_MR_MODE | (mode & FI_MR_VIRT_ADDR);
+	/* No bit that the program does not know: without RMA, it need not know any. */
+	return (hints ? mode : -1) & (FI_ACP_MR_MODE | FI_MR_VIRT_ADDR);
 }
 
 static void fill_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_info *hints)

@@ -2,10 +2,12 @@
 /* The job of which this process is a rank: joined by the first domain, left by the last one. */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 struct fi_acp_job fi_acp_job = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake_fd = -1,
+	.timer_fd = -1,
 };
 
 /* ---- Memory and operations ---- */
@@ -99,7 +102,10 @@ static void leave(struct fi_acp_job *job)
 	free_memory(job);
 	if (job->wake_fd >= 0)
 		close(job->wake_fd);
+	if (job->timer_fd >= 0)
+		close(job->timer_fd);
 	job->wake_fd = -1;
+	job->timer_fd = -1;
 	/* Failures have been reported to the program: they must not end it now. */
 	if (job->joined && acp_finalize() < 0)
 		fi_acp_warn(DOMAIN, "not all ranks of the job have ended it\n");
@@ -121,7 +127,9 @@ static int join(struct fi_acp_job *job)
 	job->queue = (struct fi_acp_queue){ .last = &job->queue.first };
 	job->registrations = 0;
 	job->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	error = job->wake_fd < 0 ? fi_acp_failed(errno) : make_memory(job);
+	if (job->wake_fd >= 0)
+		job->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	error = job->timer_fd < 0 ? fi_acp_failed(errno) : make_memory(job);
 	if (error)
 		leave(job);
 	return error;
@@ -174,17 +182,16 @@ uint64_t fi_acp_end(int timeout_ms)
 static bool arm_arrivals(int *cap)
 {
 	acpx_mailbox_t boxes[FI_ACP_EPS];
-	bool messages = false;
-	size_t i, count = 0;
+	size_t i, count = 0, messages = 0;
 
 	for (i = 0; i < fi_acp_job.ep_end; i++) {
 		struct fi_acp_ep *ep = fi_acp_job.eps[i];
 
 		if (ep && ep->notify)
 			boxes[count++] = ep->notify;
-		messages = messages || (ep && ep->messages);
+		messages += ep && ep->messages;
 	}
-	if (messages && count)
+	if (messages > 1 || (messages && count))
 		*cap = CAP_BOTH_MS;
 	if (!messages)
 		return acpx_mailbox_arm(boxes, count) != 0;
@@ -200,19 +207,28 @@ static bool arm_arrivals(int *cap)
 static bool arm_all(int *cap)
 {
 	const struct fi_acp_op *first = fi_acp_job.queue.first;
+	const struct fi_acp_queue *queue;
 
-	if (fi_acp_job.queue.next)
-		*cap = CAP_BOTH_MS;
+	for (queue = fi_acp_job.queue.next; queue; queue = queue->next)
+		if (queue->first)
+			*cap = CAP_BOTH_MS;
 	if (arm_arrivals(cap))
 		return true;
 	return acpx_access_arm(first ? first->handle : (acp_handle_t)ACP_HANDLE_NULL) != 0;
 }
 
+/* The program may poll without limit: it is woken after a short time for what cannot wake it. */
 bool fi_acp_arm(void)
 {
-	int cap;
+	struct itimerspec timer = { .it_value = { 0, 0 } };
+	int cap = CAP_MS;
 
-	return arm_all(&cap);
+	if (arm_all(&cap))
+		return true;
+	if (cap < CAP_MS)
+		timer.it_value.tv_nsec = (long)(cap * MS);
+	timerfd_settime(fi_acp_job.timer_fd, 0, &timer, NULL);
+	return false;
 }
 
 static int left_ms(uint64_t end, int cap)
@@ -236,8 +252,13 @@ void fi_acp_sleep(uint64_t end)
 	int cap = CAP_MS;
 	uint64_t count;
 
-	if (arm_all(&cap))
+	/* What has arrived may wait for another thread, which must get the lock. */
+	if (arm_all(&cap)) {
+		fi_acp_unlock();
+		sched_yield();
+		fi_acp_lock();
 		return;
+	}
 	job->sleepers++;
 	fi_acp_unlock();
 	poll(fds, sizeof(fds) / sizeof(fds[0]), left_ms(end, cap));

@@ -263,6 +263,16 @@ static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
 
 /* ---- Calls: sends ---- */
 
+/* Is the buffer free again at once? As the endpoint's flags want it, if the bytes are few. */
+static bool injects(const struct fi_acp_ep *ep, const struct iovec *iov, size_t count)
+{
+	size_t i, size = 0;
+
+	for (i = 0; i < count; i++)
+		size += iov[i].iov_len;
+	return (ep->tx_flags & FI_INJECT) && size <= FI_ACP_INJECT;
+}
+
 /* With @more: FI_INJECT, or FI_REMOTE_CQ_DATA, or both. */
 static ssize_t send_iov(struct fid_ep *fid, bool tagged, const struct iovec *iov, void **desc,
 			size_t count, fi_addr_t to, uint64_t tag, void *context, uint64_t data,
@@ -272,7 +282,8 @@ static ssize_t send_iov(struct fid_ep *fid, bool tagged, const struct iovec *iov
 	const struct fi_acp_message msg = {
 		.iov = iov, .desc = desc, .count = count, .to = to, .tag = tag, .data = data,
 		.context = context, .flags = ep->tx_flags | more, .tagged = tagged,
-		.inject = more & FI_INJECT, .quiet = more & FI_INJECT,
+		.inject = (more & FI_INJECT) || injects(ep, iov, count),
+		.quiet = more & FI_INJECT,
 	};
 
 	return fi_acp_send(ep, &msg);

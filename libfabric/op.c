@@ -79,7 +79,7 @@ struct fi_acp_op *fi_acp_op_get(struct fi_acp_cq *cq, struct fi_acp_cntr *cntr,
 {
 	struct fi_acp_op *op;
 
-	if (!fi_acp_job.free_ops)
+	if (!fi_acp_job.free_ops || fi_acp_cq_full(cq))
 		fi_acp_progress();
 	if (!fi_acp_cq_reserve(cq))
 		return NULL;

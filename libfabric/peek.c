@@ -7,25 +7,17 @@
 
 #include "message.h"
 
-static ssize_t report(struct fi_acp_messages *m, const struct fi_acp_entry *e)
-{
-	if (!fi_acp_cq_reserve(m->ep->rx_cq))
-		return -FI_EAGAIN;
-	fi_acp_cq_write(m->ep->rx_cq, e);
-	return 0;
-}
-
-static ssize_t report_none(struct fi_acp_messages *m, const struct fi_acp_want *w)
+static void report_none(struct fi_acp_messages *m, const struct fi_acp_want *w)
 {
 	const struct fi_acp_entry e = {
 		.e = {
 			.op_context = w->context, .tag = w->tag,
 			.flags = (w->tagged ? FI_TAGGED : FI_MSG) | FI_RECV,
 		},
-		.source = FI_ADDR_NOTAVAIL, .error = FI_ENOMSG, .prov_errno = FI_ENOMSG,
+		.source = FI_ADDR_NOTAVAIL, .error = FI_ENOMSG, .prov_errno = -FI_ENOMSG,
 	};
 
-	return report(m, &e);
+	fi_acp_cq_write(m->ep->rx_cq, &e);
 }
 
 /* Receive the message that was found: to be claimed, or to be forgotten. Returns 0 or -FI_E*. */
@@ -57,7 +49,8 @@ static int grab(struct fi_acp_messages *m, const struct fi_acp_want *w,
 	return error;
 }
 
-ssize_t fi_acp_peek(struct fi_acp_messages *m, const struct fi_acp_want *w)
+/* A place of the CQ was taken; it is used if this returns 0. */
+static int peek(struct fi_acp_messages *m, const struct fi_acp_want *w)
 {
 	struct fi_acp_entry e = { .source = FI_ADDR_NOTAVAIL };
 	struct acpx_message message;
@@ -68,17 +61,30 @@ ssize_t fi_acp_peek(struct fi_acp_messages *m, const struct fi_acp_want *w)
 		return error;
 	error = acpx_match_probe(m->match, r->rank, r->tag, r->ignore, &message, 0);
 	fi_acp_receive_put(m, r);
-	if (error == -ETIMEDOUT)
-		return report_none(m, w);
-	if (error)
-		return error;
-	if (w->flags & (FI_CLAIM | FI_DISCARD))
+	if (error == -ETIMEDOUT) {
+		report_none(m, w);
+		return 0;
+	}
+	if (!error && w->flags & (FI_CLAIM | FI_DISCARD))
 		error = grab(m, w, &message);
 	if (error)
 		return error;
 	fi_acp_describe(m, &message, &e);
 	e.e.op_context = w->context;
-	return report(m, &e);
+	fi_acp_cq_write(m->ep->rx_cq, &e);
+	return 0;
+}
+
+ssize_t fi_acp_peek(struct fi_acp_messages *m, const struct fi_acp_want *w)
+{
+	int error;
+
+	if (!fi_acp_cq_reserve(m->ep->rx_cq))
+		return -FI_EAGAIN;
+	error = peek(m, w);
+	if (error)
+		fi_acp_cq_unreserve(m->ep->rx_cq);
+	return error;
 }
 
 /* ---- Claims ---- */

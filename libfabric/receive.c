@@ -60,25 +60,29 @@ static int look_for(const struct fi_acp_messages *m, const struct fi_acp_want *w
 int fi_acp_receive_get(struct fi_acp_messages *m, const struct fi_acp_want *w,
 		       struct fi_acp_receive **receive)
 {
+	const bool multi = !w->tagged && (w->flags & FI_MULTI_RECV);
 	struct fi_acp_receive *r = m->unused;
 	size_t i;
 	int error;
 
-	if (w->count > FI_ACP_IOV || (w->tagged && (w->tag & ~w->ignore & ~m->tag_mask)))
+	if (w->count > FI_ACP_IOV || (multi && w->count != 1))
+		return -FI_EINVAL;
+	if (w->tagged && (w->tag & ~w->ignore & ~m->tag_mask))
 		return -FI_EINVAL;
 	if (!r)
 		return -FI_EAGAIN;
 	m->unused = r->next;
 	*r = (struct fi_acp_receive){
 		.context = w->context, .count = w->count, .landing.slot = -1,
-		.report = fi_acp_reports(m->ep, false, w->flags),
-		.multi = !w->tagged && (w->flags & FI_MULTI_RECV),
+		.multi = multi,
 	};
 	for (i = 0; i < w->count; i++) {
 		r->iov[i] = w->iov[i];
 		r->room += w->iov[i].iov_len;
 	}
 	r->user_room = r->room;
+	/* The program must learn when it gets its buffer back. */
+	r->report = r->multi || fi_acp_reports(m->ep, false, w->flags);
 	*receive = r;
 	error = look_for(m, w, r);
 	if (error)
@@ -188,7 +192,7 @@ static void fail(struct fi_acp_receive *r, int error)
 {
 	r->failed = true;
 	r->entry.error = error;
-	r->entry.prov_errno = error;
+	r->entry.prov_errno = -error;	/* no status of ACP: see fi_cq_strerror() */
 }
 
 /* Copy the message to where the user wants it. */
@@ -277,7 +281,8 @@ static bool post_rest(struct fi_acp_messages *m, const struct fi_acp_receive *fo
 	const size_t used = (former->entry.e.len + 7) / 8 * 8;
 	struct fi_acp_receive *r = m->unused;
 
-	if (!r || former->failed || former->room < used || former->room - used < m->ep->min_multi_recv)
+	if (!r || former->failed || former->room < used ||
+	    former->room - used < m->ep->min_multi_recv)
 		return false;
 	m->unused = r->next;
 	*r = *former;

@@ -125,6 +125,8 @@ static int start_piece(struct transfer *t, struct fi_acp_op *op, size_t size)
 	if (error)
 		return error;
 	handle = issue(t, local, size ? target : local, size);
+	if (t->flags & FI_FENCE)
+		t->ep->fence = handle;
 	/* The data of remote CQ data is announced behind all pieces. */
 	if (t->flags & FI_REMOTE_CQ_DATA)
 		t->order = handle;
@@ -194,9 +196,8 @@ static ssize_t transfer(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64
 	struct fi_acp_op *op;
 	int error;
 
-	if (flags & FI_FENCE)
-		t.order = ACP_HANDLE_ALL;
 	fi_acp_lock();
+	t.order = fi_acp_order(ep, flags);
 	error = check(&t);
 	if (!error && fi_acp_job.free_count < 2 * FI_ACP_IOV + 1)
 		fi_acp_progress();

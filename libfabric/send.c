@@ -5,7 +5,17 @@
 
 #include "message.h"
 
+#define MSG_FLAGS	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_REMOTE_CQ_DATA | \
+			 FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
+
 /* ---- Queues ---- */
+
+/* What a message needs until it ends. */
+struct letter {
+	struct fi_acp_way *way;		/* it is long: one that waits there; or NULL */
+	void *gathered;			/* from malloc(), or NULL */
+	bool reported;
+};
 
 static struct fi_acp_way *way_open(void)
 {
@@ -45,6 +55,7 @@ static void forget(struct fi_acp_op *op)
 /* What is still under way has no endpoint any more. */
 static void abandon(struct fi_acp_queue *queue)
 {
+	struct letter *letter;
 	struct fi_acp_op *op;
 
 	for (op = queue->first; op; op = op->next) {
@@ -52,7 +63,9 @@ static void abandon(struct fi_acp_queue *queue)
 		if (op->cntr)
 			op->cntr->pending--;
 		forget(op);
-		op->ended = NULL;
+		letter = op->private;
+		if (letter)
+			letter->way = NULL;
 	}
 }
 
@@ -93,21 +106,19 @@ static void way_close(struct fi_acp_way *way)
 
 void fi_acp_ways_close(struct fi_acp_messages *m)
 {
+	struct fi_acp_way *way;
 	unsigned int i;
 
-	for (i = 0; i < FI_ACP_QUEUES; i++)
-		if (m->ways[i])
-			way_close(m->ways[i]);
+	/* Closing one looks at all that the endpoint has. */
+	for (i = 0; i < FI_ACP_QUEUES; i++) {
+		way = m->ways[i];
+		m->ways[i] = NULL;
+		if (way)
+			way_close(way);
+	}
 }
 
 /* ---- A message ---- */
-
-/* What a message needs until it ends. */
-struct letter {
-	struct fi_acp_way *way;		/* it is long: one that waits there; or NULL */
-	void *gathered;			/* from malloc(), or NULL */
-	bool reported;
-};
 
 /*
  * A long message may end behind one that waits for its receive, and then is not complete: programs
@@ -242,7 +253,10 @@ static struct fi_acp_op *begin(struct fi_acp_ep *ep, const struct fi_acp_message
 	return op;
 }
 
-/* Its bytes have been copied, and nobody asked for more: it need not wait for a long one. */
+/*
+ * Its bytes have been copied, and nobody asked for more: it need not wait for a long one. Other
+ * short messages are sent like long ones then, whose end is seen behind one that waits.
+ */
 static bool may_end_early(const struct fi_acp_op *op, const struct fi_acp_message *msg,
 			  acp_ga_t source)
 {
@@ -256,7 +270,7 @@ static int send_one(struct fi_acp_ep *ep, const struct fi_acp_message *msg, stru
 {
 	const struct fi_acp_addr *peer = fi_acp_peer(ep->av, msg->to);
 	const size_t size = size_of(msg);
-	const bool is_long = size > ep->messages->eager;
+	bool is_long = size > ep->messages->eager;
 	struct fi_acp_way *way = peer ? way_to(ep->messages, peer->rank) : NULL;
 	struct fi_acp_op *op;
 	acp_handle_t handle;
@@ -276,6 +290,8 @@ static int send_one(struct fi_acp_ep *ep, const struct fi_acp_message *msg, stru
 	error = source_of(op, msg, size, &source);
 	if (error)
 		return error;
+	if (way->waiting && way->waiting < FI_ACP_WAITING && size)
+		is_long = is_long || !may_end_early(op, msg, source);
 	handle = start(way, peer->match, source, size, tag_of(ep, msg), is_long);
 	if (handle == ACP_HANDLE_NULL)
 		return -FI_EIO;
@@ -312,6 +328,8 @@ ssize_t fi_acp_send(struct fi_acp_ep *ep, const struct fi_acp_message *msg)
 
 	if (!ep->messages || !(ep->caps & (msg->tagged ? FI_TAGGED : FI_MSG)))
 		return -FI_EOPBADSTATE;
+	if (msg->flags & ~MSG_FLAGS)
+		return -FI_EBADFLAGS;
 	if (!may_send(ep, msg))
 		return -FI_EINVAL;
 	l = calloc(1, sizeof(*l));

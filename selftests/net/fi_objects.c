@@ -99,6 +99,14 @@ TEST(getinfo__answers_what_the_hints_want)
 	CHECK_EQ(ask(hints, &info), 0);
 	CHECK_EQ(info->tx_attr->op_flags, FI_DELIVERY_COMPLETE);
 	fi_freeinfo(info);
+	/* Messages need no regions, so no bit that the program has not offered. */
+	CHECK_EQ(ask(hints_for(FI_TAGGED, FI_MR_LOCAL), &info), 0);
+	CHECK_EQ(info->domain_attr->mr_mode, 0);
+	fi_freeinfo(info);
+	hints = hints_for(FI_TAGGED, 0);
+	hints->ep_attr->mem_tag_format = (1ULL << 60) - 1;
+	CHECK_EQ(ask(hints, &info), 0);
+	fi_freeinfo(info);
 }
 
 TEST(getinfo__refuses_what_it_lacks)
@@ -120,6 +128,13 @@ TEST(getinfo__refuses_what_it_lacks)
 	CHECK_EQ(ask(hints, &info), -FI_ENODATA);
 	hints = hints_for(FI_RMA, MODE);
 	hints->ep_attr->tx_ctx_cnt = 2;
+	CHECK_EQ(ask(hints, &info), -FI_ENODATA);
+	hints = hints_for(FI_TAGGED, 0);
+	hints->ep_attr->mem_tag_format = 1ULL << 60;
+	CHECK_EQ(ask(hints, &info), -FI_ENODATA);
+	hints = hints_for(FI_TAGGED, 0);
+	hints->ep_attr->mem_tag_format = 1ULL << 42;
+	hints->domain_attr->cq_data_size = 4;
 	CHECK_EQ(ask(hints, &info), -FI_ENODATA);
 }
 
@@ -261,12 +276,17 @@ static void events(void)
 	CHECK_EQ(fi_av_insert(av, play_told(1)->name, 1, &at, 0, &at), 0);
 	CHECK_EQ(at, 0);
 	CHECK_EQ(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0), -FI_EAGAIN);
+	CHECK_EQ(fi_av_insert(av, play_told(1)->name, 1, &at, 0, &at), -FI_EAGAIN);
 	CHECK_EQ(fi_eq_read(eq, &type, &entry, sizeof(entry), FI_PEEK), sizeof(entry));
 	CHECK_EQ(fi_eq_sread(eq, &type, &entry, sizeof(entry), -1, 0), sizeof(entry));
 	CHECK_EQ(type, FI_AV_COMPLETE);
 	CHECK(entry.fid == &av->fid && entry.context == &at && entry.data == 1);
 	CHECK_EQ(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0), sizeof(entry));
 	CHECK_EQ(fi_eq_read(eq, &type, &entry, 1, 0), -FI_ETOOSMALL);
+	CHECK_EQ(fi_eq_read(eq, &type, &entry, sizeof(entry), 0), sizeof(entry));
+	/* The insertion that was refused has inserted nothing. */
+	CHECK_EQ(fi_av_insert(av, play_told(1)->name, 1, &at, 0, &at), 0);
+	CHECK_EQ(at, 1);
 	CHECK_EQ(fi_close(&av->fid), 0);
 	CHECK_EQ(fi_close(&eq->fid), 0);
 	play_meet();

@@ -451,17 +451,19 @@ static acp_ga_t told(void)
 static void endless(void)
 {
 	struct patience p = patience_begin(PATIENCE_SOON);
-	uint64_t begin;
-	uint32_t i = 0, sent, value;
+	uint32_t i = 0, sent, value, refused = 0;
+	uint64_t begin = monotonic_ms();
 
 	open_all();
 	if (acp_rank()) {
-		for (begin = monotonic_ms(); monotonic_ms() - begin < 300;) {
+		/* Not just because the machine stood still. */
+		while (refused < 1000 || monotonic_ms() - begin < 300) {
 			ssize_t error = fi_tinject(ep, &i, sizeof(i), peers[0], 1);
 
 			CHECK(!patience_over(&p));
 			CHECK(!error || error == -FI_EAGAIN);
 			fi_cq_read(cq, NULL, 0);
+			refused = error ? refused + 1 : 0;
 			if (error)
 				continue;
 			i++;
