@@ -48,8 +48,10 @@ static int receives_open(struct fi_acp_messages *m)
 {
 	unsigned int i;
 
-	m->posted.next = m->posted.prev = &m->posted;
-	m->ended.next = m->ended.prev = &m->ended;
+	m->posted.next = &m->posted;
+	m->posted.prev = &m->posted;
+	m->ended.next = &m->ended;
+	m->ended.prev = &m->ended;
 	m->receives = calloc(FI_ACP_RECEIVES, sizeof(*m->receives));
 	if (!m->receives)
 		return -FI_ENOMEM;
