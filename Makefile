@@ -2,7 +2,8 @@
 #
 # Everything but the module's own build rules, which are in Kbuild.
 #
-#	make			module for the running kernel, library, tools, examples
+#	make			module for the running kernel, library, tools, examples, and the
+#				provider for libfabric if libfabric-dev is there
 #	make demo		two virtual machines run the examples	(installs packages)
 #	make test		the gate: each capability once, each kernel a little	(installs packages)
 #	make test-all [ONLY=PATTERN] [KERNELS="6.1 rt"]	each test on each kernel, at full length
@@ -29,7 +30,9 @@ UDEVDIR ?= $(PREFIX)/lib/udev
 DOCDIR ?= $(PREFIX)/share/doc/acp
 export PREFIX DESTDIR
 
-PARTS := lib tools examples
+# LIBFABRIC=no leaves the provider out, as the packages do.
+PROVIDER := $(filter-out $(LIBFABRIC:no=libfabric),libfabric)
+PARTS := lib tools examples $(PROVIDER)
 SUITES := $(patsubst %/Makefile,%,$(wildcard selftests/*/Makefile))
 JOBS = -j$(shell nproc)
 only = $(if $(ONLY),--only '$(ONLY)')
@@ -50,7 +53,7 @@ module:
 $(PARTS) $(SUITES):
 	$(MAKE) -C $@
 
-tools examples $(SUITES): lib
+tools examples $(PROVIDER) $(SUITES): lib
 
 demo:
 	@scripts/demo
@@ -106,9 +109,10 @@ rpm:
 	scripts/packages build rpm
 	scripts/rpm
 
-install: lib tools
+install: lib tools $(PROVIDER)
 	$(MAKE) -C lib install
 	$(MAKE) -C tools install
+	$(if $(PROVIDER),$(MAKE) -C libfabric install)
 	install -D -m 644 etc/90-acp.rules $(DESTDIR)$(UDEVDIR)/rules.d/90-acp.rules
 	install -D -m 644 etc/acp.service $(DESTDIR)$(UNITDIR)/acp.service
 	install -D -m 644 etc/acp.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/acp.conf

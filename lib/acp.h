@@ -612,12 +612,14 @@ typedef struct acpx_match *acpx_match_t;
 typedef struct acpx_receive *acpx_receive_t;
 
 #define ACPX_ANY_RANK	(-1)
+#define ACPX_MASKS_ANY	0xffffffffu
 
 struct acpx_match_limits {
 	size_t bytes;		/* memory for messages that no posted receive has matched */
 	uint32_t receives;	/* posted at a time */
 	uint32_t messages;	/* kept at a time */
 	uint32_t masks;		/* how many of the following are used; 0: receives ignore no bits */
+				/* ACPX_MASKS_ANY: any; the list learns 15 values, and all bits */
 	uint64_t mask[4];	/* bits of tags that a receive may ignore */
 };
 
@@ -685,8 +687,17 @@ const char *acpx_strerror(int status);		/* one line of English */
 int acpx_set_error_mode(int mode);		/* previous mode, or -1 */
 int acpx_peer_state(int rank);			/* ACPX_PEER_*, or -1 */
 int acpx_query_node(int rank);			/* number of its node, or -1 */
-/* For poll: POLLPRI if there is an event, POLLIN: see acpx_mailbox_arm, acpx_receive_arm; or -1. */
+/*
+ * For poll: POLLPRI if there is an event, POLLIN: see acpx_mailbox_arm, acpx_receive_arm,
+ * acpx_access_arm; or -1.
+ */
 int acpx_event_fd(void);
+
+/*
+ * 1: the access is complete; 0: poll() of acpx_event_fd() reports POLLIN when it is; or -errno.
+ * ACP_HANDLE_NULL: no access. Thread-safe; each call replaces the one before it.
+ */
+int acpx_access_arm(acp_handle_t handle);
 
 int acpx_next_event(struct acpx_event *event);	/* 1: stored, 0: none, or -1 */
 acp_ga_t acpx_query_heap_ga(int rank);		/* or ACP_GA_NULL */

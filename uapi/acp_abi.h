@@ -87,6 +87,12 @@ struct acp_cq {
 	__u8  status[];		/* ACP_ST_ of ticket t at [t & (depth - 1)], for depth tickets */
 };
 
+/*
+ * In status[]: a message with ACP_SQE_RENDEZVOUS has ended, with the rest as its status, but
+ * earlier commands are not complete.
+ */
+#define ACP_CQ_ENDED		0x80u
+
 #define ACP_CQ_NEED_WAKEUP	1u	/* ring the doorbell after submitting */
 #define ACP_CQ_ABORTED		2u	/* job or rank has ended; all commands fail */
 
@@ -330,7 +336,7 @@ struct acp_event {
 };
 
 #define ACP_RECEIVES_MAX	65536
-#define ACP_MASKS_MAX		4
+#define ACP_MASKS_MAX		16
 #define ACP_LISTS_MAX		64	/* match lists of a rank at a time */
 #define ACP_LIST_LAST		0x7fffffff	/* largest number of a match list */
 
@@ -346,13 +352,17 @@ struct acp_event {
  * memory of the list, if there is room, and if "messages" permits.  Otherwise nothing is written,
  * as with a full mailbox.  The three addresses are in the caller's own memory; it permits others to
  * write messages, and atomics to the mailbox.  Wrong ones harm only the list.
+ *
+ * With ACP_MATCH_LEARN, the list has one mask at first, ~0, and each other value of acp_post.ignore
+ * becomes one of its masks when it is used for the first time, while there are fewer than
+ * ACP_MASKS_MAX.
  *	-ENOSPC		the rank has ACP_LISTS_MAX match lists
  *	-ENOMEM		out of memory
  *	-EDQUOT		an administrator's limit is reached; "limit" says which
  */
 struct acp_match {
 	__u32 size;		/* sizeof(struct acp_match) */
-	__u32 flags;		/* must be zero */
+	__u32 flags;		/* ACP_MATCH_ */
 	__u64 mailbox;		/* its struct acp_mailbox */
 	__u64 results;		/* struct acp_result [receives] */
 	__u64 memory, bytes;	/* for messages; a multiple of 8 */
@@ -365,6 +375,8 @@ struct acp_match {
 	__u32 list;		/* its number, 1 .. ACP_LIST_LAST */
 	__u32 limit;		/* with -EDQUOT: the ACP_LIMIT_ that is reached */
 };
+
+#define ACP_MATCH_LEARN		1u
 
 /* What became of a posted receive.  The kernel writes it, "state" last. */
 struct acp_result {
@@ -617,7 +629,7 @@ _Static_assert(sizeof(struct acp_watch_wait) == 24, "ABI");
 _Static_assert(sizeof(struct acp_wake) == 8, "ABI");
 _Static_assert(sizeof(struct acp_attach) == 56, "ABI");
 _Static_assert(sizeof(struct acp_wrong_key) == 40, "ABI");
-_Static_assert(sizeof(struct acp_match) == 96, "ABI");
+_Static_assert(sizeof(struct acp_match) == 192, "ABI");
 _Static_assert(sizeof(struct acp_result) == 64, "ABI");
 _Static_assert(sizeof(struct acp_post) == 72, "ABI");
 _Static_assert(sizeof(struct acp_unpost) == 16, "ABI");

@@ -97,9 +97,15 @@ static u32 classes(const struct acp_matcher *m)
 	return 2 * m->masks;
 }
 
+/* The entry of a message for a class. */
+static u32 entry_of(const struct acp_matcher *m, u32 message, u32 class)
+{
+	return message * 2 * m->masks_max + class;
+}
+
 static u32 entries_of_messages(const struct acp_matcher *m)
 {
-	return m->messages * classes(m);
+	return entry_of(m, m->messages, 0);
 }
 
 /* log2 of the number of buckets for so many entries: twice as many, at least. */
@@ -347,7 +353,7 @@ static void list_message(struct acp_matcher *m, u32 i)
 	for (class = 0; class < classes(m); class++) {
 		struct acp_key key = key_of(m, m->kept[i].rank, m->kept[i].tag, class);
 
-		add(&m->by_message, i * classes(m) + class, &key);
+		add(&m->by_message, entry_of(m, i, class), &key);
 	}
 }
 
@@ -356,7 +362,38 @@ static void unlist_message(struct acp_matcher *m, u32 i)
 	u32 class;
 
 	for (class = 0; class < classes(m); class++)
-		del(&m->by_message, i * classes(m) + class);
+		del(&m->by_message, entry_of(m, i, class));
+}
+
+/* List a message for the two classes of the latest mask. */
+static void list_more(struct acp_matcher *m, u32 i)
+{
+	u32 class;
+
+	for (class = classes(m) - 2; class < classes(m); class++) {
+		struct acp_key key = key_of(m, m->kept[i].rank, m->kept[i].tag, class);
+
+		add(&m->by_message, entry_of(m, i, class), &key);
+	}
+}
+
+/* A receive from any rank that ignores all bits accepts all messages: they are listed in order. */
+u32 acp_matcher_learn(struct acp_matcher *m, u64 ignore)
+{
+	const struct acp_key all = acp_matcher_key(m, ANY, 0, 0);
+	u32 mask = acp_matcher_mask(m, ignore), first, i;
+
+	if (mask != ACP_MATCH_NONE || m->masks == m->masks_max)
+		return mask;
+	m->mask[m->masks++] = ignore;
+	first = find(&m->by_message, &all);
+	for (i = first; i != ACP_MATCH_NONE;) {
+		list_more(m, i / (2 * m->masks_max));
+		i = m->by_message.e[i].next;
+		if (i == first)
+			break;
+	}
+	return m->masks - 1;
 }
 
 /* Its place has been found: its bytes come now. */
@@ -477,7 +514,7 @@ u32 acp_matcher_find(const struct acp_matcher *m, const struct acp_key *key)
 {
 	u32 i = find(&m->by_message, key);
 
-	return i == ACP_MATCH_NONE ? i : i / classes(m);
+	return i == ACP_MATCH_NONE ? i : i / (2 * m->masks_max);
 }
 
 bool acp_matcher_take(struct acp_matcher *m, u32 message, u32 number)

@@ -92,7 +92,7 @@ struct acp_kept {
 
 struct acp_matcher {
 	u32 receives, messages;	/* sizes of the tables */
-	u32 masks;
+	u32 masks, masks_max;	/* how many there are, and how many there can be */
 	u64 mask[ACP_MASKS_MAX];
 	u64 bytes;		/* of the memory for messages */
 	u64 seq;		/* of the latest receive */
@@ -119,7 +119,8 @@ size_t acp_matcher_bytes(const struct acp_matcher *m);
 
 /**
  * acp_matcher_init() - set up a matcher
- * @m: receives, messages, masks, mask and bytes are set, to values that acp_abi.h permits
+ * @m: receives, messages, masks, masks_max, mask and bytes are set, to values that acp_abi.h
+ *	permits
  * @memory: acp_matcher_bytes(), zeroed, aligned to 8
  * @secret: two random numbers
  *
@@ -136,6 +137,18 @@ void acp_matcher_init(struct acp_matcher *m, void *memory, const u64 secret[2]);
  * Return: Its number, or ACP_MATCH_NONE.
  */
 u32 acp_matcher_mask(const struct acp_matcher *m, u64 ignore);
+
+/**
+ * acp_matcher_learn() - find a mask, or add it
+ * @m: the matcher; if it can have more masks than it has, the first one is ~0
+ * @ignore: bits that a receive ignores
+ *
+ * To add one takes two steps for each message that has been kept.
+ *
+ * Context: The caller serializes calls on one matcher.
+ * Return: Its number, or ACP_MATCH_NONE: there are masks_max others.
+ */
+u32 acp_matcher_learn(struct acp_matcher *m, u64 ignore);
 
 /**
  * acp_matcher_find() - find the oldest kept message that a receive accepts

@@ -371,7 +371,7 @@ static u64 start_at(const struct acp_cmd *cmd, const struct acp_cmd *older,
 
 	/* The end of one that was PARKED is noticed, see end_of_parked(); that of others is not. */
 	if (older && (READ_ONCE(older->state) == ACP_CMD_PARKED ||
-		      (READ_ONCE(older->until) && !granted)))
+		      (READ_ONCE(older->until) > ACP_CMD_SHOWN && !granted)))
 		return cmd->until;
 	return granted && cmd->item.out.m.size <= GRANT_BYTES ? 0 : cmd->again;
 }
@@ -391,6 +391,7 @@ static u64 start_granted(struct acp_queue *queue, struct acp_cmd *cmd, u64 now)
 	if (smp_load_acquire(&cmd->busy))
 		return now + ACP_RETRY_NS;
 	begin_again(cmd);
+	WRITE_ONCE(cmd->until, ACP_CMD_SHOWN);
 	wait_again(queue, cmd);
 	return ~0ULL;
 }

@@ -508,7 +508,7 @@ static int admit(struct acp_match_list *l, u32 i)
 /* Returns 1 if a message has been kept, which is described. */
 static int post(struct acp_match_list *l, struct acp_post *p)
 {
-	u32 mask = acp_matcher_mask(&l->m, p->ignore), i;
+	u32 mask = acp_matcher_learn(&l->m, p->ignore), i;
 	struct acp_matcher *m = &l->m;
 	struct acp_key key;
 
@@ -641,6 +641,8 @@ static bool masks_ok(const struct acp_match *a)
 
 	if (!a->masks || a->masks > ACP_MASKS_MAX)
 		return false;
+	if ((a->flags & ACP_MATCH_LEARN) && (a->masks != 1 || ~a->mask[0]))
+		return false;
 	for (i = 0; i < a->masks; i++)
 		for (j = 0; j < i; j++)
 			if (a->mask[i] == a->mask[j])
@@ -653,7 +655,8 @@ static bool masks_ok(const struct acp_match *a)
 
 static bool request_ok(const struct acp_rank *rank, const struct acp_match *a)
 {
-	return !a->flags && !a->reserved && masks_ok(a) && a->receives && a->messages &&
+	return !(a->flags & ~ACP_MATCH_LEARN) && !a->reserved && masks_ok(a) &&
+	       a->receives && a->messages &&
 	       a->receives <= ACP_RECEIVES_MAX && a->messages <= ACP_RECEIVES_MAX &&
 	       !(a->bytes & 7) && !((a->mailbox | a->results | a->memory) & 7) &&
 	       may_be_own(rank, a->mailbox, sizeof(struct acp_mailbox)) &&
@@ -665,6 +668,7 @@ static struct acp_match_list *list_alloc(struct acp_rank *rank, const struct acp
 {
 	struct acp_matcher m = {
 		.receives = a->receives, .messages = a->messages, .masks = a->masks,
+		.masks_max = a->flags & ACP_MATCH_LEARN ? ACP_MASKS_MAX : a->masks,
 		.bytes = a->bytes,
 	};
 	size_t bytes = sizeof(struct acp_match_list) + acp_matcher_bytes(&m);

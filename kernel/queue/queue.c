@@ -195,7 +195,7 @@ static bool park(struct acp_queue *queue, struct acp_cmd *cmd, u64 now, u64 agai
 {
 	if (is_over(queue))
 		return false;
-	if (!cmd->until) {
+	if (cmd->until <= ACP_CMD_SHOWN) {
 		cmd->place = cmd->item.out.m.dst;
 		WRITE_ONCE(cmd->until, now + queue->job->limit);
 	}
@@ -252,12 +252,28 @@ bool acp_queue_older_refused(struct acp_queue *queue, const struct acp_item *ite
 }
 
 /*
+ * A message ends that waited for its receive.  Earlier ones may still wait, and then it is not
+ * complete: its sender learns of its end in this way.
+ */
+static void show_end(struct acp_queue *queue, const struct acp_cmd *cmd, u8 status)
+{
+	u64 slot = cmd->item.out.m.ticket & (queue->depth - 1);
+
+	/* Effects first; pairs with the user's load. */
+	smp_store_release(&queue->cq->status[slot], status | ACP_CQ_ENDED);
+}
+
+/*
  * A command ends that was PARKED: another one is the oldest now that waits for room at its place,
  * and if this one has found room, two more may find some.  The caller calls acp_station_idle()
  * later, which sees it.  Under queue->lock.
  */
 static noinline void end_of_parked(struct acp_queue *queue, const struct acp_cmd *cmd, u8 status)
 {
+	if (cmd->until == ACP_CMD_SHOWN) {
+		show_end(queue, cmd, status);
+		return;
+	}
 	if (!status) {
 		if (queue->room != cmd->place)
 			queue->grants = 0;
@@ -339,7 +355,7 @@ bool acp_queue_asks(struct acp_queue *queue, u64 ticket, u64 mailbox)
 void acp_queue_accepted(struct acp_queue *queue, struct acp_cmd *cmd)
 {
 	spin_lock(&queue->lock);
-	if (cmd->until) {
+	if (cmd->until > ACP_CMD_SHOWN) {
 		end_of_parked(queue, cmd, ACP_ST_OK);
 		WRITE_ONCE(cmd->until, 0);
 	}

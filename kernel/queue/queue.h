@@ -48,7 +48,8 @@ struct acp_cmd {
 		u32 epoch[2];	/* of flows that answers are expected on: [ACP_EXPECT_ - 1] */
 		u64 again;	/* PARKED: ns, when to start again */
 	};
-	u64 until;		/* ns, until when to start again; 0: it was not PARKED yet */
+	u64 until;		/* ns, until when to start again; 0: it was not PARKED yet; or */
+				/* ACP_CMD_SHOWN: its end is shown at once, see show_end() */
 	u64 place;		/* address of the full buffer or mailbox, if until is set */
 	u64 older;		/* with retry: none at its place is in (older, ticket); drainer */
 	u8 state;		/* enum acp_cmd_state; under the queue lock once STARTED */
@@ -70,6 +71,8 @@ struct acp_cmd {
 		u64 losses;	/* WAIT: of job->losses, when it was taken */
 	};
 };
+
+#define ACP_CMD_SHOWN	1	/* in acp_cmd.until: it sends what was granted */
 
 /*
  * A PARKED command starts again after ACP_RETRY_NS, then twice that, and so on; and after a ns per

@@ -40,6 +40,18 @@ int acp_inquire(acp_handle_t handle)
 	return !libacp_rings_aborted(&libacp_main.rings);
 }
 
+/* A message that waited for its receive may end before earlier accesses. */
+static int early_status(const struct libacp_queue *queue, uint64_t ticket)
+{
+	int status = libacp_rings_status(&queue->rings, ticket);
+
+	if (libacp_rings_aborted(&queue->rings))
+		return ACPX_EABORT;
+	if (status >= 0 && (status & ACP_CQ_ENDED))
+		return status & ~(int)ACP_CQ_ENDED;
+	return ACPX_EPENDING;
+}
+
 static int status_in(const struct libacp_queue *queue, acp_handle_t handle)
 {
 	uint64_t ticket = (uint64_t)handle >> 1;
@@ -50,9 +62,9 @@ static int status_in(const struct libacp_queue *queue, acp_handle_t handle)
 	if (handle & 1)
 		return 0;
 	if (!libacp_queue_reached(queue, ticket))
-		return libacp_rings_aborted(&queue->rings) ? ACPX_EABORT : ACPX_EPENDING;
+		return early_status(queue, ticket);
 	status = libacp_rings_status(&queue->rings, ticket);
-	return status < 0 ? ACPX_EUNKNOWN : status;
+	return status < 0 ? ACPX_EUNKNOWN : status & ~(int)ACP_CQ_ENDED;
 }
 
 int acpx_status(acp_handle_t handle)

@@ -195,6 +195,28 @@ int libacp_wait_some(const struct libacp_queue *queue, uint64_t ticket, uint64_t
 	return sleep_until(queue, ticket, end);
 }
 
+/* Only the queue of the process has the descriptor that programs poll. */
+int acpx_access_arm(acp_handle_t handle)
+{
+	struct acp_wait wait = {
+		.size = sizeof(wait), .flags = ACP_WAIT_ARM, .ticket = UINT64_MAX,
+	};
+	const struct libacp_queue *queue = &libacp_main;
+	const bool none = handle == (acp_handle_t)ACP_HANDLE_NULL;
+
+	if (!libacp_in())
+		return -ENOTCONN;
+	if (libacp_handle_elsewhere(queue, handle))
+		return -EINVAL;
+	if (!none)
+		wait.ticket = libacp_handle_ticket(queue, handle);
+	if (!none && libacp_queue_reached(queue, wait.ticket))
+		return 1;
+	if (ioctl(queue->fd, ACP_IOC_WAIT, &wait) < 0)
+		return -errno;
+	return !none && libacp_queue_reached(queue, wait.ticket);
+}
+
 int libacp_queue_wait(const struct libacp_queue *queue)
 {
 	return libacp_wait_for(queue, libacp_rings_newest(&queue->rings));

@@ -31,8 +31,10 @@
 
 _Static_assert(sizeof(struct acp_mailbox) == 64 && sizeof(struct acp_result) == 64,
 	       "each has a cache line of its own");
-_Static_assert(sizeof(((struct acpx_match_limits *)0)->mask) ==
+_Static_assert(sizeof(((struct acpx_match_limits *)0)->mask) <=
 	       sizeof(((struct acp_match *)0)->mask), "acp_abi.h");
+
+#define MASKS_MAX	(sizeof(((struct acpx_match_limits *)0)->mask) / sizeof(uint64_t))
 
 /* A posted receive, or a message that acpx_mprobe() has taken; its index is that of its result. */
 struct acpx_receive {
@@ -533,7 +535,7 @@ static void explain_limit(uint64_t limit)
 			     libacp_limit_name(limit), libacp_limit_place(limit));
 }
 
-/* Without masks, receives ignore no bits: one mask, 0. */
+/* Without masks, receives ignore no bits: one mask, 0. The kernel learns ACPX_MASKS_ANY. */
 static struct acp_match request_of(const struct acpx_match *m, uint32_t receives,
 				   const struct acpx_match_limits *limits)
 {
@@ -545,7 +547,13 @@ static struct acp_match request_of(const struct acpx_match *m, uint32_t receives
 		.masks = limits->masks ? limits->masks : 1,
 	};
 
-	memcpy(a.mask, limits->mask, limits->masks * sizeof(a.mask[0]));
+	if (limits->masks == ACPX_MASKS_ANY) {
+		a.flags = ACP_MATCH_LEARN;
+		a.masks = 1;
+		a.mask[0] = UINT64_MAX;
+	} else {
+		memcpy(a.mask, limits->mask, limits->masks * sizeof(a.mask[0]));
+	}
 	return a;
 }
 
@@ -612,7 +620,7 @@ static bool are_possible(const struct acpx_match_limits *limits)
 {
 	return limits->receives >= 1 && limits->receives <= ACP_RECEIVES_MAX &&
 	       limits->messages >= 1 && limits->messages <= ACP_RECEIVES_MAX &&
-	       limits->masks <= ACP_MASKS_MAX;
+	       (limits->masks <= MASKS_MAX || limits->masks == ACPX_MASKS_ANY);
 }
 
 int acpx_match_create(const struct acpx_match_limits *limits, acpx_match_t *match)

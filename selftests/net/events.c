@@ -438,3 +438,67 @@ TEST(state_of_a_node_lost_on_one_color)
 	CHECK_EQ(put(&to[0]), ACP_ST_OK);
 	CHECK_EQ(state_of_other(), ACP_RANK_BACK);
 }
+
+/* ---- An access that poll() waits for ---- */
+
+static bool is_readable(void)
+{
+	struct pollfd p = { .fd = acpx_event_fd(), .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* A wait for a word of the own memory is an access that the test completes when it wants to. */
+static void arm_accesses(void)
+{
+	const acp_ga_t word = member_at(acp_rank(), WORD), done = member_at(acp_rank(), DONE);
+	acp_handle_t first, second;
+
+	*member_word(DONE) = 2;
+	first = acpx_wait_word(word, 1, ACP_HANDLE_NULL);
+	second = acpx_wait_word(word, 2, ACP_HANDLE_NULL);
+	CHECK_EQ(acpx_access_arm(first), 0);
+	CHECK(!is_readable());
+	CHECK_EQ(acpx_access_arm(ACP_HANDLE_ALL), 0);
+	CHECK(!is_readable());
+	*member_word(FORMER) = 1;
+	acp_copy(word, member_at(acp_rank(), FORMER), 8, ACP_HANDLE_NULL);
+	CHECK_EQ(acpx_access_arm(second), 0);
+	CHECK(!is_readable());
+	acp_copy(word, done, 8, ACP_HANDLE_NULL);
+	CHECK(patience_poll(acpx_event_fd(), POLLIN, PATIENCE_SOON));
+	CHECK_EQ(acpx_access_arm(second), 1);
+	CHECK(is_readable());
+	CHECK_EQ(acpx_access_arm(ACP_HANDLE_NULL), 0);
+	CHECK(!is_readable());
+	CHECK_EQ(acpx_access_arm(first), 1);
+}
+
+static void arm_elsewhere(void)
+{
+	acpx_context_t context;
+	acp_handle_t handle;
+
+	CHECK_EQ(acpx_context_create(64, &context), 0);
+	CHECK_EQ(acpx_context_bind(context), 0);
+	handle = acp_add8(member_at(acp_rank(), FORMER), member_at((acp_rank() + 1) % 2, WORD), 0,
+			  ACP_HANDLE_NULL);
+	CHECK_EQ(acpx_access_arm(handle), -EINVAL);
+	CHECK_EQ(acpx_context_destroy(context), 0);
+}
+
+static void wait_by_poll(void)
+{
+	CHECK_EQ(acpx_access_arm(ACP_HANDLE_NULL), -ENOTCONN);
+	member_init();
+	arm_accesses();
+	CHECK_EQ(acp_sync(), 0);
+	arm_elsewhere();
+	CHECK_EQ(acp_finalize(), 0);
+	CHECK_EQ(acpx_access_arm(ACP_HANDLE_NULL), -ENOTCONN);
+}
+
+TEST(poll_tells_when_an_access_is_complete)
+{
+	members_run(2, 1, wait_by_poll);
+}

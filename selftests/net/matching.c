@@ -349,6 +349,35 @@ TEST(A4_a_full_list_is_said)
 	CHECK_EQ(state(1), ACP_RESULT_DONE);
 }
 
+/* A list that learns its masks finds by each of them what was kept before. */
+TEST(A4_masks_are_learned_when_receives_use_them)
+{
+	struct acp_match learns = usual;
+	uint32_t i;
+
+	learns.flags = ACP_MATCH_LEARN;
+	learns.masks = 1;
+	memset(learns.mask, 0, sizeof(learns.mask));
+	learns.mask[0] = ~0ULL;
+	begin_like(NULL, &learns, 0);
+	for (i = 0; i < ACP_MASKS_MAX - 1; i++)
+		CHECK_EQ(run(0, heap_ga(&r[0], SOURCE), 8, 0x10000 | 1 << i), ACP_ST_OK);
+	/* A receive ignores one bit, so it finds the message of this bit only. */
+	for (i = ACP_MASKS_MAX - 1; i--;) {
+		CHECK_EQ(post(i, i % 2 ? -1 : 0, 0x10000, 1 << i, BUFFERS, 8), 0);
+		CHECK_EQ(state(i), ACP_RESULT_KEPT);
+		CHECK_EQ(result(i)->tag, 0x10000 | 1 << i);
+	}
+	CHECK_EQ(post(100, -1, 0, 1 << 20, BUFFERS, 8), -EINVAL);
+	/* The first one was there from the beginning, and those that were learned match, too. */
+	CHECK_EQ(post(100, -1, 0, ~0ULL, BUFFERS, 8), 0);
+	CHECK_EQ(post(101, -1, 5, 1 << 4, BUFFERS, 8), 0);
+	CHECK_EQ(run(2, heap_ga(&r[2], SOURCE), 8, 5), ACP_ST_OK);
+	CHECK_EQ(state(100), ACP_RESULT_DONE);
+	CHECK_EQ(run(2, heap_ga(&r[2], SOURCE), 8, 5 | 1 << 4), ACP_ST_OK);
+	CHECK_EQ(state(101), ACP_RESULT_DONE);
+}
+
 /* The calls with wrong arguments. */
 TEST(A4_wrong_lists_have_named_ends)
 {
@@ -363,16 +392,18 @@ TEST(A4_wrong_lists_have_named_ends)
 		a.field = value; \
 		CHECK_EQ(create(&a), -EINVAL); \
 	} while (0)
-	REFUSED(flags, 1);
+	REFUSED(flags, 2);
+	REFUSED(flags, ACP_MATCH_LEARN);
 	REFUSED(reserved, 1);
 	REFUSED(receives, 0);
 	REFUSED(receives, ACP_RECEIVES_MAX + 1);
 	REFUSED(messages, 0);
 	REFUSED(messages, ACP_RECEIVES_MAX + 1);
 	REFUSED(masks, 0);
-	REFUSED(masks, 5);
+	REFUSED(masks, ACP_MASKS_MAX + 1);
 	REFUSED(mask[1], 0);
 	REFUSED(mask[2], 1);
+	REFUSED(mask[ACP_MASKS_MAX - 1], 1);
 	REFUSED(bytes, 7);
 	REFUSED(bytes, ~7ULL);
 #undef REFUSED

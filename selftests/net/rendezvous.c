@@ -366,6 +366,48 @@ TEST(A4_a_message_that_waits_does_not_hold_back_others_of_its_node)
 	behind_one_that_waits(1);
 }
 
+/* What ACP_CQ_ENDED says of a ticket. */
+static uint8_t shown(const struct rank *rank, uint64_t ticket)
+{
+	return __atomic_load_n(&rank->cq->status[ticket & (rank->join.depth - 1)],
+			       __ATOMIC_ACQUIRE);
+}
+
+/* The sender of a message that has ended, and others before it wait, need not wait for these. */
+static void end_is_seen(uint32_t by)
+{
+	const size_t size = 70001;
+	struct patience p;
+	uint64_t tickets[2];
+
+	begin(NULL);
+	tickets[0] = ask(by, size, 1);
+	tickets[1] = ask(by, size, 2);
+	await_asked((int)by, 2, size);
+	CHECK(!(shown(&r[by], tickets[1]) & ACP_CQ_ENDED));
+	CHECK_EQ(post(7, (int)by, 2, 0, BUFFERS, size), 0);
+	await_state(7, ACP_RESULT_DONE);
+	p = patience_begin(PATIENCE_SOON);
+	while (shown(&r[by], tickets[1]) != (ACP_ST_OK | ACP_CQ_ENDED))
+		CHECK(!patience_over(&p));
+	CHECK(!(shown(&r[by], tickets[0]) & ACP_CQ_ENDED));
+	CHECK(rank_completed(&r[by]) < tickets[0]);
+	CHECK_EQ(post(8, (int)by, 1, 0, BUFFERS, size), 0);
+	CHECK_EQ(rank_await(&r[by], tickets[1], PATIENCE_SOON), ACP_ST_OK);
+	CHECK_EQ(shown(&r[by], tickets[0]), ACP_ST_OK);
+	CHECK_EQ(shown(&r[by], tickets[1]), ACP_ST_OK);
+}
+
+TEST(A4_the_end_of_a_message_is_seen_behind_one_that_waits)
+{
+	end_is_seen(0);
+}
+
+TEST(A4_the_end_of_a_message_is_seen_behind_one_that_waits_on_its_node)
+{
+	end_is_seen(1);
+}
+
 /* What is ordered behind one that is refused ends, though nothing else happens. */
 TEST(A4_what_is_ordered_behind_ends_with_the_list)
 {

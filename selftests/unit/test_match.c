@@ -30,7 +30,7 @@ static void *open_matcher(struct acp_matcher *m, u32 receives, u32 messages, u64
 	void *memory;
 
 	*m = (struct acp_matcher){
-		.receives = receives, .messages = messages, .masks = 3,
+		.receives = receives, .messages = messages, .masks = 3, .masks_max = 3,
 		.mask = { 0, ~0ULL, 6 }, .bytes = bytes,
 	};
 	memory = calloc(1, acp_matcher_bytes(m));
@@ -131,7 +131,7 @@ static void do_post(struct acp_matcher *m)
 		.order = ++clock_, .tag = rnd() % 8, .ignore = masks[rnd() % 3],
 		.rank = rnd() % 2 ? ANY : rnd() % RANKS,
 	};
-	mask = acp_matcher_mask(m, w.ignore);
+	mask = acp_matcher_learn(m, w.ignore);
 	key = acp_matcher_key(m, w.rank, w.tag, mask);
 	found = acp_matcher_find(m, &key);
 	CHECK_EQ(found, model_message(&w));
@@ -309,6 +309,18 @@ static void reset(void)
 	clock_ = 0;
 }
 
+static void do_step(struct acp_matcher *m)
+{
+	static void (*const steps[])(struct acp_matcher *m) = {
+		do_post, do_arrive, do_complete, do_end, do_ask,
+	};
+
+	steps[rnd() % 5](m);
+	CHECK_EQ(m->busy, count_busy());
+	CHECK_EQ(m->asking, count_asking());
+	CHECK_EQ(m->granted, 0);
+}
+
 /* Posting, matching, keeping and releasing do what searching the lists does. */
 TEST(match__A4_the_oldest_that_matches_gets_it)
 {
@@ -320,29 +332,47 @@ TEST(match__A4_the_oldest_that_matches_gets_it)
 	reset();
 	memory = open_matcher(&m, RECEIVES, MESSAGES, BYTES);
 	CHECK_EQ(acp_matcher_mask(&m, 5), ACP_MATCH_NONE);
-	for (i = 0; i < STEPS; i++) {
-		switch (rnd() % 5) {
-		case 0:
-			do_post(&m);
-			break;
-		case 1:
-			do_arrive(&m);
-			break;
-		case 2:
-			do_complete(&m);
-			break;
-		case 3:
-			do_end(&m);
-			break;
-		case 4:
-			do_ask(&m);
-			break;
-		}
-		CHECK_EQ(m.busy, count_busy());
-		CHECK_EQ(m.asking, count_asking());
-		CHECK_EQ(m.granted, 0);
-	}
+	for (i = 0; i < STEPS; i++)
+		do_step(&m);
+	CHECK_EQ(acp_matcher_learn(&m, 5), ACP_MATCH_NONE);
 	free(memory);
+}
+
+static void *open_learner(struct acp_matcher *m)
+{
+	const u64 secret[] = { rnd(), rnd() };
+	void *memory;
+
+	*m = (struct acp_matcher){
+		.receives = RECEIVES, .messages = MESSAGES, .masks = 1, .masks_max = 3,
+		.mask = { ~0ULL }, .bytes = BYTES,
+	};
+	memory = calloc(1, acp_matcher_bytes(m));
+	acp_matcher_init(m, memory, secret);
+	return memory;
+}
+
+/* So it is if masks are learned while messages are kept, whatever they were listed for before. */
+TEST(match__A4_a_mask_that_is_learned_finds_what_was_kept_before)
+{
+	struct acp_matcher m;
+	u32 i, round;
+	void *memory;
+
+	random_state = 3141592653ULL;
+	for (round = 0; round < 1000; round++) {
+		reset();
+		memory = open_learner(&m);
+		for (i = 0; i < MESSAGES; i++)
+			do_arrive(&m);
+		for (i = 0; i < 100; i++)
+			do_step(&m);
+		acp_matcher_learn(&m, 0);
+		acp_matcher_learn(&m, 6);
+		CHECK_EQ(m.masks, 3);
+		CHECK_EQ(acp_matcher_learn(&m, 5), ACP_MATCH_NONE);
+		free(memory);
+	}
 }
 
 /* When all is released, all memory can be used again, at once. */
