@@ -96,7 +96,7 @@ struct acp_matcher {
 	u32 receives, messages;	/* sizes of the tables */
 	u32 masks, masks_max;	/* how many there are, and how many there can be */
 	u64 mask[ACP_MASKS_MAX];	/* and behind them the one that is being learned */
-	u32 learning;		/* entry of the first message that is not listed for that; or NONE */
+	u32 learning;		/* entry of the first message not listed for that; or NONE */
 	u64 bytes;		/* of the memory for messages */
 	u64 seq;		/* of the latest receive */
 	u32 posted[ACP_MATCH_CLASSES];	/* receives of each class */

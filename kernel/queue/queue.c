@@ -503,6 +503,7 @@ bool acp_queue_need_wakeup(struct acp_queue *queue, bool set)
 /* The status of a published command; one that is not published may use its slot, see show_end(). */
 static u8 published_status(struct acp_queue *queue, u64 ticket)
 {
+	/* Pairs with show_end(). */
 	u8 status = smp_load_acquire(&queue->cq->status[ticket & (queue->depth - 1)]);
 
 	if (unlikely(status & ACP_CQ_ENDED))
