@@ -569,7 +569,7 @@ struct acp_attach {
 #define ACP_WAKE_SIZE_0		8
 #define ACP_ATTACH_SIZE_0	56
 #define ACP_WRONG_KEY_SIZE_0	40
-#define ACP_MATCH_SIZE_0	96
+#define ACP_MATCH_SIZE_0	192
 #define ACP_POST_SIZE_0		72
 #define ACP_UNPOST_SIZE_0	16
 

@@ -159,6 +159,7 @@ void acp_matcher_init(struct acp_matcher *m, void *memory, const u64 secret[2])
 	memset(m->posted, 0, sizeof(m->posted));
 	m->seq = 0;
 	m->busy = 0;
+	m->learning = ACP_MATCH_NONE;
 	m->unused = 0;
 	for (i = 0; i < m->messages; i++)
 		m->kept[i].next = i + 1;
@@ -346,55 +347,85 @@ static void place(struct acp_matcher *m, u32 i)
 	m->placed = i;
 }
 
-static void list_message(struct acp_matcher *m, u32 i)
+/* List a message for the two classes of one more mask. */
+static void list_more(struct acp_matcher *m, u32 i)
 {
-	u32 class;
+	struct acp_kept *kept = &m->kept[i];
+	u32 class = 2 * kept->masks++, end = class + 2;
 
-	for (class = 0; class < classes(m); class++) {
-		struct acp_key key = key_of(m, m->kept[i].rank, m->kept[i].tag, class);
+	for (; class < end; class++) {
+		struct acp_key key = key_of(m, kept->rank, kept->tag, class);
 
 		add(&m->by_message, entry_of(m, i, class), &key);
 	}
+}
+
+static void list_message(struct acp_matcher *m, u32 i)
+{
+	m->kept[i].masks = 0;
+	while (m->kept[i].masks < m->masks)
+		list_more(m, i);
+}
+
+/* ---- Learning ---- */
+
+/*
+ * A receive from any rank that ignores all bits accepts all messages: they are listed for its class
+ * in order, and in this order they are listed for a new mask.  Until all are, it is not counted,
+ * and those that arrive are not listed for it: their turn comes.
+ */
+#define CLASS_OF_ALL	1
+
+/* The next one has its turn.  Behind the last one, the mask is learned. */
+static void learn_next(struct acp_matcher *m)
+{
+	u32 next = m->by_message.e[m->learning].next;
+
+	m->learning = m->by_message.e[next].first ? ACP_MATCH_NONE : next;
+	if (m->learning == ACP_MATCH_NONE)
+		m->masks++;
+}
+
+static void begin_to_learn(struct acp_matcher *m, u64 ignore)
+{
+	const struct acp_key all = { .rank = ANY, .class = CLASS_OF_ALL };
+
+	m->mask[m->masks] = ignore;
+	m->learning = find(&m->by_message, &all);
+	if (m->learning == ACP_MATCH_NONE)
+		m->masks++;
+}
+
+u32 acp_matcher_learn(struct acp_matcher *m, u64 ignore, u32 steps)
+{
+	u32 mask = acp_matcher_mask(m, ignore);
+
+	if (mask != ACP_MATCH_NONE)
+		return mask;
+	if (m->learning == ACP_MATCH_NONE) {
+		if (m->masks == m->masks_max)
+			return ACP_MATCH_NONE;
+		begin_to_learn(m, ignore);
+	}
+	for (; steps && m->learning != ACP_MATCH_NONE; steps--) {
+		list_more(m, m->learning / (2 * m->masks_max));
+		learn_next(m);
+	}
+	mask = acp_matcher_mask(m, ignore);
+	return mask == ACP_MATCH_NONE ? ACP_MATCH_LATER : mask;
 }
 
 static void unlist_message(struct acp_matcher *m, u32 i)
 {
 	u32 class;
 
-	for (class = 0; class < classes(m); class++)
+	if (m->learning == entry_of(m, i, CLASS_OF_ALL))
+		learn_next(m);
+	for (class = 0; class < 2u * m->kept[i].masks; class++)
 		del(&m->by_message, entry_of(m, i, class));
 }
 
-/* List a message for the two classes of the latest mask. */
-static void list_more(struct acp_matcher *m, u32 i)
-{
-	u32 class;
-
-	for (class = classes(m) - 2; class < classes(m); class++) {
-		struct acp_key key = key_of(m, m->kept[i].rank, m->kept[i].tag, class);
-
-		add(&m->by_message, entry_of(m, i, class), &key);
-	}
-}
-
-/* A receive from any rank that ignores all bits accepts all messages: they are listed in order. */
-u32 acp_matcher_learn(struct acp_matcher *m, u64 ignore)
-{
-	const struct acp_key all = acp_matcher_key(m, ANY, 0, 0);
-	u32 mask = acp_matcher_mask(m, ignore), first, i;
-
-	if (mask != ACP_MATCH_NONE || m->masks == m->masks_max)
-		return mask;
-	m->mask[m->masks++] = ignore;
-	first = find(&m->by_message, &all);
-	for (i = first; i != ACP_MATCH_NONE;) {
-		list_more(m, i / (2 * m->masks_max));
-		i = m->by_message.e[i].next;
-		if (i == first)
-			break;
-	}
-	return m->masks - 1;
-}
+/* ---- Keeping ---- */
 
 /* Its place has been found: its bytes come now. */
 static void expect_bytes(struct acp_matcher *m, u32 i)

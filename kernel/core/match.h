@@ -21,6 +21,7 @@
 #include "port.h"
 
 #define ACP_MATCH_NONE		(~0u)
+#define ACP_MATCH_LATER		(~1u)
 #define ACP_MATCH_CLASSES	(2 * ACP_MASKS_MAX)
 
 /* What a receive accepts, and what a message is looked up by. */
@@ -84,6 +85,7 @@ struct acp_kept {
 	u32 next, prev;		/* by places, in a ring that contains the entry behind the last */
 	u32 receive;		/* TAKEN: the one that has matched it */
 	u8 state;		/* enum acp_kept_state */
+	u8 masks;		/* LISTED: it is listed for so many */
 	bool arriving;		/* its bytes are not there yet */
 	bool asks;		/* LISTED: it has no place */
 	bool granted;		/* arriving: it asked for its place, no byte has arrived yet */
@@ -93,7 +95,8 @@ struct acp_kept {
 struct acp_matcher {
 	u32 receives, messages;	/* sizes of the tables */
 	u32 masks, masks_max;	/* how many there are, and how many there can be */
-	u64 mask[ACP_MASKS_MAX];
+	u64 mask[ACP_MASKS_MAX];	/* and behind them the one that is being learned */
+	u32 learning;		/* entry of the first message not listed for that; or NONE */
 	u64 bytes;		/* of the memory for messages */
 	u64 seq;		/* of the latest receive */
 	u32 posted[ACP_MATCH_CLASSES];	/* receives of each class */
@@ -142,13 +145,16 @@ u32 acp_matcher_mask(const struct acp_matcher *m, u64 ignore);
  * acp_matcher_learn() - find a mask, or add it
  * @m: the matcher; if it can have more masks than it has, the first one is ~0
  * @ignore: bits that a receive ignores
+ * @steps: messages to be listed for a mask that is added, at most
  *
- * To add one takes two steps for each message that has been kept.
+ * All that are kept are listed for it, in several calls if there are many.  Anything else may be
+ * called in between.
  *
  * Context: The caller serializes calls on one matcher.
- * Return: Its number, or ACP_MATCH_NONE: there are masks_max others.
+ * Return: Its number; ACP_MATCH_NONE: there are masks_max others; or ACP_MATCH_LATER: call it
+ * again.
  */
-u32 acp_matcher_learn(struct acp_matcher *m, u64 ignore);
+u32 acp_matcher_learn(struct acp_matcher *m, u64 ignore, u32 steps);
 
 /**
  * acp_matcher_find() - find the oldest kept message that a receive accepts

@@ -2,6 +2,7 @@
 /* Match lists of ranks: see matching.h. */
 #include <linux/mm.h>
 #include <linux/random.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include "grant.h"
 #include "matching.h"
@@ -505,17 +506,24 @@ static int admit(struct acp_match_list *l, u32 i)
 	return status == ACP_ST_RANGE ? -EMSGSIZE : -EAGAIN;
 }
 
-/* Returns 1 if a message has been kept, which is described. */
+#define LEARN_STEPS	64	/* with BH off */
+
+/* Returns 1 if a message has been kept, which is described; -EINPROGRESS: call it again. */
 static int post(struct acp_match_list *l, struct acp_post *p)
 {
-	u32 mask = acp_matcher_learn(&l->m, p->ignore), i;
 	struct acp_matcher *m = &l->m;
 	struct acp_key key;
+	u32 mask, i;
 
-	if (mask == ACP_MATCH_NONE || p->result >= m->receives)
+	if (p->result >= m->receives)
 		return -EINVAL;
 	if (!(p->flags & ACP_POST_PROBE) && m->receive[p->result].state != ACP_RECEIVE_FREE)
 		return -EBUSY;
+	mask = acp_matcher_learn(m, p->ignore, LEARN_STEPS);
+	if (mask == ACP_MATCH_NONE)
+		return -EINVAL;
+	if (unlikely(mask == ACP_MATCH_LATER))
+		return -EINPROGRESS;
 	key = acp_matcher_key(m, p->flags & ACP_POST_ANY_RANK ? ~0u : p->rank, p->tag, mask);
 	i = find_kept(l, &key);
 	if ((p->flags & ~ACP_POST_ANY_RANK) && (i == ACP_MATCH_NONE || m->kept[i].arriving))
@@ -542,22 +550,36 @@ static int post(struct acp_match_list *l, struct acp_post *p)
 	return 1;
 }
 
-int acp_matching_post(struct acp_rank *rank, struct acp_post *p)
+static int post_in(struct acp_rank *rank, struct acp_post *p)
 {
 	struct acp_match_list *l;
-	int err = check_post(rank, p);
+	int err = -ENOENT;
 
-	if (err)
-		return err;
 	rcu_read_lock();
 	l = xa_load(&rank->lists, p->list);
 	if (l) {
 		spin_lock_bh(&l->lock);
-		err = l->closed ? -ENOENT : post(l, p);
+		if (!l->closed)
+			err = post(l, p);
 		spin_unlock_bh(&l->lock);
 	}
 	rcu_read_unlock();
-	return l ? err : -ENOENT;
+	return err;
+}
+
+int acp_matching_post(struct acp_rank *rank, struct acp_post *p)
+{
+	int err = check_post(rank, p);
+
+	if (err)
+		return err;
+	/* Messages are listed for a new mask. */
+	while ((err = post_in(rank, p)) == -EINPROGRESS) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return err;
 }
 
 static int unpost(struct acp_match_list *l, const struct acp_unpost *u)

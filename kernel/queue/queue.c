@@ -255,12 +255,14 @@ bool acp_queue_older_refused(struct acp_queue *queue, const struct acp_item *ite
  * A message ends that waited for its receive.  Earlier ones may still wait, and then it is not
  * complete: its sender learns of its end in this way.
  */
-static void show_end(struct acp_queue *queue, const struct acp_cmd *cmd, u8 status)
+static void show_end(struct acp_queue *queue, struct acp_cmd *cmd, u8 status)
 {
-	u64 slot = cmd->item.out.m.ticket & (queue->depth - 1);
+	u8 *shown = &queue->cq->status[cmd->item.out.m.ticket & (queue->depth - 1)];
 
-	/* Effects first; pairs with the user's load. */
-	smp_store_release(&queue->cq->status[slot], status | ACP_CQ_ENDED);
+	/* Others may still be ordered behind the command that had the slot before. */
+	cmd->former = *shown;
+	/* Effects, and "former", first; pairs with the user's load, and with published_status(). */
+	smp_store_release(shown, status | ACP_CQ_ENDED);
 }
 
 /*
@@ -268,7 +270,7 @@ static void show_end(struct acp_queue *queue, const struct acp_cmd *cmd, u8 stat
  * and if this one has found room, two more may find some.  The caller calls acp_station_idle()
  * later, which sees it.  Under queue->lock.
  */
-static noinline void end_of_parked(struct acp_queue *queue, const struct acp_cmd *cmd, u8 status)
+static noinline void end_of_parked(struct acp_queue *queue, struct acp_cmd *cmd, u8 status)
 {
 	if (cmd->until == ACP_CMD_SHOWN) {
 		show_end(queue, cmd, status);
@@ -498,6 +500,17 @@ bool acp_queue_need_wakeup(struct acp_queue *queue, bool set)
 
 /* ---- failures ---- */
 
+/* The status of a published command; one that is not published may use its slot, see show_end(). */
+static u8 published_status(struct acp_queue *queue, u64 ticket)
+{
+	/* Pairs with show_end(). */
+	u8 status = smp_load_acquire(&queue->cq->status[ticket & (queue->depth - 1)]);
+
+	if (unlikely(status & ACP_CQ_ENDED))
+		return READ_ONCE(acp_queue_cmd(queue, ticket + queue->depth)->former);
+	return status;
+}
+
 /* Has a command that ended, published or not, failed? */
 static bool has_failed(struct acp_queue *queue, u64 ticket)
 {
@@ -508,8 +521,7 @@ static bool has_failed(struct acp_queue *queue, u64 ticket)
 	    READ_ONCE(cmd->item.out.m.ticket) == ticket)
 		return READ_ONCE(cmd->status);
 	/* Pairs with publish(): a command that has left its slot is on record here. */
-	return smp_load_acquire(&queue->completed) >= ticket &&
-	       READ_ONCE(queue->cq->status[ticket & (queue->depth - 1)]);
+	return smp_load_acquire(&queue->completed) >= ticket && published_status(queue, ticket);
 }
 
 bool acp_queue_failed(struct acp_queue *queue, u64 from, u64 to)

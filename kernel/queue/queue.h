@@ -54,6 +54,7 @@ struct acp_cmd {
 	u64 older;		/* with retry: none at its place is in (older, ticket); drainer */
 	u8 state;		/* enum acp_cmd_state; under the queue lock once STARTED */
 	u8 status;
+	u8 former;		/* status that the slot had whose end is shown, see show_end() */
 	bool busy;		/* the transport still has the item; cleared with a release */
 	u8 flags;		/* ACP_SQE_ */
 	bool retry;		/* if the buffer is full, start again: ACP_SQE_RETRY, or WAIT */

@@ -378,6 +378,29 @@ TEST(A4_masks_are_learned_when_receives_use_them)
 	CHECK_EQ(state(101), ACP_RESULT_DONE);
 }
 
+/* Many are kept: they are listed for the mask in several turns, and stay in order. */
+TEST(A4_a_mask_is_learned_for_many_messages)
+{
+	struct acp_match learns = usual;
+	uint32_t i;
+
+	learns.flags = ACP_MATCH_LEARN;
+	learns.masks = 1;
+	memset(learns.mask, 0, sizeof(learns.mask));
+	learns.mask[0] = ~0ULL;
+	begin_like(NULL, &learns, 0);
+	for (i = 0; i < KEPT; i++)
+		CHECK_EQ(run(0, heap_ga(&r[0], SOURCE), 8, i), ACP_ST_OK);
+	/* Those with an even number of the last 16, and then with odd ones. */
+	for (i = 0; i < 16; i++) {
+		CHECK_EQ(post(i, i % 3 ? -1 : 0, (KEPT - 16) | i / 8, 14, BUFFERS, 8), 0);
+		CHECK_EQ(state(i), ACP_RESULT_KEPT);
+		CHECK_EQ(result(i)->tag, KEPT - 16 + i % 8 * 2 + i / 8);
+	}
+	CHECK_EQ(post(100, 0, KEPT - 16, 14, BUFFERS, 8), 0);
+	CHECK_EQ(state(100), 0);
+}
+
 /* The calls with wrong arguments. */
 TEST(A4_wrong_lists_have_named_ends)
 {
@@ -412,6 +435,11 @@ TEST(A4_wrong_lists_have_named_ends)
 	a.mailbox = heap_ga(&r[1], 0);
 	a.results = heap_ga(&r[1], 0);
 	CHECK(ioctl(r[1].fd, ACP_IOC_MATCH, &a) && errno == EINVAL);
+	/* With fewer masks, "list" would be elsewhere. */
+	a = usual;
+	a.size = 96;
+	CHECK(ioctl(r[1].fd, _IOC(_IOC_READ | _IOC_WRITE, ACP_IOC_MAGIC, _IOC_NR(ACP_IOC_MATCH),
+				  96), &a) && errno == EINVAL);
 	a = zero;
 	CHECK(ioctl(r[1].fd, ACP_IOC_MATCH, &a) && errno == EINVAL);
 	CHECK_EQ(post(RECEIVES, -1, 0, 0, BUFFERS, 8), -EINVAL);

@@ -408,6 +408,59 @@ TEST(A4_the_end_of_a_message_is_seen_behind_one_that_waits_on_its_node)
 	end_is_seen(1);
 }
 
+/*
+ * What has ended and what waits use the same slots of the completion area: what is ordered behind
+ * an early one learns of its failure, or of its success, all the same.
+ */
+static void slot_is_shown(uint32_t by, bool fails)
+{
+	const struct acp_sqe bad = { .op = ACP_OP_COPY, .size = 8 };
+	struct acp_sqe put = { .op = ACP_OP_COPY, .size = 8 };
+	struct patience p = patience_begin(PATIENCE_WORK);
+	uint64_t first, waits, last, ends;
+
+	begin(NULL);
+	put.dst = heap_ga(&r[by], SOURCE + 65536);
+	put.src = heap_ga(&r[by], SOURCE);
+	first = rank_submit(&r[by], fails ? &bad : &put);
+	CHECK_EQ(rank_await(&r[by], first, PATIENCE_SOON) == ACP_ST_OK, !fails);
+	waits = ask(by, 5000, 1);
+	put.seen = first - 1;
+	put.order = waits;
+	last = rank_submit(&r[by], &put);
+	put.seen = 0;
+	put.order = 0;
+	/* A failure that "last" must not notice. */
+	rank_submit(&r[by], &bad);
+	while (r[by].sq->tail < first + r[by].join.depth - 1)
+		rank_submit(&r[by], &put);
+	ends = ask(by, 5000, 2);
+	CHECK_EQ(ends, first + r[by].join.depth);
+	await_asked((int)by, 2, 5000);
+	CHECK_EQ(post(7, (int)by, 2, 0, BUFFERS, 5000), 0);
+	await_state(7, ACP_RESULT_DONE);
+	while (shown(&r[by], ends) != (ACP_ST_OK | ACP_CQ_ENDED))
+		CHECK(!patience_over(&p));
+	CHECK_EQ(post(8, (int)by, 1, 0, BUFFERS, 5000), 0);
+	CHECK_EQ(rank_await(&r[by], last, PATIENCE_SOON), fails ? ACP_ST_ORDER : ACP_ST_OK);
+	CHECK_EQ(rank_await(&r[by], ends, PATIENCE_SOON), ACP_ST_OK);
+}
+
+TEST(A4_the_end_that_is_seen_hides_no_failure)
+{
+	slot_is_shown(0, true);
+}
+
+TEST(A4_the_end_that_is_seen_is_no_failure)
+{
+	slot_is_shown(0, false);
+}
+
+TEST(A4_the_end_that_is_seen_on_its_node_is_no_failure)
+{
+	slot_is_shown(1, false);
+}
+
 /* What is ordered behind one that is refused ends, though nothing else happens. */
 TEST(A4_what_is_ordered_behind_ends_with_the_list)
 {

@@ -131,7 +131,10 @@ static void do_post(struct acp_matcher *m)
 		.order = ++clock_, .tag = rnd() % 8, .ignore = masks[rnd() % 3],
 		.rank = rnd() % 2 ? ANY : rnd() % RANKS,
 	};
-	mask = acp_matcher_learn(m, w.ignore);
+	/* Until it is learned, anything else may happen. */
+	mask = acp_matcher_learn(m, w.ignore, rnd() % 4);
+	if (mask == ACP_MATCH_LATER)
+		return;
 	key = acp_matcher_key(m, w.rank, w.tag, mask);
 	found = acp_matcher_find(m, &key);
 	CHECK_EQ(found, model_message(&w));
@@ -334,7 +337,7 @@ TEST(match__A4_the_oldest_that_matches_gets_it)
 	CHECK_EQ(acp_matcher_mask(&m, 5), ACP_MATCH_NONE);
 	for (i = 0; i < STEPS; i++)
 		do_step(&m);
-	CHECK_EQ(acp_matcher_learn(&m, 5), ACP_MATCH_NONE);
+	CHECK_EQ(acp_matcher_learn(&m, 5, 1), ACP_MATCH_NONE);
 	free(memory);
 }
 
@@ -352,7 +355,22 @@ static void *open_learner(struct acp_matcher *m)
 	return memory;
 }
 
-/* So it is if masks are learned while messages are kept, whatever they were listed for before. */
+static void learn_all(struct acp_matcher *m)
+{
+	static const u64 masks[] = { 0, 6 };
+	u32 i;
+
+	for (i = 0; i < 2; i++)
+		while (acp_matcher_learn(m, masks[i], 1) == ACP_MATCH_LATER)
+			;
+	CHECK_EQ(m->masks, 3);
+	CHECK_EQ(acp_matcher_learn(m, 5, 1), ACP_MATCH_NONE);
+}
+
+/*
+ * So it is if masks are learned while messages are kept, whatever they were listed for before, and
+ * whatever happens meanwhile.
+ */
 TEST(match__A4_a_mask_that_is_learned_finds_what_was_kept_before)
 {
 	struct acp_matcher m;
@@ -365,14 +383,45 @@ TEST(match__A4_a_mask_that_is_learned_finds_what_was_kept_before)
 		memory = open_learner(&m);
 		for (i = 0; i < MESSAGES; i++)
 			do_arrive(&m);
+		for (i = 0; i < 200; i++)
+			do_step(&m);
+		learn_all(&m);
 		for (i = 0; i < 100; i++)
 			do_step(&m);
-		acp_matcher_learn(&m, 0);
-		acp_matcher_learn(&m, 6);
-		CHECK_EQ(m.masks, 3);
-		CHECK_EQ(acp_matcher_learn(&m, 5), ACP_MATCH_NONE);
 		free(memory);
 	}
+}
+
+/* One step lists one message, and none is listed twice. */
+TEST(match__A4_learning_takes_a_step_for_each_message)
+{
+	const u32 kept = 1000;
+	struct acp_matcher m = {
+		.receives = 1, .messages = kept, .masks = 1, .masks_max = 3,
+		.mask = { ~0ULL }, .bytes = 8 * kept,
+	};
+	const u64 secret[] = { 1, 2 };
+	void *memory = calloc(1, acp_matcher_bytes(&m));
+	struct acp_key key;
+	u32 i, found;
+
+	acp_matcher_init(&m, memory, secret);
+	for (i = 0; i < kept; i++)
+		CHECK_EQ(acp_matcher_keep(&m, i % 3, i % 7, 8, &found), ACP_ST_OK);
+	for (i = 0; i < kept - 1; i++)
+		CHECK_EQ(acp_matcher_learn(&m, 0, 1), ACP_MATCH_LATER);
+	CHECK_EQ(acp_matcher_learn(&m, 0, 1), 1);
+	key = acp_matcher_key(&m, 1, 4, 1);
+	/* Those of rank 1 with tag 4, the oldest first. */
+	for (i = 0; i < kept; i++) {
+		if (i % 3 != 1 || i % 7 != 4)
+			continue;
+		found = acp_matcher_find(&m, &key);
+		CHECK_EQ(found, i);
+		CHECK(!acp_matcher_take(&m, found, 0));
+	}
+	CHECK_EQ(acp_matcher_find(&m, &key), ACP_MATCH_NONE);
+	free(memory);
 }
 
 /* When all is released, all memory can be used again, at once. */
