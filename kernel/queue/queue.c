@@ -354,10 +354,19 @@ bool acp_queue_asks(struct acp_queue *queue, u64 ticket, u64 mailbox)
 	return found;
 }
 
+/* Has it asked, and was it not refused?  It may have been granted its bytes.  Under queue->lock. */
+static bool is_asking(const struct acp_cmd *cmd)
+{
+	const u8 state = READ_ONCE(cmd->state);
+
+	return state == ACP_CMD_STARTED || state == ACP_CMD_GRANTED;
+}
+
 void acp_queue_accepted(struct acp_queue *queue, struct acp_cmd *cmd)
 {
 	spin_lock(&queue->lock);
-	if (cmd->until > ACP_CMD_SHOWN) {
+	/* Unless it was refused before its frame was acknowledged. */
+	if (cmd->until > ACP_CMD_SHOWN && is_asking(cmd)) {
 		end_of_parked(queue, cmd, ACP_ST_OK);
 		WRITE_ONCE(cmd->until, 0);
 	}

@@ -578,6 +578,24 @@ TEST(A4_messages_that_wait_end_with_the_list)
 		CHECK_EQ(rank_await(&r[by], tickets[by], PATIENCE_SOON), ACP_ST_AGAIN);
 }
 
+/* Those that try again do so until their time is over, and no longer. */
+TEST(A4_messages_that_try_again_end_although_the_list_has_gone)
+{
+	uint64_t tickets[RANKS];
+	uint32_t by;
+
+	begin_like(NULL, &usual, 2000);
+	for (by = 0; by < RANKS; by++) {
+		fill(r[by].heap + SOURCE, 5000, 1);
+		tickets[by] = send_like(by, heap_ga(&r[by], SOURCE), 5000, 1,
+					ACP_SQE_RENDEZVOUS | ACP_SQE_RETRY);
+		await_asked((int)by, 1, 5000);
+	}
+	CHECK_EQ(unpost(ACP_UNPOST_LIST, 0), 0);
+	for (by = 0; by < RANKS; by++)
+		CHECK_EQ(rank_await(&r[by], tickets[by], PATIENCE_WORK), ACP_ST_AGAIN);
+}
+
 TEST(A4_P4_messages_that_wait_end_with_the_rank)
 {
 	uint64_t tickets[RANKS];
