@@ -262,6 +262,22 @@ TEST(a_short_message_ends_though_a_long_one_waits_before_it)
 	members_run(2, 2, behind_body);
 }
 
+/* Long messages to several ranks are under way, and their endpoint is closed. */
+static void closed(void)
+{
+	int r;
+
+	open_with(CAPS, 64, 0);
+	for (r = 0; r < acp_procs(); r++)
+		PLAY_RETRY(fi_tsend(p.ep, p.memory, LONG, NULL, p.peer[r], 1, &context[r]));
+	close_all();
+}
+
+TEST(an_endpoint_is_closed_with_messages_that_nobody_receives)
+{
+	run(3, closed);
+}
+
 /* What is posted behind a fence sees what was written before it. */
 static void fenced(void)
 {
