@@ -2,6 +2,7 @@
 /* Rounds of a collective: starting, testing, waiting; and freeing it. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "acp.h"
 #include "coll/coll.h"
@@ -9,6 +10,7 @@
 #include "coll/pool.h"
 #include "coll/step.h"
 #include "core/internal.h"
+#include "core/mem.h"
 
 /* ---- Starting ---- */
 
@@ -29,12 +31,27 @@ static void push(struct libacp_round *round, const struct acp_sqe *entry,
 		c->last = ticket;
 }
 
+/*
+ * Copy src to dst: a command would cost more than all of a short copy. False if they are no longer
+ * registered: then there is a command, which fails.
+ */
+static bool seed(const struct acpx_coll *c)
+{
+	const void *src = libacp_mem_find(c->src, c->size, false);
+	void *dst = libacp_mem_find(c->dst, c->size, true);
+
+	if (src && dst)
+		memmove(dst, src, c->size);
+	return src && dst;
+}
+
 static void write_round(struct acpx_coll *c)
 {
 	struct libacp_round round = { .coll = c, .number = c->round, .take = push };
 
 	c->base = libacp_pool_newest(c->queue);
 	c->last = c->base;
+	c->seeded = c->seeds && c->brief && seed(c);
 	libacp_round_run(&round);
 	libacp_pool_ring(c->queue);
 }

@@ -81,6 +81,8 @@ struct acpx_coll {
 	size_t piece;			/* bytes of a piece */
 	uint64_t reduce;		/* ACP_REDUCE() */
 	bool brief;			/* what a round sends to all is short: BRIEF_MAX */
+	bool seeds;			/* a round that is brief begins with a copy of src to dst */
+	bool seeded;			/* the process has made it */
 	bool loose;			/* a round says nothing about the slots of the one before */
 
 	/* the caller */

@@ -95,7 +95,9 @@ static void combine(struct way *w, size_t q)
 	uint32_t at;
 	int i;
 
-	at = libacp_step_copy(round, result, c->src + piece.offset, piece.size, w->sent);
+	at = w->sent;
+	if (!c->seeded)
+		at = libacp_step_copy(round, result, c->src + piece.offset, piece.size, at);
 	for (i = 0; i < c->child_count; i++) {
 		libacp_step_wait(round, slot_line(i, w->first + q), 1, &c->children[i], 1);
 		at = libacp_step_reduce(round, result,
@@ -232,6 +234,7 @@ int acpx_coll_allreduce_create(acpx_group_t group, acp_ga_t dst, acp_ga_t src, s
 	c->lines += libacp_round_pieces(c);
 	use_slots(&n, 0, false);
 	libacp_creation_brief(&n);
+	c->seeds = c->child_count > 0;
 	return libacp_creation_end(&n, coll);
 }
 
