@@ -121,7 +121,7 @@ struct fi_acp_cntr {
 	struct fi_acp_domain *domain;
 	enum fi_wait_obj wait_obj;
 	unsigned int refs;		/* endpoints */
-	unsigned int pending;		/* operations under way */
+	size_t pending;			/* operations under way */
 	uint64_t value, errors;
 };
 
@@ -417,6 +417,15 @@ int fi_acp_eq_room(const struct fi_acp_eq *eq);
 struct fi_acp_eq *fi_acp_eq_of(struct fid *fid);
 /* Count one more user of it, or one less; NULL: none. Lock held. */
 void fi_acp_eq_hold(struct fi_acp_eq *eq, int change);
+
+/*
+ * Wait until no operation is under way that completes at what is to be closed, at the latest after
+ * ACP_TIMEOUT. 0, or -FI_EBUSY: an endpoint uses it. Lock held; it is released meanwhile.
+ */
+int fi_acp_drain(const unsigned int *refs, const size_t *pending);
+
+/* Copy a text to a buffer of len bytes, if there is one, and return it. */
+const char *fi_acp_text(const char *text, char *buf, size_t len);
 
 /* For the tables of libfabric: what is not offered. */
 int fi_acp_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);

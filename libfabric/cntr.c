@@ -119,25 +119,19 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	return error;
 }
 
-/* Operations under way will count here. */
 static int cntr_close(struct fid *fid)
 {
 	struct fi_acp_cntr *cntr = container_of(fid, struct fi_acp_cntr, fid.fid);
+	int error;
 
 	fi_acp_lock();
-	if (cntr->refs) {
-		fi_acp_unlock();
-		return -FI_EBUSY;
-	}
-	while (fi_acp_progress(), cntr->pending) {
-		fi_acp_unlock();
-		sched_yield();
-		fi_acp_lock();
-	}
-	cntr->domain->refs--;
+	error = fi_acp_drain(&cntr->refs, &cntr->pending);
+	if (!error)
+		cntr->domain->refs--;
 	fi_acp_unlock();
-	free(cntr);
-	return 0;
+	if (!error)
+		free(cntr);
+	return error;
 }
 
 static int cntr_control(struct fid *fid, int command, void *arg)

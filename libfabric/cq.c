@@ -226,11 +226,7 @@ static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *e
 
 	(void)fid;
 	(void)err_data;
-	if (buf && len) {
-		strncpy(buf, text, len - 1);
-		buf[len - 1] = 0;
-	}
-	return text;
+	return fi_acp_text(text, buf, len);
 }
 
 /* ---- Opening and closing ---- */
@@ -245,25 +241,19 @@ static void discard(struct fi_acp_cq *cq)
 	free(cq);
 }
 
-/* Operations under way will write here. They end, at the latest after ACP_TIMEOUT. */
 static int cq_close(struct fid *fid)
 {
 	struct fi_acp_cq *cq = container_of(fid, struct fi_acp_cq, fid.fid);
+	int error;
 
 	fi_acp_lock();
-	if (cq->refs) {
-		fi_acp_unlock();
-		return -FI_EBUSY;
-	}
-	while (fi_acp_progress(), cq->reserved) {
-		fi_acp_unlock();
-		sched_yield();
-		fi_acp_lock();
-	}
-	cq->domain->refs--;
+	error = fi_acp_drain(&cq->refs, &cq->reserved);
+	if (!error)
+		cq->domain->refs--;
 	fi_acp_unlock();
-	discard(cq);
-	return 0;
+	if (!error)
+		discard(cq);
+	return error;
 }
 
 static int cq_control(struct fid *fid, int command, void *arg)

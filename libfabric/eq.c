@@ -137,15 +137,9 @@ static ssize_t eq_write(struct fid_eq *fid, uint32_t type, const void *buf, size
 static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf,
 			       size_t len)
 {
-	const char *text = acpx_strerror(prov_errno);
-
 	(void)fid;
 	(void)err_data;
-	if (buf && len) {
-		strncpy(buf, text, len - 1);
-		buf[len - 1] = 0;
-	}
-	return text;
+	return fi_acp_text(acpx_strerror(prov_errno), buf, len);
 }
 
 static int eq_close(struct fid *fid)

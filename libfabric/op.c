@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Operations: their pool, their accesses, their end. */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,6 +31,15 @@ int fi_acp_errno(int status)
 int fi_acp_failed(int error)
 {
 	return error ? -error : -FI_EOTHER;
+}
+
+const char *fi_acp_text(const char *text, char *buf, size_t len)
+{
+	if (buf && len) {
+		strncpy(buf, text, len - 1);
+		buf[len - 1] = 0;
+	}
+	return text;
 }
 
 /* ---- The pool ---- */
@@ -224,4 +234,16 @@ void fi_acp_progress(void)
 		if (ep && ep->notify)
 			fi_acp_notify_progress(ep);
 	}
+}
+
+int fi_acp_drain(const unsigned int *refs, const size_t *pending)
+{
+	if (*refs)
+		return -FI_EBUSY;
+	while (fi_acp_progress(), *pending) {
+		fi_acp_unlock();
+		sched_yield();
+		fi_acp_lock();
+	}
+	return 0;
 }

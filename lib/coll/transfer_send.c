@@ -17,13 +17,24 @@ static int check(const struct acpx_coll *c, enum libacp_transfer_type type)
 	return 0;
 }
 
-/* Start the first round. If that fails, nothing is known to others. */
-static int begin(struct acpx_coll *c, uint64_t tag_before)
+/* Start the first round. If that fails, nothing is known to others, and nothing was sent. */
+static int begin(struct acpx_coll *c)
 {
-	int error = libacp_coll_begin(c);
+	struct libacp_transfer *t = &c->transfer;
+	const uint64_t tag = t->tag;
+	int error;
 
-	if (error)
-		c->transfer.tag = tag_before;
+	if (!t->size)
+		return 0;
+	if (libacp_is_buffered(t))
+		libacp_transfer_fill(c);
+	else
+		libacp_transfer_set(c, t->offset, t->size);
+	error = libacp_coll_begin(c);
+	if (error) {
+		t->tag = tag;
+		t->size = 0;
+	}
 	return error;
 }
 
@@ -32,7 +43,6 @@ int libacp_transfer_send(struct acpx_coll *c, enum libacp_transfer_type type, si
 {
 	struct libacp_transfer *t = c ? &c->transfer : NULL;
 	const int error = check(c, type);
-	uint64_t tag;
 
 	if (error)
 		return error;
@@ -41,11 +51,7 @@ int libacp_transfer_send(struct acpx_coll *c, enum libacp_transfer_type type, si
 		return -EINVAL;
 	t->offset = offset;
 	t->size = size;
-	if (!size)
-		return 0;
-	tag = t->tag;
-	libacp_transfer_set(c, offset, size);
-	return begin(c, tag);
+	return begin(c);
 }
 
 int libacp_transfer_send_array(struct acpx_coll *c, enum libacp_transfer_type type, void *array,
@@ -53,7 +59,6 @@ int libacp_transfer_send_array(struct acpx_coll *c, enum libacp_transfer_type ty
 {
 	struct libacp_transfer *t = c ? &c->transfer : NULL;
 	const int error = check(c, type);
-	uint64_t tag;
 
 	if (error)
 		return error;
@@ -62,9 +67,5 @@ int libacp_transfer_send_array(struct acpx_coll *c, enum libacp_transfer_type ty
 	t->array = array;
 	t->size = size;
 	t->done = 0;
-	if (!size)
-		return 0;
-	tag = t->tag;
-	libacp_transfer_fill(c);
-	return begin(c, tag);
+	return begin(c);
 }
