@@ -9,7 +9,7 @@ import headers
 
 TOP = os.path.dirname(headers.TESTS)
 OVERLOAD = 20       # processes per processor above which limits do not grow
-lanes = 2 * (os.cpu_count() or 1)   # items at a time: about half of a test is waiting
+lanes = 5 * (os.cpu_count() or 1) // 2      # items at a time: more than half of a test is waiting
 
 
 def load():

@@ -3,7 +3,7 @@
 their distribution to guests, and their limits of time.
 
 A line: test, configuration of guests or "here", length, seconds, seconds of processors. They were
-measured while twice as many tests as there are processors were running; `selftests/run
+measured while twice as many tests as there are processors were running, or some more; `selftests/run
 --update-times` replaces those of the tests that it ran and that passed.
 """
 import os
