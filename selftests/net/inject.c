@@ -346,9 +346,10 @@ void inject_silence(struct inject *x, unsigned int ms)
 {
 	const uint64_t end = now_ns() + ms * MS, heard = x->heard;
 	struct acp_frame f;
+	uint64_t now;
 
-	while (now_ns() < end) {
-		if (!inject_receive(x, &f, NULL, (unsigned int)((end - now_ns()) / MS) + 1))
+	while ((now = now_ns()) < end) {
+		if (!inject_receive(x, &f, NULL, (unsigned int)((end - now) / MS) + 1))
 			return;
 		/* On a busy machine, an earlier frame may be retransmitted. */
 		if (f.type != ACP_FRAME_DATA || f.seq >= heard)
