@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: gate=uml */
 /*
  * The provider of libfabric, as its programs use it: reads, writes and atomics with every form of
  * completion, errors at the initiator, a peer that dies, full completion queues, threads.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* selftest: gate=uml */
 /*
  * N15: many nodes put to one node concurrently, through a link that is slower than their total
  * rate; and a node with a slow link. No node starves, queues are bounded, and uninvolved nodes are
