@@ -26,6 +26,32 @@ static void batch_flush(struct acp_batch *batch)
 	batch->count = 0;
 }
 
+/* The next item is for another peer: give the collected ones to this peer, which sends later. */
+static noinline void batch_leave(struct acp_batch *batch)
+{
+	struct acp_peer *peer = batch->peer;
+	u32 i = (peer->node ^ peer->color << 5) % ACP_BATCH_OTHERS;
+
+	if (batch->count)
+		acp_peer_send_burst(peer, &batch->items, batch->epoch);
+	batch->count = 0;
+	if (batch->others & BIT_ULL(i) && batch->other[i] != peer)
+		acp_peer_flush(batch->other[i]);
+	batch->other[i] = peer;
+	batch->others |= BIT_ULL(i);
+}
+
+static noinline void flush_others(struct acp_batch *batch)
+{
+	u32 i;
+
+	for (; batch->others; batch->others &= batch->others - 1) {
+		i = __ffs64(batch->others);
+		if (batch->other[i] != batch->peer)
+			acp_peer_flush(batch->other[i]);
+	}
+}
+
 /* Collect an item for the peer of the batch.  Returns the incarnation of its flow. */
 static u32 batch_add(struct acp_batch *batch, struct acp_item *item)
 {
@@ -60,7 +86,7 @@ static u32 batch_send(struct acp_batch *batch, struct acp_peer *peer, struct acp
 	u32 epoch;
 
 	if (batch->peer && batch->peer != peer)
-		batch_flush(batch);
+		batch_leave(batch);
 	batch->peer = peer;
 	if (fits_batch(batch, cmd)) {
 		epoch = batch_add(batch, &cmd->item);
@@ -79,6 +105,8 @@ void acp_batch_flush(struct acp_batch *batch)
 	if (batch->source)
 		acp_region_put(batch->source);
 	batch->source = NULL;
+	if (unlikely(batch->others))
+		flush_others(batch);
 	if (batch->peer)
 		batch_flush(batch);
 	batch->peer = NULL;

@@ -11,16 +11,20 @@
 #include "../job/node.h"
 #include "../upcall.h"
 
+#define ACP_BATCH_OTHERS	64
+
 /*
- * The peer that was given items and not flushed yet, so that consecutive items share frames.
- * Consecutive puts are collected here first, and the peer gets all of them in one call.
+ * Peers that were given items and not flushed yet, so that the items of each share frames.
+ * Consecutive puts to one peer are collected here first, and it gets all of them in one call.
  */
 struct acp_batch {
-	struct acp_peer *peer;
+	struct acp_peer *peer;		/* that of the last item */
 	struct list_head items;		/* collected for it; valid if count is not 0 */
 	u32 count;
 	u32 epoch;			/* incarnation of its flow that they belong to */
 	struct acp_region *source;	/* region of the last word read, kept for the next one */
+	u64 others;			/* bit i: other[i] is one of the others; not cleared: */
+	struct acp_peer *other[ACP_BATCH_OTHERS];
 };
 
 static inline void acp_batch_init(struct acp_batch *batch)
@@ -28,6 +32,7 @@ static inline void acp_batch_init(struct acp_batch *batch)
 	batch->peer = NULL;
 	batch->count = 0;
 	batch->source = NULL;
+	batch->others = 0;
 }
 
 /* Send what was collected, and release the region.  BH off. */

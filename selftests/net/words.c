@@ -13,7 +13,7 @@
 #define MOST	200		/* of a burst: several frames */
 
 static struct nodes n;
-static struct rank r[3];
+static struct rank r[4];
 
 static void begin(uint32_t count)
 {
@@ -199,6 +199,89 @@ TEST(bursts_between_two_others)
 			if (status == ACP_ST_OK)
 				CHECK_EQ(get(&r[2], THERE(i)), value(row, i));
 		}
+	}
+}
+
+/* A burst of which each access is for another of three nodes than the one before. */
+static void push_to_three(unsigned int row)
+{
+	struct rank *to;
+	unsigned int i;
+
+	for (i = 0; i < MOST; i++) {
+		to = &r[1 + i % 3];
+		set(&r[0], HERE(i), value(row, i));
+		if (i % 5 == 4)		/* delegated; the former value comes back */
+			push(ACP_OP_ADD8, heap_ga(&r[0], 4096 + 8 * (i % 3)), heap_ga(to, 0), 1);
+		else
+			push(ACP_OP_COPY, heap_ga(to, THERE(i)), heap_ga(&r[0], HERE(i)), 0);
+	}
+	ring();
+	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_WORK), ACP_ST_OK);
+	for (i = 0; i < MOST; i++)
+		if (i % 5 != 4)
+			CHECK_EQ(get(&r[1 + i % 3], THERE(i)), value(row, i));
+}
+
+static void check_sums(unsigned int rows)
+{
+	unsigned int i, sums[3] = { 0 };
+
+	for (i = 4; i < MOST; i += 5)
+		sums[i % 3] += rows;
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(get(&r[1 + i], 0), sums[i]);
+}
+
+/* Those for one node share frames, whatever is between them. */
+TEST(bursts_to_three_others_share_frames)
+{
+	long long frames;
+	unsigned int row;
+
+	begin(4);
+	for (row = 1; row <= 10; row++) {
+		frames = nodes_counter(&n, 0, "tx_frames");
+		push_to_three(row);
+		frames = nodes_counter(&n, 0, "tx_frames") - frames;
+		if (frames > MOST / 2)
+			FAIL("%lld frames for %d accesses", frames, MOST);
+	}
+	check_sums(10);
+}
+
+TEST(bursts_to_three_others_under_loss)
+{
+	unsigned int row, rows = test_short() ? 5 : 20;
+
+	begin(4);
+	nodes_impair_all(&n, "loss 5% duplicate 5% delay 1ms 1ms");
+	for (row = 1; row <= rows; row++)
+		push_to_three(row);
+	check_sums(rows);
+}
+
+/* One of them has no such rank any more: the accesses of the others succeed. */
+TEST(P1_bursts_to_three_others_of_which_one_is_gone)
+{
+	uint64_t first = 0;
+	unsigned int i;
+
+	begin(4);
+	push_to_three(1);
+	rank_close(&r[2]);
+	first = r[0].last + 1;
+	for (i = 0; i < MOST; i++) {
+		set(&r[0], HERE(i), value(2, i));
+		push(ACP_OP_COPY, heap_ga(&r[1 + i % 3], THERE(i)), heap_ga(&r[0], HERE(i)), 0);
+	}
+	ring();
+	rank_await(&r[0], r[0].last, PATIENCE_WORK);
+	CHECK_EQ(rank_completed(&r[0]), r[0].last);
+	for (i = 0; i < MOST; i++) {
+		CHECK_EQ(status_of(first + i) == ACP_ST_OK, i % 3 != 1);
+		if (i % 3 != 1)
+			CHECK_EQ(get(&r[1 + i % 3], THERE(i)), value(2, i));
 	}
 }
 
