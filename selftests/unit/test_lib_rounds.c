@@ -559,4 +559,50 @@ TEST(rounds_of_transfers__wait_for_no_timer)
 	}
 }
 
+/* ---- Memory ---- */
+
+/* What a member has: its area, and a word for each counter. */
+static size_t memory_of(const struct acpx_coll *c)
+{
+	return c->area_bytes + c->lines * sizeof(*c->expected) + sizeof(*c);
+}
+
+/* The members at both ends, at the root, and two in between. */
+static void check_memory(const char *name, create_t *create)
+{
+	struct acpx_group million = { .users = 1, .stride = 1, .count = 1 << 20 };
+	const int numbers[] = { 0, 1, 7777, million.count / 2, million.count - 1 };
+	struct acpx_coll *c;
+	size_t i, most;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		me = numbers[i];
+		CHECK_EQ(create(&million, me, &c), 0);
+		/* with two pieces for its own result, if that is for the parent only */
+		most = 4096 + 2 * (size_t)c->tree.radix * c->piece + c->scratch_bytes;
+		if (c->area_bytes > most || memory_of(c) > most + 4096)
+			FAIL("%s of %zu bytes, member %d: %zu bytes, not %zu", name, bytes, me,
+			     memory_of(c), most);
+		CHECK(c->scratch_bytes <= 2 * (c->piece > LIBACP_BRIEF_MAX ? c->piece :
+					       LIBACP_BRIEF_MAX));
+		libacp_coll_release(c);
+		free(c);
+	}
+}
+
+TEST(memory__of_a_member_of_a_million_depends_on_radix_and_piece_only)
+{
+	static const size_t sizes[] = { 8, 4096, 65536, 1 << 20 };
+	size_t s;
+
+	for (s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		bytes = sizes[s];
+		check_memory("bcast", bcast);
+		check_memory("reduce", reduce);
+		check_memory("allreduce", allreduce);
+		check_memory("scan", scan);
+	}
+	check_memory("barrier", barrier);
+}
+
 TEST_MAIN

@@ -46,6 +46,17 @@ static void execute(acpx_coll_t coll)
 	need(acpx_coll_wait(coll, ACPX_FOREVER), "acpx_coll_wait");
 }
 
+/* One round of the collective that is measured. */
+static void play(const struct bench *b)
+{
+	if (!b->op->start) {
+		execute(b->coll);
+		return;
+	}
+	need(b->op->start(&b->memory, b->coll), b->op->name);
+	need(acpx_coll_wait(b->coll, ACPX_FOREVER), "acpx_coll_wait");
+}
+
 /* ---- Data ---- */
 
 static size_t blocks(const struct bench *b, int number)
@@ -122,7 +133,7 @@ static void measure_series(struct bench *b, uint64_t count, bool check)
 	memset(b->mine, 0, (SERIES + 1) * sizeof(*b->mine));
 	for (i = 0; i < count; i++) {
 		begin = perf_now();
-		execute(b->coll);
+		play(b);
 		b->mine[i] = (double)(perf_now() - begin);
 	}
 	b->mine[SERIES] = check && !all_right(b);

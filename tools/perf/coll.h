@@ -32,6 +32,8 @@ struct perf_coll {
 	bool (*origin)(struct perf_coll_place at, struct perf_coll_origin *origin);
 	int src_blocks, dst_blocks;	/* -1: as many as members */
 	bool numbers;			/* it adds numbers of type double */
+	/* Starts a round, if acpx_coll_start() does not. */
+	int (*start)(const struct perf_coll_memory *memory, acpx_coll_t coll);
 };
 
 extern const struct perf_coll perf_coll_table[];
