@@ -5,17 +5,17 @@
 #	make			module for the running kernel, library, tools, examples, and the
 #				provider for libfabric if libfabric-dev is there
 #	make demo		two virtual machines run the examples	(installs packages)
-#	make test		the gate: each capability once, each kernel a little	(installs packages)
+#	make test		the gate: each capability once	(installs packages)
 #	make test-all [ONLY=PATTERN] [KERNELS="6.1 rt"]	each test on each kernel, at full length
 #	make check		static checks				(installs packages)
-#	make fuzz [MINUTES=10] [SEED=N]	fuzzers of the protocol and of the device, for long	(installs packages)
-#	make bench [BENCH="latency rxe"]	ACP beside its peers, and what is reached	(installs packages)
-#	make figures [FIGURES="basic sweep"]	measures the other figures of docs/figures.md	(installs packages)
+#	make fuzz [MINUTES=10] [SEED=N]	fuzzers, for long	(installs packages)
+#	make bench [BENCH="latency rxe"]	ACP beside its peers	(installs packages)
+#	make figures [FIGURES="basic sweep"]	other figures	(installs packages)
 #	make coverage		lines and branches of the protocol that unit tests and fuzzers reach
 #	make soak [MINUTES=10] [SEED=N] [LIFE=N] [KERNEL=debug]	everything at once, at random
 #	make deb		Debian packages, in build/deb/		(installs packages)
 #	make rpm		the same as RPMs, in build/rpm/		(installs packages)
-#	make install [PREFIX=/usr/local] [DESTDIR=]	library, headers, tools, manual pages, system files
+#	make install [PREFIX=/usr/local] [DESTDIR=]	library, tools, manual, system files
 #	make modules_install [DESTDIR=]			the module, under /lib/modules
 #	make clean
 #

@@ -57,12 +57,12 @@ static void give_up(const char *what)
 	exit(EXIT_FAILURE);
 }
 
-static acp_ga_t on(int who, size_t member)
+static acp_ga_t on(int peer, size_t member)
 {
-	return acp_query_starter_ga(who) + member;
+	return acp_query_starter_ga(peer) + member;
 }
 
-#define ON(who, member)	on(who, offsetof(struct board, member))
+#define ON(peer, member)	on(peer, offsetof(struct board, member))
 
 static void sync_all(void)
 {
@@ -91,9 +91,9 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static size_t first_row(int who, size_t rows)
+static size_t first_row(int peer, size_t rows)
 {
-	return rows * (size_t)who / (size_t)procs;
+	return rows * (size_t)peer / (size_t)procs;
 }
 
 static size_t grid_size(const struct plate *p)
@@ -202,11 +202,11 @@ struct place {
 	size_t rows;
 };
 
-static acp_ga_t row_of(const struct place *who, int parity, size_t index, size_t columns)
+static acp_ga_t row_of(const struct place *peer, int parity, size_t index, size_t columns)
 {
-	size_t cell = ((size_t)parity * (who->rows + 2) + index) * columns;
+	size_t cell = ((size_t)parity * (peer->rows + 2) + index) * columns;
 
-	return who->grid + cell * sizeof(double);
+	return peer->grid + cell * sizeof(double);
 }
 
 /*
@@ -276,15 +276,15 @@ static void free_exchange(acpx_coll_t halo[2])
 		give_up("cannot free the exchange with the neighbours");
 }
 
-static struct place get_place(int who, size_t rows)
+static struct place get_place(int peer, size_t rows)
 {
-	struct place n = { .there = who >= 0 && who < procs };
+	struct place n = { .there = peer >= 0 && peer < procs };
 
 	if (!n.there)
 		return n;
-	finish(acp_copy(ON(rank, neighbour), ON(who, grid), sizeof(acp_ga_t), ACP_HANDLE_NULL));
+	finish(acp_copy(ON(rank, neighbour), ON(peer, grid), sizeof(acp_ga_t), ACP_HANDLE_NULL));
 	n.grid = board->neighbour;
-	n.rows = first_row(who + 1, rows) - first_row(who, rows);
+	n.rows = first_row(peer + 1, rows) - first_row(peer, rows);
 	return n;
 }
 
@@ -351,12 +351,12 @@ static void draw(const struct plate *p)
 static void gather(acp_ga_t ga, size_t rows, size_t columns, int parity)
 {
 	size_t line = columns * sizeof(double);
-	int who;
+	int peer;
 
-	for (who = 0; who < procs; who++) {
-		struct place n = get_place(who, rows);
+	for (peer = 0; peer < procs; peer++) {
+		struct place n = get_place(peer, rows);
 
-		finish(acp_copy(ga + first_row(who, rows) * line, row_of(&n, parity, 1, columns),
+		finish(acp_copy(ga + first_row(peer, rows) * line, row_of(&n, parity, 1, columns),
 				n.rows * line, ACP_HANDLE_NULL));
 	}
 }

@@ -57,7 +57,7 @@ static void give_up(const char *what)
 	exit(EXIT_FAILURE);
 }
 
-#define ON(who, member)	(acp_query_starter_ga(who) + offsetof(struct shared, member))
+#define ON(peer, member)	(acp_query_starter_ga(peer) + offsetof(struct shared, member))
 
 static void sync_all(void)
 {
@@ -93,14 +93,14 @@ static size_t first_of(size_t cells, int part, int parts)
 	return cells * (size_t)part / (size_t)parts;
 }
 
-static size_t height_of(int who)
+static size_t height_of(int peer)
 {
-	return first_of(rows, who / wide + 1, high) - first_of(rows, who / wide, high);
+	return first_of(rows, peer / wide + 1, high) - first_of(rows, peer / wide, high);
 }
 
-static size_t width_of(int who)
+static size_t width_of(int peer)
 {
-	return first_of(columns, who % wide + 1, wide) - first_of(columns, who % wide, wide);
+	return first_of(columns, peer % wide + 1, wide) - first_of(columns, peer % wide, wide);
 }
 
 /* Return the rank that many tiles below and to the right, around the torus. */
@@ -190,7 +190,7 @@ static void wait_for(enum side which, uint64_t value)
 
 /* A tile of any rank in global memory. */
 struct place {
-	int who;
+	int peer;
 	acp_ga_t tile;
 	size_t height, width;
 };
@@ -202,11 +202,11 @@ static acp_ga_t at(const struct place *p, int parity, size_t row, size_t column)
 	return p->tile + (size_t)parity * size + row * (p->width + 2) + column;
 }
 
-static struct place get_place(int who)
+static struct place get_place(int peer)
 {
-	struct place p = { .who = who, .height = height_of(who), .width = width_of(who) };
+	struct place p = { .peer = peer, .height = height_of(peer), .width = width_of(peer) };
 
-	finish(acp_copy(ON(rank, fetched), ON(who, tile), sizeof(acp_ga_t), ACP_HANDLE_NULL));
+	finish(acp_copy(ON(rank, fetched), ON(peer, tile), sizeof(acp_ga_t), ACP_HANDLE_NULL));
 	p.tile = shared->fetched;
 	return p;
 }
@@ -222,8 +222,8 @@ static acp_handle_t put_column(const struct place *to, enum side which, size_t t
 					     me->height, (int64_t)to->width + 2,
 					     (int64_t)me->width + 2, ACP_HANDLE_NULL);
 
-	return acpx_copy_signal(ON(to->who, from[which]), ON(rank, from[which]), 0,
-				ON(to->who, from[which]), 1, ACPX_SIGNAL_ADD, put);
+	return acpx_copy_signal(ON(to->peer, from[which]), ON(rank, from[which]), 0,
+				ON(to->peer, from[which]), 1, ACPX_SIGNAL_ADD, put);
 }
 
 /* Put a row with both its halo cells, and increment the counter, in one access. */
@@ -231,7 +231,7 @@ static acp_handle_t put_row(const struct place *to, enum side which, size_t ther
 			    const struct place *me, size_t here, int parity)
 {
 	return acpx_copy_signal(at(to, parity, there, 0), at(me, parity, here, 0), me->width + 2,
-				ON(to->who, from[which]), 1, ACPX_SIGNAL_ADD,
+				ON(to->peer, from[which]), 1, ACPX_SIGNAL_ADD,
 				ACP_HANDLE_NULL);
 }
 
@@ -278,12 +278,12 @@ static void play(const struct tile *t)
 /* Get the cells of every tile, without halos, into a board that is registered as ga. */
 static void gather(acp_ga_t ga)
 {
-	int who;
+	int peer;
 
-	for (who = 0; who < procs; who++) {
-		struct place p = get_place(who);
-		size_t row = first_of(rows, who / wide, high);
-		size_t column = first_of(columns, who % wide, wide);
+	for (peer = 0; peer < procs; peer++) {
+		struct place p = get_place(peer);
+		size_t row = first_of(rows, peer / wide, high);
+		size_t column = first_of(columns, peer % wide, wide);
 
 		finish(acpx_copy_strided(ga + row * columns + column, at(&p, steps & 1, 1, 1),
 					 p.width, p.height, (int64_t)columns,

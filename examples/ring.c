@@ -56,12 +56,12 @@ static void wrong(const char *what)
 	all_right = false;
 }
 
-static acp_ga_t on(int who, size_t member)
+static acp_ga_t on(int peer, size_t member)
 {
-	return acp_query_starter_ga(who % procs) + member;
+	return acp_query_starter_ga(peer % procs) + member;
 }
 
-#define ON(who, member)	on(who, offsetof(struct board, member))
+#define ON(peer, member)	on(peer, offsetof(struct board, member))
 
 /*
  * Wait for one access and all before it. If it failed, end the job, because later steps depend on

@@ -65,11 +65,11 @@ program ring_fortran
 contains
 
     ! Return the global address of such a word of a rank.
-    integer(acp_ga_t) function on(who, what)
-        integer(c_int), intent(in) :: who
+    integer(acp_ga_t) function on(peer, what)
+        integer(c_int), intent(in) :: peer
         integer, intent(in) :: what
 
-        on = acp_query_starter_ga(who) + 8 * (what - 1)
+        on = acp_query_starter_ga(peer) + 8 * (what - 1)
     end function
 
     subroutine check(right_so, what)

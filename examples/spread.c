@@ -77,9 +77,9 @@ static void finish(acp_handle_t handle, const char *what)
 		give_up(what, acpx_strerror(status));
 }
 
-static const struct board *board_of(int who)
+static const struct board *board_of(int peer)
 {
-	finish(acp_copy(acp_query_starter_ga(rank) + sizeof(*board), acp_query_starter_ga(who),
+	finish(acp_copy(acp_query_starter_ga(rank) + sizeof(*board), acp_query_starter_ga(peer),
 			sizeof(*board), ACP_HANDLE_NULL), "get of a rank's starter memory");
 	return copy;
 }
@@ -176,9 +176,9 @@ static acp_atkey_t publish(void *memory, size_t size)
 	return key;
 }
 
-static int parent_of(int who)
+static int parent_of(int peer)
 {
-	return (who - 1) / 2;
+	return (peer - 1) / 2;
 }
 
 /* Rank 0: issue the whole tree at once. A copy waits for the one that writes its source. */
@@ -187,21 +187,21 @@ static void drive_tree(size_t size)
 	acp_ga_t *memory = calloc((size_t)procs, sizeof(*memory));
 	acp_handle_t *filled = calloc((size_t)procs, sizeof(*filled));
 	double begin, seconds;
-	int who, from;
+	int peer, from;
 
 	if (memory == NULL || filled == NULL)
 		give_up("memory", strerror(errno));
-	for (who = 0; who < procs; who++)
-		memory[who] = board_of(who)->memory;
+	for (peer = 0; peer < procs; peer++)
+		memory[peer] = board_of(peer)->memory;
 	begin = now();
-	for (who = 1; who < procs; who++) {
-		from = parent_of(who);
-		filled[who] = acp_copy(memory[who], memory[from], size, filled[from]);
-		if (filled[who] == ACP_HANDLE_NULL)
+	for (peer = 1; peer < procs; peer++) {
+		from = parent_of(peer);
+		filled[peer] = acp_copy(memory[peer], memory[from], size, filled[from]);
+		if (filled[peer] == ACP_HANDLE_NULL)
 			give_up("copy", "not accepted");
 	}
-	for (who = 1; who < procs; who++)
-		finish(filled[who], "copy from rank to rank");
+	for (peer = 1; peer < procs; peer++)
+		finish(filled[peer], "copy from rank to rank");
 	seconds = now() - begin;
 	if (procs > 1)
 		printf("spread: %d copies in %.3f s, %.1f MB/s delivered, all issued by rank 0\n",
@@ -272,18 +272,18 @@ static void hash(const char *memory, size_t size)
 static bool compare(void)
 {
 	bool right = true, same;
-	int who;
+	int peer;
 
-	for (who = 0; who < procs; who++) {
-		const struct board *b = board_of(who);
+	for (peer = 0; peer < procs; peer++) {
+		const struct board *b = board_of(peer);
 
 		same = strncmp(b->hash, board->hash, HEX_SIZE) == 0;
 		right = right && same;
-		printf("  rank %-3d on %-12.63s ", who, b->host);
-		if (who == 0)
+		printf("  rank %-3d on %-12.63s ", peer, b->host);
+		if (peer == 0)
 			printf("%-14s", "from the file");
 		else
-			printf("from rank %-4d", parent_of(who));
+			printf("from rank %-4d", parent_of(peer));
 		printf(" sha256 %.16s... %s\n", b->hash, same ? "ok" : "DIFFERS");
 	}
 	return right;

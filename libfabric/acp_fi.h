@@ -108,7 +108,7 @@ struct fi_acp_cq {
 	bool signaled;			/* fi_cq_signal() */
 	bool threshold;			/* FI_CQ_COND_THRESHOLD */
 	/* FI_WAIT_FD: an epoll of the device, a timer, an eventfd for what others find; or -1 */
-	int wait_fd, news_fd;
+	int wait_fd, own_fd;
 	/* A ring: written - read <= size, and written - read + reserved <= size. */
 	struct fi_acp_entry *ring;
 	size_t size;			/* a power of two */
@@ -307,7 +307,7 @@ int fi_acp_op_local(struct fi_acp_op *op, const void *buf, size_t size, void *de
 void fi_acp_op_start(struct fi_acp_op *op, struct fi_acp_queue *queue, acp_handle_t handle);
 
 /* An operation with parts has got all of them: it ends with the last one. Lock held. */
-void fi_acp_op_seal(struct fi_acp_op *op);
+void fi_acp_op_whole(struct fi_acp_op *op);
 
 /* End an operation that is not under way: completion, or error of this ACPX_E*. Lock held. */
 void fi_acp_op_end(struct fi_acp_op *op, int status);

@@ -236,7 +236,7 @@ static void start(const struct operation *o, struct fi_acp_op *op)
 	}
 	for (i = 0; i < o->count; i++)
 		start_element(o, i, fi_acp_op_part(op));
-	fi_acp_op_seal(op);
+	fi_acp_op_whole(op);
 }
 
 /* What a call hands over, beside the message. */

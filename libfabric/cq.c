@@ -52,8 +52,8 @@ static void wake_sleepers(const struct fi_acp_cq *cq)
 {
 	if (fi_acp_job.sleepers)
 		signal_fd(fi_acp_job.wake_fd);
-	if (cq->news_fd >= 0)
-		signal_fd(cq->news_fd);
+	if (cq->own_fd >= 0)
+		signal_fd(cq->own_fd);
 }
 
 /* The program has seen all there is. */
@@ -61,7 +61,7 @@ static void quiet(const struct fi_acp_cq *cq)
 {
 	uint64_t count;
 
-	if (cq->news_fd >= 0 && read(cq->news_fd, &count, sizeof(count)) < 0)
+	if (cq->own_fd >= 0 && read(cq->own_fd, &count, sizeof(count)) < 0)
 		return;
 }
 
@@ -235,8 +235,8 @@ static void discard(struct fi_acp_cq *cq)
 {
 	if (cq->wait_fd >= 0)
 		close(cq->wait_fd);
-	if (cq->news_fd >= 0)
-		close(cq->news_fd);
+	if (cq->own_fd >= 0)
+		close(cq->own_fd);
 	free(cq->ring);
 	free(cq);
 }
@@ -316,9 +316,9 @@ static int open_descriptors(struct fi_acp_cq *cq)
 {
 	if (cq->wait_obj != FI_WAIT_FD)
 		return 0;
-	cq->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	cq->own_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	cq->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (cq->news_fd < 0 || cq->wait_fd < 0 || watch(cq->wait_fd, cq->news_fd) < 0 ||
+	if (cq->own_fd < 0 || cq->wait_fd < 0 || watch(cq->wait_fd, cq->own_fd) < 0 ||
 	    watch(cq->wait_fd, acpx_event_fd()) < 0 ||
 	    watch(cq->wait_fd, fi_acp_job.timer_fd) < 0)
 		return fi_acp_failed(errno);
@@ -331,7 +331,7 @@ static int set_up(struct fi_acp_cq *cq, const struct fi_cq_attr *attr)
 	cq->wait_obj = attr->wait_obj;
 	cq->threshold = attr->wait_cond == FI_CQ_COND_THRESHOLD;
 	cq->wait_fd = -1;
-	cq->news_fd = -1;
+	cq->own_fd = -1;
 	for (cq->size = 1; cq->size < (attr->size ? attr->size : FI_ACP_CQ_SIZE);)
 		cq->size *= 2;
 	cq->ring = calloc(cq->size, sizeof(*cq->ring));

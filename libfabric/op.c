@@ -107,7 +107,7 @@ struct fi_acp_op *fi_acp_op_get(struct fi_acp_cq *cq, struct fi_acp_cntr *cntr,
 	return op;
 }
 
-/* An operation with parts counts itself as one of them, until fi_acp_op_seal(). */
+/* An operation with parts counts itself as one of them, until fi_acp_op_whole(). */
 struct fi_acp_op *fi_acp_op_part(struct fi_acp_op *parent)
 {
 	struct fi_acp_op *op = take();
@@ -172,7 +172,7 @@ void fi_acp_op_end(struct fi_acp_op *op, int status)
 	part_ended(parent, status);
 }
 
-void fi_acp_op_seal(struct fi_acp_op *op)
+void fi_acp_op_whole(struct fi_acp_op *op)
 {
 	if (!op->parts)
 		op->parts = 1;

@@ -54,7 +54,7 @@ static int no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, st
 /* ---- Fabric ---- */
 
 /* Has the queue, or counter, something that the program has not seen? Lock held. */
-static bool has_news(const struct fid *fid)
+static bool has_unread(const struct fid *fid)
 {
 	const struct fi_acp_cq *cq;
 
@@ -67,17 +67,17 @@ static bool has_news(const struct fid *fid)
 /* One descriptor is for all of them. */
 static int fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
-	bool news = false;
+	bool unread = false;
 	int i;
 
 	(void)fabric;
 	fi_acp_lock();
 	fi_acp_progress();
 	for (i = 0; i < count; i++)
-		news = news || has_news(fids[i]);
-	news = news || (fi_acp_job.domains && fi_acp_arm());
+		unread = unread || has_unread(fids[i]);
+	unread = unread || (fi_acp_job.domains && fi_acp_arm());
 	fi_acp_unlock();
-	return news ? -FI_EAGAIN : 0;
+	return unread ? -FI_EAGAIN : 0;
 }
 
 static int fabric_close(struct fid *fid)

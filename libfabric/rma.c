@@ -161,7 +161,7 @@ static int start_parts(struct transfer *t, struct fi_acp_op *op)
 			fi_acp_op_end(part, status_of(error));
 		break;
 	}
-	fi_acp_op_seal(op);
+	fi_acp_op_whole(op);
 	return 0;
 }
 

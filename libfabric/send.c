@@ -11,7 +11,7 @@
 /* ---- Queues ---- */
 
 /* What a message needs until it ends. */
-struct letter {
+struct sending {
 	struct fi_acp_way *way;		/* it is long: one that waits there; or NULL */
 	void *gathered;			/* from malloc(), or NULL */
 	bool reported;
@@ -52,10 +52,10 @@ static void forget(struct fi_acp_op *op)
 	op->report = false;
 }
 
-/* What is still under way has no endpoint any more. */
+/* Sends that are still under way have no endpoint any more. */
 static void abandon(struct fi_acp_queue *queue)
 {
-	struct letter *letter;
+	struct sending *sending;
 	struct fi_acp_op *op;
 
 	for (op = queue->first; op; op = op->next) {
@@ -63,9 +63,9 @@ static void abandon(struct fi_acp_queue *queue)
 		if (op->cntr)
 			op->cntr->pending--;
 		forget(op);
-		letter = op->private;
-		if (letter)
-			letter->way = NULL;
+		sending = op->private;
+		if (sending)
+			sending->way = NULL;
 	}
 }
 
@@ -127,7 +127,7 @@ void fi_acp_ways_close(struct fi_acp_messages *m)
 static void look_behind(struct fi_acp_way *way)
 {
 	struct fi_acp_op *op;
-	struct letter *l;
+	struct sending *l;
 	int status;
 
 	for (op = way->queue.first; op; op = op->next) {
@@ -151,7 +151,7 @@ void fi_acp_ways_look(struct fi_acp_messages *m)
 			look_behind(m->ways[i]);
 }
 
-static void letter_free(struct letter *l)
+static void sending_free(struct sending *l)
 {
 	if (l->way)
 		l->way->waiting--;
@@ -162,7 +162,7 @@ static void letter_free(struct letter *l)
 static void ended(struct fi_acp_op *op, int status)
 {
 	(void)status;
-	letter_free(op->private);
+	sending_free(op->private);
 	op->private = NULL;
 }
 
@@ -193,7 +193,7 @@ static int source_of(struct fi_acp_op *op, const struct fi_acp_message *msg, siz
 {
 	void *desc = msg->desc && msg->count == 1 ? msg->desc[0] : NULL;
 	const void *buf = msg->count ? msg->iov[0].iov_base : NULL;
-	struct letter *l = op->private;
+	struct sending *l = op->private;
 
 	*ga = ACP_GA_NULL;
 	if (!size)
@@ -237,7 +237,7 @@ static uint64_t tag_of(const struct fi_acp_ep *ep, const struct fi_acp_message *
 }
 
 static struct fi_acp_op *begin(struct fi_acp_ep *ep, const struct fi_acp_message *msg,
-			       struct letter *l)
+			       struct sending *l)
 {
 	const struct fi_cq_tagged_entry entry = {
 		.op_context = msg->context,
@@ -265,7 +265,7 @@ static bool may_end_early(const struct fi_acp_op *op, const struct fi_acp_messag
 }
 
 /* Lock held. */
-static int send_one(struct fi_acp_ep *ep, const struct fi_acp_message *msg, struct letter *l,
+static int send_one(struct fi_acp_ep *ep, const struct fi_acp_message *msg, struct sending *l,
 		    struct fi_acp_op **failed)
 {
 	const struct fi_acp_addr *peer = fi_acp_peer(ep->av, msg->to);
@@ -323,7 +323,7 @@ static bool may_send(const struct fi_acp_ep *ep, const struct fi_acp_message *ms
 ssize_t fi_acp_send(struct fi_acp_ep *ep, const struct fi_acp_message *msg)
 {
 	struct fi_acp_op *failed = NULL;
-	struct letter *l;
+	struct sending *l;
 	int error;
 
 	if (!ep->messages || !(ep->caps & (msg->tagged ? FI_TAGGED : FI_MSG)))
@@ -341,6 +341,6 @@ ssize_t fi_acp_send(struct fi_acp_ep *ep, const struct fi_acp_message *msg)
 		fi_acp_op_drop(failed);
 	fi_acp_unlock();
 	if (error)
-		letter_free(l);
+		sending_free(l);
 	return error;
 }

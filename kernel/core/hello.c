@@ -24,14 +24,14 @@ static bool same_setup(const struct acp_setup *s, const struct acp_frame *fr,
 /*
  * A HELLO with different settings. It is answered, so that both ends learn of the mismatch. But
  * only an answer to a HELLO of this node ends anything: a replay is none, nor is a frame of an
- * earlier run. Therefore a node whose ranks have not all met yet sends a HELLO itself.
+ * earlier run. Therefore a node whose job is not assembled yet sends a HELLO itself.
  */
-static u32 take_other(const struct acp_flow *f, bool meeting, const struct acp_frame *fr,
+static u32 take_other(const struct acp_flow *f, bool assembling, const struct acp_frame *fr,
 		      struct acp_frame *reply)
 {
 	u32 verdict = acp_flow_hello_mismatched(f, fr, reply) | ACP_HELLO_OTHER;
 
-	if (!(verdict & ACP_FLOW_REFUSED) && meeting)
+	if (!(verdict & ACP_FLOW_REFUSED) && assembling)
 		verdict |= ACP_HELLO_ASK;
 	return verdict;
 }
@@ -44,6 +44,6 @@ u32 acp_hello_take(struct acp_flow *f, const struct acp_setup *s, struct acp_pre
 	if (!us.here && fr->epoch_src != f->epoch_peer)
 		return ACP_HELLO_ABSENT;
 	if (!same_setup(s, fr, h))
-		return take_other(f, us.meeting, fr, reply);
+		return take_other(f, us.assembling, fr, reply);
 	return acp_flow_hello(f, fr, reply, now);
 }

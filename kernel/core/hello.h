@@ -19,7 +19,7 @@ struct acp_setup {
 /* The state of this node in the job. */
 struct acp_presence {
 	bool here;		/* a rank has attached for good */
-	bool meeting;		/* not all ranks have met yet, and they still may */
+	bool assembling;	/* not all ranks have joined yet, and they still may */
 };
 
 /* Verdicts in addition to those of the flow (ACP_FLOW_); a bit mask. */

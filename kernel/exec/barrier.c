@@ -212,7 +212,7 @@ static void tell_others_left(struct acp_job *job, u32 rank)
 	}
 }
 
-/* What was sent before may have been lost with a flow, or the node was not known then. */
+/* Earlier messages may have been lost with a flow, or the node was not known then. */
 void acp_station_opened(struct acp_peer *peer)
 {
 	struct acp_job *job = peer->job;
@@ -220,7 +220,8 @@ void acp_station_opened(struct acp_peer *peer)
 	unsigned long rank;
 	void *left;
 
-	smp_mb();	/* the flow's state, before who has left: pairs with tell_others_left() */
+	/* The state of the flow, then the ranks that left: pairs with tell_others_left(). */
+	smp_mb();
 	if (!READ_ONCE(job->events.n_left) || READ_ONCE(job->dead) || READ_ONCE(job->aborted))
 		return;
 	xa_for_each(&job->events.left, rank, left)

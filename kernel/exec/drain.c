@@ -176,7 +176,7 @@ static bool is_held(const struct acp_queue *queue, const struct acp_cmd *cmd)
 
 /*
  * The last older command with RETRY to the same buffer or mailbox that has not ended, or NULL.
- * What was looked at before is not looked at again.
+ * A command that was looked at before is not looked at again.
  */
 static struct acp_cmd *older_at(struct acp_queue *queue, struct acp_cmd *cmd,
 				struct acp_budget *budget)

@@ -365,7 +365,7 @@ static u8 expect_in(struct acp_queue *queue, struct acp_cmd *cmd, struct acp_pee
 	if (started) {
 		cmd->epoch[expected - 1] = epoch;
 		cmd->expected |= expected;
-		/* Whoever takes that back counts it off: see acp_queue_complete(). */
+		/* The caller that takes that back counts it off: see acp_queue_complete(). */
 		if (cmd->step.plan == ACP_PLAN_SEND)
 			atomic_inc(&peer->asked);
 	}

@@ -124,7 +124,7 @@ static void fill_records(struct short_record *to, const struct acp_msg_word *w, 
 
 static void set_state(struct acp_region *r, u64 record, u64 state)
 {
-	/* Whoever sees the state sees what was written before. */
+	/* A reader that sees the state sees what was written before. */
 	smp_wmb();
 	acp_region_write_word(r, record + offsetof(struct acp_record, state), state);
 }

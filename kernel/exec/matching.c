@@ -49,13 +49,13 @@ static void write_result(struct acp_match_list *l, u32 number, const struct acp_
 		return;
 	offset = acp_ga_offset(&l->job->ga, ga);
 	acp_region_write(r, offset + first, &result->size, sizeof(*result) - first);
-	/* Whoever sees the state sees what was written before. */
+	/* A reader that sees the state sees what was written before. */
 	smp_wmb();
 	acp_region_write_word(r, offset, result->state);
 	acp_region_put(r);
 }
 
-/* A look for kept messages may find another one: those wake up who wait for that. */
+/* A search of kept messages may find another one: wake up the threads that wait for that. */
 static void count_kept(struct acp_match_list *l)
 {
 	struct acp_region *r;

@@ -189,7 +189,7 @@ static inline bool acp_job_encrypted(const struct acp_job *job)
 }
 
 /**
- * acp_job_met() - have all ranks of the job completed a barrier?
+ * acp_job_assembled() - have all ranks of the job completed a barrier?
  * @job: the job
  *
  * If they have, all nodes have the same configuration of the job.
@@ -197,7 +197,7 @@ static inline bool acp_job_encrypted(const struct acp_job *job)
  * Context: any.
  * Return: true if at least one barrier has completed.
  */
-static inline bool acp_job_met(const struct acp_job *job)
+static inline bool acp_job_assembled(const struct acp_job *job)
 {
 	return READ_ONCE(job->barrier.released);
 }
@@ -213,7 +213,7 @@ static inline bool acp_job_met(const struct acp_job *job)
  */
 static inline u64 acp_job_open_limit(const struct acp_job *job)
 {
-	return acp_job_met(job) ? job->limit : job->open_limit;
+	return acp_job_assembled(job) ? job->limit : job->open_limit;
 }
 
 /**
@@ -228,7 +228,7 @@ static inline u64 acp_job_open_limit(const struct acp_job *job)
  */
 static inline void acp_job_set_mismatched(struct acp_job *job, u32 node)
 {
-	if (!acp_job_met(job))
+	if (!acp_job_assembled(job))
 		WRITE_ONCE(job->mismatched, node + 1);
 }
 

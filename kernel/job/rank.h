@@ -2,7 +2,7 @@
 /*
  * A rank: an open /dev/acp that has joined a job.  It has memory, charges, a state in barriers
  * and events, and a worker.  It also has queues: its own queue, number 0, which is part of the
- * structure, and further ones (attach.h).
+ * structure, and additional ones (attach.h).
  *
  * Lifetime: a rank exists as long as its own queue.  The reference count of that queue (queue.h)
  * is also the rank's.  References are held by
@@ -10,7 +10,7 @@
  *	each item of a command of its own queue that a transport still has
  *	each long copy that a command of its own queue began (copies.c)
  *	the work that creates its worker's thread, while it is queued (worker.c)
- *	each further queue, until a grace period after the last reference to that queue
+ *	each additional queue, until a grace period after the last reference to that queue
  * The visible state (its place in the job, registrations, the worker) ends when the file is
  * closed.  Lookups in the job's tables run under RCU: close() waits for a grace period after the
  * rank was removed from them.  With the last reference the user is no longer charged for the
@@ -35,8 +35,8 @@ struct acp_rank {
 	struct acp_queue own;	/* same lifetime; first member: same address as the rank */
 	struct acp_job *job;	/* a reference */
 	u32 number;		/* in the job */
-	u32 n_queues;		/* further queues; under queues_lock */
-	struct xarray queues;	/* further queues by number; readers: RCU; its lock: BH */
+	u32 n_queues;		/* additional queues; under queues_lock */
+	struct xarray queues;	/* additional queues by number; readers: RCU; its lock: BH */
 	struct acp_watch *watch;	/* in the library region, which outlives all others */
 
 	struct list_head link;	/* in the job's list of ranks, RCU */
@@ -46,7 +46,7 @@ struct acp_rank {
 	unsigned long paid;	/* KiB charged for rings and regions that do not exist yet */
 	struct acp_memlock locked;	/* likewise, the pages of these regions */
 
-	struct mutex queues_lock;	/* guards adding and removing further queues, and lists */
+	struct mutex queues_lock;	/* adding, removing additional queues and lists */
 	u32 last_queue;		/* number of the latest; under queues_lock */
 	u32 freed_kib;		/* of queues closed since a grace period; likewise */
 	u32 n_lists, last_list;	/* match lists, and the number of the latest; likewise */
@@ -121,7 +121,7 @@ static inline void acp_rank_get(struct acp_rank *rank)
  * acp_rank_get_if_there() - take a reference to a rank unless the last one has been put
  * @rank: the rank
  *
- * Context: RCU read side, or the caller has a reference to a further queue of the rank.
+ * Context: RCU read side, or the caller has a reference to an additional queue of the rank.
  * Return: true if a reference was taken.
  */
 static inline bool acp_rank_get_if_there(struct acp_rank *rank)
@@ -145,7 +145,7 @@ static inline void acp_rank_put(struct acp_rank *rank)
  * @queue: the queue
  *
  * Context: any.
- * Return: true for the rank's own queue, false for a further one.
+ * Return: true for the rank's own queue, false for an additional one.
  */
 static inline bool acp_queue_is_own(const struct acp_queue *queue)
 {

@@ -403,7 +403,7 @@ enum acp_pages_state acp_pages_look(struct acp_pages *p, struct mm_struct *mm, u
 		mmap_read_lock(mm);
 	else if (!mmap_read_trylock(mm))
 		return ACP_PAGES_UNSEEN;
-	/* What was unmapped before mmap_lock was taken is lost, whatever is mapped there now. */
+	/* Pages unmapped before mmap_lock was taken are lost, whatever is mapped there now. */
 	if (READ_ONCE(*lost))
 		state = ACP_PAGES_OTHER;
 	for (; first < end && state < ACP_PAGES_MISSING; first += same ?: 1) {

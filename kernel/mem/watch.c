@@ -58,7 +58,7 @@ void acp_watch_wake(struct acp_rank *rank)
 	acp_region_put(r);
 }
 
-/* The line that counts those who wait for the word at an offset of any region. */
+/* The line that counts the waits for the word at an offset of any region. */
 static atomic_t *line_of(struct acp_watch *w, u64 offset)
 {
 	return (atomic_t *)&w->lines[(offset >> 6) % ACP_WATCH_LINES];

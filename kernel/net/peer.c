@@ -442,7 +442,7 @@ static u32 take_hello(struct acp_peer *peer, const struct acp_frame *f,
 	const struct acp_setup setup = acp_job_setup(job);
 	const struct acp_presence us = {
 		.here = !list_empty(&job->rank_list),
-		.meeting = !acp_job_met(job) && !READ_ONCE(job->mismatched),
+		.assembling = !acp_job_assembled(job) && !READ_ONCE(job->mismatched),
 	};
 
 	return acp_hello_take(&peer->flow, &setup, us, f, h, reply, now);

@@ -20,7 +20,7 @@ void acp_wrong_key_add(struct acp_job *job, u32 node, u8 color)
 	struct acp_wrong_source *source;
 
 	/* Do not wait for the lock: if it is taken, this frame is not counted. */
-	if (acp_job_met(job) || !spin_trylock(&s->lock))
+	if (acp_job_assembled(job) || !spin_trylock(&s->lock))
 		return;
 	source = find(s, node, color);
 	if (source && !source->frames) {

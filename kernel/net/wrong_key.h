@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sources of frames with a wrong tag, recorded until the ranks of a job have met.  Most likely the
- * senders have another key; the ranks here can report that.
+ * Sources of frames with a wrong tag, recorded until all ranks of a job have joined.  Most likely
+ * the senders have another key; the ranks here can report that.
  */
 #ifndef ACP_WRONG_KEY_H
 #define ACP_WRONG_KEY_H

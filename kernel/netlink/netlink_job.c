@@ -306,14 +306,14 @@ static void add_work(struct work *w, const struct acp_queue *queue)
 /* RCU. */
 static struct work work_of(struct acp_rank *rank)
 {
-	const struct acp_queue *further;
+	const struct acp_queue *queue;
 	struct work w = {};
 	unsigned long i;
 
 	spin_lock_bh(&rank->job->node->poll_lock);
 	add_work(&w, &rank->own);
-	xa_for_each(&rank->queues, i, further)
-		add_work(&w, further);
+	xa_for_each(&rank->queues, i, queue)
+		add_work(&w, queue);
 	/* Queues that were closed and added to "gone" have no commands in progress. */
 	w.taken += rank->gone.completed;
 	w.completed += rank->gone.completed;

@@ -151,12 +151,10 @@ static __always_inline void publish(struct acp_queue *queue)
 	smp_store_release(&queue->cq->completed, t - 1);
 }
 
-/* One command less waits for a grant of the peer. */
-static void asks_less(struct acp_queue *queue, const struct acp_step *s)
+/* A command with this source does not wait any more for a grant of the peer. */
+static void asks_less(struct acp_peer *peer, const struct acp_step *s)
 {
-	struct acp_peer *peer = acp_peer_find(queue->job, s->node, s->color);
-
-	if (peer)
+	if (peer && s->plan == ACP_PLAN_SEND)
 		atomic_dec(&peer->asked);
 }
 
@@ -167,8 +165,7 @@ static void unexpect(struct acp_queue *queue, const struct acp_step *s, const u3
 
 	if (expected & ACP_EXPECT_SOURCE) {
 		peer = acp_peer_find(queue->job, s->node, s->color);
-		if (peer && s->plan == ACP_PLAN_SEND)
-			atomic_dec(&peer->asked);
+		asks_less(peer, s);
 		if (peer)
 			acp_peer_unexpect(peer, epoch[ACP_EXPECT_SOURCE - 1]);
 	}
@@ -219,7 +216,7 @@ static noinline bool park_refused(struct acp_queue *queue, struct acp_cmd *cmd)
 		cmd->tries++;
 	if (!park(queue, cmd, now, again))
 		return false;
-	/* Whoever sees it knows that it is no longer STARTED: pairs with ask_turn(). */
+	/* A reader that sees it knows that it is no longer STARTED: pairs with ask_turn(). */
 	smp_store_release(&cmd->refused, cmd->refused + 1);
 	acp_queue_retry_at(queue, cmd->again);
 	return true;
@@ -469,8 +466,8 @@ void acp_queue_lost(struct acp_queue *queue, u32 node, u32 color, u32 epoch, u8 
 			cmd->expected &= ~hit;
 		}
 		spin_unlock(&queue->lock);
-		if ((hit & ACP_EXPECT_SOURCE) && step.plan == ACP_PLAN_SEND)
-			asks_less(queue, &step);
+		if (hit & ACP_EXPECT_SOURCE)
+			asks_less(acp_peer_find(queue->job, step.node, step.color), &step);
 		if (hit)
 			acp_queue_complete(queue, ticket, status);
 	}
@@ -484,11 +481,11 @@ void acp_queue_abort(struct acp_queue *queue)
 
 void acp_queue_abort_all(struct acp_rank *rank)
 {
-	struct acp_queue *further;
+	struct acp_queue *queue;
 	unsigned long i;
 
-	xa_for_each(&rank->queues, i, further)
-		acp_queue_abort(further);
+	xa_for_each(&rank->queues, i, queue)
+		acp_queue_abort(queue);
 	acp_queue_abort(&rank->own);
 	acp_watch_wake(rank);
 }

@@ -30,14 +30,10 @@ int acpx_coll_barrier_create(acpx_group_t group, acpx_coll_t *coll)
 static void bcast_round(struct libacp_round *round)
 {
 	struct acpx_coll *c = round->coll;
-	uint32_t at = 0;
 
 	if (c->parent.number >= 0)
 		libacp_step_add(round, &c->parent, LIBACP_LINE_UP, 0);
-	if (c->child_count)
-		at = libacp_step_wait(round, LIBACP_LINE_UP, (uint64_t)c->child_count, c->children,
-				      c->child_count);
-	libacp_round_spread_behind(round, c->dst, at);
+	libacp_round_spread_behind(round, c->dst, libacp_round_await(round, 0));
 }
 
 int acpx_coll_bcast_create(acpx_group_t group, int root, acp_ga_t buffer, size_t size,

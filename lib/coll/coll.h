@@ -150,7 +150,7 @@ static inline acp_ga_t libacp_line_ga(acp_ga_t area, uint32_t line)
 /* Is the process still the rank that has created the collective? */
 static inline bool libacp_coll_is_current(const struct acpx_coll *c)
 {
-	return libacp_in() && c->joins == libacp.joins;
+	return libacp_in_since(c->joins);
 }
 
 /* ---- coll.c ---- */

@@ -20,11 +20,6 @@ struct acpx_counter {
 	uint64_t joins;			/* of the process when it was created */
 };
 
-static bool is_current(const struct acpx_counter *c)
-{
-	return libacp_in() && c->joins == libacp.joins;
-}
-
 /* Take a line of the heap. Returns 0 or -errno. */
 static int take_line(struct acpx_counter *c)
 {
@@ -69,7 +64,7 @@ int acpx_counter_create(acp_ga_t word, acpx_counter_t *counter)
 
 acp_ga_t acpx_counter_ga(acpx_counter_t counter)
 {
-	return counter && is_current(counter) ? counter->ga : ACP_GA_NULL;
+	return counter && libacp_in_since(counter->joins) ? counter->ga : ACP_GA_NULL;
 }
 
 acp_handle_t acpx_counter_add(acp_ga_t counter, uint64_t value, acp_handle_t order)
@@ -86,7 +81,7 @@ int acpx_counter_read(acpx_counter_t counter, uint64_t *value)
 {
 	if (!counter || !value)
 		return -EINVAL;
-	if (!is_current(counter))
+	if (!libacp_in_since(counter->joins))
 		return -ENOTCONN;
 	*value = value_of(counter);
 	return ACP_WORD_REVOKED_FOR(*value, 0) ? -EIO : 0;
@@ -98,7 +93,7 @@ int acpx_counter_wait(acpx_counter_t counter, uint64_t value, uint64_t timeout_n
 
 	if (!counter)
 		return -EINVAL;
-	if (!is_current(counter))
+	if (!libacp_in_since(counter->joins))
 		return -ENOTCONN;
 	error = acpx_wait_until(counter->word, sizeof(*counter->word), ACPX_CMP_GE, value,
 				timeout_ns);
@@ -113,7 +108,7 @@ int acpx_counter_reset(acpx_counter_t counter, uint64_t *value)
 
 	if (!counter)
 		return -EINVAL;
-	if (!is_current(counter))
+	if (!libacp_in_since(counter->joins))
 		return -ENOTCONN;
 	before = __atomic_exchange_n(counter->word, 0, __ATOMIC_ACQ_REL);
 	if (value)
@@ -127,7 +122,7 @@ int acpx_counter_free(acpx_counter_t counter)
 
 	if (!counter)
 		return -EINVAL;
-	if (counter->block != ACP_GA_NULL && is_current(counter))
+	if (counter->block != ACP_GA_NULL && libacp_in_since(counter->joins))
 		error = acpx_free(counter->block);
 	free(counter);
 	return error;

@@ -148,7 +148,7 @@ void libacp_creation_brief(struct libacp_creation *n)
 
 	c->brief = c->run_count && c->run.size <= LIBACP_BRIEF_MAX;
 	if (c->brief && c->child_count)
-		c->scratch_bytes = 2 * LIBACP_BRIEF_MAX;
+		c->scratch_bytes = LIBACP_BRIEF_MAX;
 }
 
 int libacp_creation_radix(const struct acpx_coll *c, size_t small)

@@ -11,6 +11,7 @@
 #include "acp_abi.h"
 #include "coll/coll.h"
 #include "coll/step.h"
+#include "core/errors.h"
 
 struct text {
 	char *at;
@@ -34,12 +35,11 @@ static void say(struct text *t, const char *format, ...)
 
 static void say_ranks(struct text *t, const struct acp_sqe *e)
 {
-	const uint64_t words[] = { e->dst, e->size, e->b };
 	const char *before = " from";
 	int i, rank;
 
 	for (i = 0; i < 6; i++) {
-		rank = (int)((uint32_t)(words[i / 2] >> (i % 2 ? 32 : 0)) - 1u);
+		rank = libacp_wait_name(e, i);
 		if (rank < 0)
 			continue;
 		say(t, "%s %d", before, rank);

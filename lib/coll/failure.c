@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Failed rounds: what failed, who was lost, and telling others. See failure.h. */
+/* Failed rounds: what failed, which rank was lost, and telling others. See failure.h. */
 #include <errno.h>
 
 #include "acp.h"
@@ -40,20 +40,13 @@ static int error_of(int status, const struct acp_sqe *e)
 	return -libacp_errno(status);
 }
 
-static bool is_loss(int status)
-{
-	return status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_PEER ||
-	       status == ACP_ST_ROUTE;
-}
-
 /* Which of the ranks that a wait names was lost? */
 static int lost_of_wait(const struct acp_sqe *e)
 {
-	const uint64_t words[] = { e->dst, e->size, e->b };
 	int i, rank, last = -ENOENT, count = 0;
 
 	for (i = 0; i < 6; i++) {
-		rank = (int)((uint32_t)(words[i / 2] >> (i % 2 ? 32 : 0)) - 1u);
+		rank = libacp_wait_name(e, i);
 		if (rank < 0)
 			continue;
 		if (acpx_peer_state(rank) == ACPX_PEER_DOWN)
@@ -89,10 +82,10 @@ static void find_cause(struct acpx_coll *c, uint64_t end)
 
 	for (ticket = c->first; ticket <= end; ticket++) {
 		status = libacp_pool_status(c->queue, ticket, &entry);
-		if (status <= 0 || (c->error && !is_loss(status)))
+		if (status <= 0 || (c->error && !libacp_is_loss(status)))
 			continue;
 		c->error = error_of(status, &entry);
-		if (is_loss(status))
+		if (libacp_is_loss(status))
 			c->lost = lost_of(&entry);
 		if (status != ACP_ST_ORDER)
 			break;
@@ -125,7 +118,7 @@ static bool is_there(const struct acpx_coll *c, int rank)
 	return rank != c->lost && acpx_peer_state(rank) != ACPX_PEER_DOWN;
 }
 
-/* Revoke the counter that an entry adds to, and say who was lost. */
+/* Revoke the counter that an entry adds to, and say which rank was lost. */
 static void revoke(struct libacp_round *round, const struct acp_sqe *entry,
 		   const struct libacp_peer *peer)
 {
@@ -223,7 +216,7 @@ void libacp_coll_abandon(struct acpx_coll *c)
 	libacp_coll_told(c);
 }
 
-/* ---- Who was lost ---- */
+/* ---- Which rank was lost ---- */
 
 /* What another member has said. */
 static int said(const struct acpx_coll *c)
@@ -296,7 +289,7 @@ int acpx_coll_failed_rank(acpx_coll_t coll)
 	if (coll->state != LIBACP_COLL_FAILED || coll->error == -ECANCELED ||
 	    coll->error == -EPROTO)
 		return -ENOENT;
-	if (coll->lost < 0 && libacp_in() && coll->joins == libacp.joins)
+	if (coll->lost < 0 && libacp_coll_is_current(coll))
 		coll->lost = search(coll);
 	return coll->lost;
 }

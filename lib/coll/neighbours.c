@@ -29,7 +29,7 @@ static uint32_t sent_line(uint32_t i)
 	return LIBACP_LINE_MORE + 2 * i + 1;
 }
 
-/* Promptly: who is told may be waiting for the caller's answer to its own message. */
+/* Promptly: the neighbour may be waiting for the caller's answer to its own message. */
 static void tell_ready(struct libacp_round *round)
 {
 	struct acpx_coll *c = round->coll;

@@ -69,7 +69,9 @@ typedef uint32_t libacp_send_t(struct libacp_round *round, const struct libacp_p
 /* Copy to another member, then add the same to its counter; revoke it if the order failed. */
 libacp_send_t libacp_step_send;
 
-/* The same, lazily: @src must not change until the next round but one of the member has begun. */
+/*
+ * The same, lazily: a round may end before the member has got it; until then, @src must not change.
+ */
 libacp_send_t libacp_step_send_lazily;
 
 uint32_t libacp_step_copy(struct libacp_round *round, acp_ga_t dst, acp_ga_t src, size_t size,
@@ -85,7 +87,10 @@ uint32_t libacp_step_reduce(struct libacp_round *round, acp_ga_t dst, acp_ga_t s
 
 /* ---- Parts that several algorithms have: tree_round.c ---- */
 
-/* Wait until all children have got here, then tell the parent. Returns the wait, or order. */
+/* Wait until all children have got here. Returns the wait, or order. */
+uint32_t libacp_round_await(struct libacp_round *round, uint32_t order);
+
+/* The same, then tell the parent. */
 uint32_t libacp_round_up(struct libacp_round *round, uint32_t order);
 
 /* The same at the end of a round of which the parent sends nothing first in the next one. */

@@ -21,8 +21,8 @@ static acp_ga_t base_of(const struct acpx_coll *c)
 	return libacp_is_buffered(&c->transfer) ? c->area_ga + c->scratch_at : c->dst;
 }
 
-/* Wait until all children are ready, as their slots tell. */
-static uint32_t await_children(struct libacp_round *round, uint32_t order)
+/* Wait until all children are ready, as the counters of their slots tell. */
+static uint32_t await_slots(struct libacp_round *round, uint32_t order)
 {
 	struct acpx_coll *c = round->coll;
 	uint32_t at = order;
@@ -46,7 +46,7 @@ static void tell_parent(struct libacp_round *round, uint32_t order)
 void libacp_bcast_transfer(struct libacp_round *round)
 {
 	tell_parent(round, 0);
-	libacp_round_spread_behind(round, base_of(round->coll), await_children(round, 0));
+	libacp_round_spread_behind(round, base_of(round->coll), await_slots(round, 0));
 }
 
 /* Send the parts of all members, with gaps, from the root to all. */
@@ -76,7 +76,7 @@ void libacp_allgather_transfer(struct libacp_round *round)
 
 	libacp_step_copy(round, c->root.buffer + c->block.offset, base + c->block.offset,
 			 c->block.size, at);
-	await_children(round, round->count);
+	await_slots(round, round->count);
 	tell_parent(round, round->count);
 	if (c->run.size)
 		libacp_round_spread_behind(round, base, round->count);

@@ -12,8 +12,8 @@
  * members must ask for the same. To notice if they do not, messages to some counters add 2^16 and
  * the change of a tag: after round k the counter is 2^16 k + tag. These are the counters of slots,
  * one for each child, which is ready, and that counter of the child by which its parent answers.
- * A member compares its counters with its own tag when its round has ended. Who is a round ahead
- * has found out that the tags were the same.
+ * A member compares its counters with its own tag when its round has ended; one that is a round
+ * ahead has found that the tags were the same.
  *
  * If the root drives, it copies between any two members itself; the counter of a member is how many
  * bytes have arrived. A receiver waits for it by a round of its own, which is one wait.

@@ -3,7 +3,7 @@
 #include "coll/pieces.h"
 #include "coll/step.h"
 
-static uint32_t await_children(struct libacp_round *round, uint32_t order)
+uint32_t libacp_round_await(struct libacp_round *round, uint32_t order)
 {
 	struct acpx_coll *c = round->coll;
 
@@ -15,7 +15,7 @@ static uint32_t await_children(struct libacp_round *round, uint32_t order)
 
 uint32_t libacp_round_up(struct libacp_round *round, uint32_t order)
 {
-	const uint32_t at = await_children(round, order);
+	const uint32_t at = libacp_round_await(round, order);
 
 	if (round->coll->parent.number >= 0)
 		libacp_step_add(round, &round->coll->parent, LIBACP_LINE_UP, at);
@@ -24,7 +24,7 @@ uint32_t libacp_round_up(struct libacp_round *round, uint32_t order)
 
 uint32_t libacp_round_up_promptly(struct libacp_round *round, uint32_t order)
 {
-	const uint32_t at = await_children(round, order);
+	const uint32_t at = libacp_round_await(round, order);
 
 	if (round->coll->parent.number >= 0)
 		libacp_step_add_promptly(round, &round->coll->parent, LIBACP_LINE_UP, at);
@@ -107,12 +107,13 @@ static void spread(struct libacp_round *round, acp_ga_t buffer, const struct ord
 
 /*
  * The only piece is short: the children get it from a copy, so that the buffer may change before
- * they have acknowledged it. Copies alternate: the round after the next one begins when they have.
+ * they have acknowledged it. Each round has the same copy: all algorithms wait for the children
+ * before, so these have what the round before has sent.
  */
 static void spread_copy(struct libacp_round *round, acp_ga_t buffer, uint32_t order)
 {
 	struct acpx_coll *c = round->coll;
-	const acp_ga_t copy = c->area_ga + c->scratch_at + round->number % 2 * LIBACP_BRIEF_MAX;
+	const acp_ga_t copy = c->area_ga + c->scratch_at;
 	int i;
 
 	if (c->parent.number >= 0)

@@ -15,6 +15,7 @@
 #include "acp_abi.h"
 #include "acp_ga.h"
 #include "core/blame.h"
+#include "core/errors.h"
 #include "core/internal.h"
 #include "core/mem.h"
 #include "core/page.h"
@@ -414,27 +415,20 @@ static bool blame_owner(const struct acp_sqe *entry, int status, char text[DETAI
 	return true;
 }
 
-static bool is_loss(int status)
-{
-	return status == ACP_ST_RANK || status == ACP_ST_TIMEOUT || status == ACP_ST_PEER ||
-	       status == ACP_ST_ROUTE;
-}
-
 /* The ranks that were expected to write to the word. */
 static bool blame_names(const struct acp_sqe *entry, int status, char text[DETAIL])
 {
-	const uint64_t pairs[] = { entry->dst, entry->size, entry->b };
 	size_t at = 0;
 	int i;
 
-	if (entry->op != ACP_OP_WAIT || !is_loss(status))
+	if (entry->op != ACP_OP_WAIT || !libacp_is_loss(status))
 		return false;
 	at += (size_t)snprintf(text, DETAIL, "one of those that write to the word is lost: rank");
 	for (i = 0; i < 6; i++) {
-		const uint32_t name = (uint32_t)(pairs[i / 2] >> 32 * (i % 2));
+		const int name = libacp_wait_name(entry, i);
 
-		if (name)
-			at += (size_t)snprintf(text + at, DETAIL - at, " %u", name - 1);
+		if (name >= 0)
+			at += (size_t)snprintf(text + at, DETAIL - at, " %d", name);
 	}
 	return true;
 }

@@ -68,6 +68,18 @@ static inline bool libacp_in(void)
 	return __atomic_load_n(&libacp.state, __ATOMIC_ACQUIRE) == LIBACP_IN;
 }
 
+/**
+ * libacp_in_since() - is this process still the rank that has created something?
+ * @joins: libacp.joins at that time
+ *
+ * Context: any thread; does not block.
+ * Return: false if it is no rank, or has joined again since.
+ */
+static inline bool libacp_in_since(uint64_t joins)
+{
+	return libacp_in() && joins == libacp.joins;
+}
+
 /*
  * Print a message to standard error, abort the job and exit with status 255. Any thread may call
  * it.

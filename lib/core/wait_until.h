@@ -63,8 +63,8 @@ int64_t libacp_watch_find(libacp_find_t *find, void *arg, uint64_t timeout_ns);
  * @args: the arguments
  * @count: their number; 0: poll() reports nothing
  *
- * What was armed before is not any more. Another thread that leads to another result, or to another
- * word, without an access must call libacp_watch_wake_rank() if libacp_watch_is_polled().
+ * Functions that were armed before are not any more. A thread that changes a result or a word of
+ * such a function without an access must call libacp_watch_wake_rank() if libacp_watch_is_polled().
  *
  * Context: any thread that has called libacp_watch_enter().
  * Return: -EAGAIN if poll() will report it; otherwise what @find returns, 0 if the words keep

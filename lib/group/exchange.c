@@ -144,8 +144,8 @@ static void await_other(struct libacp_exchange *x, struct libacp_member *m, uint
 }
 
 /*
- * What was read with a ticket for the second time was written before the ticket. It was not written
- * again after the state was read, if the third time shows the same ticket.
+ * A record read with a ticket for the second time was written before the ticket. It was not
+ * written again after the state was read, if the third time shows the same ticket.
  */
 static void await(struct libacp_exchange *x, struct libacp_member *m,
 		  const struct libacp_record *seen, uint64_t former)
@@ -181,7 +181,7 @@ static void see(struct libacp_exchange *x, struct libacp_member *m,
 }
 
 /* Read the pages of up to WINDOW members. */
-static void look(struct libacp_exchange *x, struct libacp_member *const *who, unsigned int n)
+static void look(struct libacp_exchange *x, struct libacp_member *const *some, unsigned int n)
 {
 	const struct libacp_page *page = own_page();
 	acp_handle_t handles[WINDOW];
@@ -191,11 +191,11 @@ static void look(struct libacp_exchange *x, struct libacp_member *const *who, un
 
 	for (i = 0; i < n; i++)
 		handles[i] = acp_copy(piece_of(acp_rank()) + i * sizeof(seen),
-				      state_of(rank_of(x, who[i])), sizeof(seen), ACP_HANDLE_NULL);
+				      state_of(rank_of(x, some[i])), sizeof(seen), ACP_HANDLE_NULL);
 	for (i = 0; i < n; i++) {
-		error = end_access(handles[i], rank_of(x, who[i]));
+		error = end_access(handles[i], rank_of(x, some[i]));
 		memcpy(&seen, (const char *)page->piece + i * sizeof(seen), sizeof(seen));
-		see(x, who[i], &seen, error);
+		see(x, some[i], &seen, error);
 	}
 }
 
@@ -206,7 +206,7 @@ static uint64_t answer_of(const struct libacp_exchange *x, const struct libacp_m
 }
 
 /* Tell up to WINDOW members. One whose state is another one now is not told. */
-static void tell(struct libacp_exchange *x, struct libacp_member *const *who, unsigned int n)
+static void tell(struct libacp_exchange *x, struct libacp_member *const *some, unsigned int n)
 {
 	const struct libacp_page *page = own_page();
 	acp_handle_t handles[WINDOW];
@@ -214,34 +214,34 @@ static void tell(struct libacp_exchange *x, struct libacp_member *const *who, un
 	bool told;
 
 	for (i = 0; i < n; i++)
-		handles[i] = acp_cas8(piece_of(acp_rank()) + 8 * i, state_of(rank_of(x, who[i])),
-				      who[i]->state, answer_of(x, who[i]), ACP_HANDLE_NULL);
+		handles[i] = acp_cas8(piece_of(acp_rank()) + 8 * i, state_of(rank_of(x, some[i])),
+				      some[i]->state, answer_of(x, some[i]), ACP_HANDLE_NULL);
 	for (i = 0; i < n; i++) {
-		told = !libacp_finish(handles[i]) && page->piece[i] == who[i]->state;
-		who[i]->state = answer_of(x, who[i]);
-		who[i]->progress = told && !x->error ? LIBACP_TOLD : LIBACP_GONE;
+		told = !libacp_finish(handles[i]) && page->piece[i] == some[i]->state;
+		some[i]->state = answer_of(x, some[i]);
+		some[i]->progress = told && !x->error ? LIBACP_TOLD : LIBACP_GONE;
 	}
 }
 
 /* Look at up to WINDOW members, or tell them. */
-typedef void action_t(struct libacp_exchange *x, struct libacp_member *const *who,
+typedef void action_t(struct libacp_exchange *x, struct libacp_member *const *some,
 		      unsigned int n);
 
 /* Do something for all members of that progress. Returns how many still have it. */
 static unsigned int for_all(struct libacp_exchange *x, enum libacp_progress which,
 			    action_t *what)
 {
-	struct libacp_member *who[WINDOW], *m = x->members, *end = m + x->group->count;
+	struct libacp_member *some[WINDOW], *m = x->members, *end = m + x->group->count;
 	unsigned int n, left = 0;
 
 	while (m < end) {
 		for (n = 0; m < end && n < WINDOW; m++)
 			if (m->number && m->progress == which)
-				who[n++] = m;
+				some[n++] = m;
 		if (n)
-			what(x, who, n);
+			what(x, some, n);
 		while (n)
-			left += who[--n]->progress == which;
+			left += some[--n]->progress == which;
 	}
 	return left;
 }
@@ -276,17 +276,17 @@ static void make_members(struct libacp_exchange *x)
 /* Without memory: tell the members one after the other. */
 static void refuse(struct libacp_exchange *x)
 {
-	struct libacp_member m, *who = &m;
+	struct libacp_member m, *some = &m;
 	uint64_t pause;
 	int i;
 
 	for (i = 1; i < x->group->count; i++) {
 		m = (struct libacp_member){ .number = (uint32_t)i };
 		pause = 0;
-		for (look(x, &who, 1); m.progress == LIBACP_AWAITED; look(x, &who, 1))
+		for (look(x, &some, 1); m.progress == LIBACP_AWAITED; look(x, &some, 1))
 			libacp_sleep(libacp_backoff(&pause, PAUSE_MIN, PAUSE_MAX));
 		if (m.progress == LIBACP_PRESENT)
-			tell(x, &who, 1);
+			tell(x, &some, 1);
 	}
 }
 

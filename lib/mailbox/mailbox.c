@@ -81,7 +81,7 @@ static void give_back(struct acpx_mailbox *box, struct libacp_lent *lent)
 	libacp_area_clear(&box->area, lent);
 	pthread_mutex_lock(&box->lock);
 	word = libacp_area_word(&box->area);
-	/* Those who sleep, or poll(), have offered all room that there was. */
+	/* Threads that sleep, or poll(), have offered all room that there was. */
 	libacp_area_return(&box->area, lent, box->sleepers || libacp_watch_is_polled());
 	unlock(box, word, 0);
 }

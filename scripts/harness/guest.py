@@ -326,7 +326,7 @@ def qemu_command(work, out, kernel, initrd, me, opts):
     # those of a page whenever the page is written. Clearing a page of libc after hundreds of
     # processes took a minute.
     # notests: the self-tests of ciphers are half of what the kernel does before the first process.
-    # sysrq, unknown_nmi_panic, panic_print: evidence() makes a guest that hangs print all its tasks,
+    # sysrq, unknown_nmi_panic, panic_print: evidence() makes a guest that hangs print all tasks,
     # then what its processors do. A panic must not print the tasks (panic_print=1): it takes locks
     # of the scheduler, and a guest that dies holding one would hang, and say nothing.
     append = "console=ttyS0 loglevel=5 panic=-1 oops=panic sysrq_always_enabled unknown_nmi_panic panic_print=0x40 " \

@@ -139,12 +139,12 @@ TEST(K1_attach_pointers)
 TEST(K1_attach_to_what)
 {
 	int fd = device_open(), other = device_open(), null = open("/dev/null", O_RDWR);
-	struct rank further;
+	struct rank added;
 	struct acp_attach a;
 	struct setup s;
 
 	rank_open_local(&r, 1);
-	rank_attach(&further, &r);
+	rank_attach(&added, &r);
 	a = good();
 	a.fd = -1;
 	CHECK_ERRNO(attach(fd, &a), EBADF);
@@ -156,15 +156,15 @@ TEST(K1_attach_to_what)
 	CHECK_ERRNO(attach(fd, &a), ENOTCONN);
 	a.fd = fd;
 	CHECK_ERRNO(attach(fd, &a), ENOTCONN);
-	a.fd = further.fd;
+	a.fd = added.fd;
 	CHECK_ERRNO(attach(fd, &a), EINVAL);
 	a = good();
 	CHECK_ERRNO(attach(r.fd, &a), EALREADY);
-	CHECK_ERRNO(attach(further.fd, &a), EALREADY);
+	CHECK_ERRNO(attach(added.fd, &a), EALREADY);
 	setup_local(&s, 0, 1);
 	s.join.job++;
-	CHECK_ERRNO(ioctl(further.fd, ACP_IOC_JOIN, &s.join), EALREADY);
-	rank_works(&further);
+	CHECK_ERRNO(ioctl(added.fd, ACP_IOC_JOIN, &s.join), EALREADY);
+	rank_works(&added);
 	/* The file can still be attached after so many failures. */
 	CHECK_EQ(attach(fd, &a), 0);
 }
@@ -183,7 +183,7 @@ TEST(attach_from_another_namespace)
 
 /* ---- Calls on an additional context ---- */
 
-TEST(further_queue_submits_and_waits_and_nothing_else)
+TEST(additional_queue_submits_and_waits_and_nothing_else)
 {
 	static const unsigned long refused[] = {
 		ACP_IOC_REG, ACP_IOC_UNREG, ACP_IOC_SYNC, ACP_IOC_PEER, ACP_IOC_ABORT,
@@ -191,45 +191,45 @@ TEST(further_queue_submits_and_waits_and_nothing_else)
 		ACP_IOC_WRONG_KEY, ACP_IOC_MATCH, ACP_IOC_POST, ACP_IOC_UNPOST,
 	};
 	struct acp_wait w = { .size = sizeof(w) };
-	struct rank further;
+	struct rank added;
 	uint32_t kind;
 	size_t i;
 
 	rank_open_local(&r, 1);
-	rank_attach(&further, &r);
+	rank_attach(&added, &r);
 	for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
-		CHECK_ERRNO(ioctl(further.fd, refused[i], NULL), EOPNOTSUPP);
+		CHECK_ERRNO(ioctl(added.fd, refused[i], NULL), EOPNOTSUPP);
 	for (kind = ACP_MAP_STARTER; kind <= ACP_MAP_LIBRARY; kind++) {
-		CHECK_EQ(rank_map(further.fd, kind, 0, PAGE, PROT_READ), MAP_FAILED);
+		CHECK_EQ(rank_map(added.fd, kind, 0, PAGE, PROT_READ), MAP_FAILED);
 		CHECK_EQ(errno, EINVAL);
 	}
-	CHECK_EQ(rank_map(further.fd, ACP_MAP_CQ, 0, PAGE, PROT_WRITE), MAP_FAILED);
+	CHECK_EQ(rank_map(added.fd, ACP_MAP_CQ, 0, PAGE, PROT_WRITE), MAP_FAILED);
 	CHECK_EQ(errno, EACCES);
-	CHECK_EQ(ioctl(further.fd, ACP_IOC_DOORBELL), 0);
-	CHECK_EQ(fdatasync(further.fd), ACP_RUNG);
-	w.ticket = further.last;
-	CHECK_EQ(ioctl(further.fd, ACP_IOC_WAIT, &w), 0);
+	CHECK_EQ(ioctl(added.fd, ACP_IOC_DOORBELL), 0);
+	CHECK_EQ(fdatasync(added.fd), ACP_RUNG);
+	w.ticket = added.last;
+	CHECK_EQ(ioctl(added.fd, ACP_IOC_WAIT, &w), 0);
 	w.ticket++;
-	CHECK_ERRNO(ioctl(further.fd, ACP_IOC_WAIT, &w), ETIMEDOUT);
-	rank_works(&further);
+	CHECK_ERRNO(ioctl(added.fd, ACP_IOC_WAIT, &w), ETIMEDOUT);
+	rank_works(&added);
 	rank_works(&r);
 }
 
-TEST(poll_of_a_further_queue)
+TEST(poll_of_an_additional_queue)
 {
 	struct acp_wait w = { .size = sizeof(w), .flags = ACP_WAIT_ARM };
 	struct pollfd p = { .events = POLLIN | POLLOUT };
-	struct rank further;
+	struct rank added;
 
 	begin_beside_silence(2000);
-	rank_attach(&further, &r);
-	p.fd = further.fd;
-	w.ticket = ask_silence(&further);
-	CHECK_EQ(ioctl(further.fd, ACP_IOC_WAIT, &w), 0);
+	rank_attach(&added, &r);
+	p.fd = added.fd;
+	w.ticket = ask_silence(&added);
+	CHECK_EQ(ioctl(added.fd, ACP_IOC_WAIT, &w), 0);
 	p.events = POLLIN;
 	CHECK_EQ(poll(&p, 1, 50), 0);
-	CHECK(patience_poll(further.fd, POLLIN, PATIENCE_SOON));
-	CHECK_EQ(status(&further, w.ticket), ACP_ST_TIMEOUT);
+	CHECK(patience_poll(added.fd, POLLIN, PATIENCE_SOON));
+	CHECK_EQ(status(&added, w.ticket), ACP_ST_TIMEOUT);
 }
 
 /* Each queue completes independently of the others. */

@@ -24,7 +24,7 @@
 #define REFUSED		3		/* exit status: a library call returned an error */
 #define WRONG		4		/* exit status: unexpected result */
 #define TEXT		4000u
-#define LANES		4		/* runs at a time: some wait in acp_init() */
+#define WORKERS		4		/* runs at a time: some wait in acp_init() */
 
 static const struct call {
 	const char *name;
@@ -283,8 +283,8 @@ struct todo {
 	bool late;
 };
 
-/* Do every run that nobody else does; each lane has jobs of another number. */
-static void lane(const struct todo *runs, unsigned int count, unsigned int *next, int number)
+/* Do every run that nobody else does; each worker has jobs of another number. */
+static void worker(const struct todo *runs, unsigned int count, unsigned int *next, int number)
 {
 	char job[12];
 	unsigned int i;
@@ -300,22 +300,22 @@ static void run_all(const struct todo *runs, unsigned int count)
 {
 	unsigned int *next = mmap(NULL, sizeof(*next), PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pid_t pids[LANES];
+	pid_t pids[WORKERS];
 	int i, status;
 
 	CHECK(next != MAP_FAILED);
 	fflush(stdout);
-	for (i = 0; i < LANES; i++) {
+	for (i = 0; i < WORKERS; i++) {
 		pids[i] = fork();
 		CHECK(pids[i] >= 0);
 		if (!pids[i])
-			lane(runs, count, next, i);
+			worker(runs, count, next, i);
 	}
-	for (i = 0; i < LANES; i++) {
+	for (i = 0; i < WORKERS; i++) {
 		CHECK_EQ(waitpid(pids[i], &status, 0), pids[i]);
 		CHECK_EQ(status, 0);
 	}
-	CHECK_EQ(*next, count + LANES);
+	CHECK_EQ(*next, count + WORKERS);
 	munmap(next, sizeof(*next));
 }
 

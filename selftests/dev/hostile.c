@@ -2,8 +2,8 @@
 /* selftest: cpus=2 */
 /*
  * K1: the ioctls with every kind of bad argument: pointers, sizes, flags, reserved fields, unknown
- * numbers, results that cannot be written, and random bytes. Also who may call them: not before a
- * join, not after a fork, and no other process.
+ * numbers, results that cannot be written, and random bytes. Also which processes may call them:
+ * not before a join, not after a fork, and no other process.
  */
 #include "isolated.h"
 

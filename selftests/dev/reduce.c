@@ -317,7 +317,7 @@ TEST(waits_and_copies_between_them)
 	CHECK_EQ(x[size / 8], (1ULL << 61) - 2);
 }
 
-/* Those who wait for a word are told that it was written. */
+/* Waits for a word are told that it was written. */
 TEST(a_wait_ends_when_its_word_is_combined)
 {
 	const uint64_t sizes[] = { 8, 2 * LONG };

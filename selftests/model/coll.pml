@@ -18,9 +18,9 @@
  *	-DBARRIER, -DBCAST, -DALLREDUCE	the last two of few bytes: of one piece, sent from a copy
  *	-DFORK, -DCHAIN	member 0 with two children; member 0, its child 1, and its child 2
  *	-DSTOPPED	no process looks at the end of the last round: only kernels tell of a
- *			failure.  Not with CUTS: docs/schedules.md tells which wait does not end then
+ *			failure.  Not with CUTS: docs/schedules.md has the wait that does not end
  *	-DEARLY		bcast, in another order than the code: the root copies at once
- *	-DONE_COPY	rounds do not alternate between two: enough behind a wait, but not if EARLY
+ *	-DTWO_COPIES	rounds alternate between two, which EARLY needs
  *
  * A member executes its entries in their order, since a wait looks at its word when all before it
  * are complete.  A message takes effect at any time after its start, also before older ones; the
@@ -166,6 +166,12 @@ inline send_up(ordered)
 	new_rise[me] = cut_child[me]
 }
 
+#ifdef TWO_COPIES
+#define COPY	(2 * me + round[me] % 2)
+#else
+#define COPY	(2 * me)
+#endif
+
 inline send_down(c)
 {
 	if
@@ -174,22 +180,14 @@ inline send_down(c)
 		falls[c] = MESSAGE(true);
 		of_round[c] = round[me];
 		new_fall[c] = cut_parent[c];
-#ifdef ONE_COPY
-		from[c] = 2 * me
-#else
-		from[c] = 2 * me + round[me] % 2
-#endif
+		from[c] = COPY
 	:: else
 	fi
 }
 
 inline make_copy()
 {
-#ifdef ONE_COPY
-	copy[2 * me] = dst[me]
-#else
-	copy[2 * me + round[me] % 2] = dst[me]
-#endif
+	copy[COPY] = dst[me]
 }
 
 /* ---- rounds: barrier_round(), bcast_round(), allreduce_round() ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a mailbox: senders reserve records by compare-and-swap, the owner takes them, clears
- * them and offers their room again.  The contract is in uapi/acp_cmd.h (ACP_OP_SEND); what is
- * modelled is kernel/exec/mailbox.c and lib/mailbox/area.c.  Each step names its function.
+ * The memory of a mailbox: senders reserve records by compare-and-swap, the owner takes them,
+ * clears them and offers their room again.  The contract is in uapi/acp_cmd.h (ACP_OP_SEND); what
+ * is modelled is kernel/exec/mailbox.c and lib/mailbox/area.c.  Each step names its function.
  *
  * Proved, for all interleavings:
  *	exactly once		the messages of a sender are received in their order, whole

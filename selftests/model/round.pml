@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Further queues of a rank that rest: a poll round looks only at those that are
+ * Additional queues of a rank that rest: a poll round looks only at those that are
  * marked.  What is modelled is kernel/exec/round.c, of kernel/queue/queue.c how many ask and
  * one drains, and of kernel/exec/worker.c what goes on where a budget ended, for one queue.
  *

@@ -142,8 +142,8 @@ TEST(K8_entries_in_order_share_one_budget)
 	one_put(LONG, BUDGET_BYTES / LONG, true);
 }
 
-/* Further queues of a rank share its worker. */
-TEST(K8_further_queues_share_the_budget)
+/* Additional queues of a rank share its worker. */
+TEST(K8_additional_queues_share_the_budget)
 {
 	struct rank further[4];
 	struct patience p = patience_begin(PATIENCE_SOON);

@@ -9,12 +9,7 @@
 #include "../dev/isolated.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "nodes.h"
-
-#define RANKS		6		/* on three nodes: 0 and 1, 2 and 3, 4 and 5 */
 #define SLOTS		(2 * RANKS)
 #define SLOT		(64 * 1024UL)
 #define ROOM		(SLOT - 64 * 64)	/* of a slot, before its descriptors */
@@ -24,39 +19,7 @@
 #define AT_SLOTS	(AT_CHAINS + SLOTS * CHAINS)
 #define HEAP		(AT_SLOTS + SLOTS * SLOT)
 
-static struct nodes n;
-static struct rank r[RANKS];
-static char *model[RANKS];
-static uint64_t seed = 4321;
-
-static uint64_t draw(uint64_t most)
-{
-	return next_random(&seed) % most;
-}
-
-static void begin_short(uint32_t timeout_ms, uint32_t integrity, const char *netem)
-{
-	const struct acp_join wish = {
-		.integrity = integrity, .heap_size = HEAP, .timeout_ms = timeout_ms,
-		.open_timeout_ms = 30000,
-	};
-	uint32_t i;
-
-	nodes_open(&n, 3, 1, false);
-	nodes_ranks_like(&n, r, RANKS, &wish);
-	for (i = 0; i < RANKS; i++) {
-		fill(r[i].heap, SOURCE, 100 + i);
-		model[i] = malloc(HEAP);
-		memcpy(model[i], r[i].heap, HEAP);
-	}
-	if (*netem)
-		nodes_impair_all(&n, netem);
-}
-
-static void begin(uint32_t integrity, const char *netem)
-{
-	begin_short(30000, integrity, netem);
-}
+#include "modelled.h"
 
 static uint64_t start(uint32_t by, unsigned int op, uint64_t dst, uint64_t src, uint64_t size)
 {
@@ -204,19 +167,6 @@ static void gather(uint32_t by, uint32_t dst, uint32_t src, uint32_t slot)
 	start(by, ACP_OP_GATHER, heap_ga(&r[dst], to), heap_ga(&r[src], chain), size);
 }
 
-static void compare(const char *what)
-{
-	uint32_t i;
-
-	for (i = 0; i < RANKS; i++) {
-		CHECK_EQ(rank_await(&r[i], r[i].last, PATIENCE_WORK), ACP_ST_OK);
-		CHECK_EQ(r[i].cq->failed, 0);
-	}
-	for (i = 0; i < RANKS; i++)
-		if (memcmp(r[i].heap, model[i], HEAP))
-			FAIL("memory of rank %u is not what it should be: %s", i, what);
-}
-
 /* Every origin, every chain, every other end. */
 static void everywhere(uint32_t rounds)
 {
@@ -238,33 +188,22 @@ static void everywhere(uint32_t rounds)
 
 TEST(chains_over_all_placements)
 {
-	begin(ACP_INTEGRITY_TAG, "");
-	everywhere(test_short() ? 1 : 4);
-	CHECK_EQ(nodes_counters(&n, "drop_bad_msg"), 0);
+	without_loss(everywhere, 4);
 }
 
 TEST(N1_chains_with_loss_and_duplicates)
 {
-	begin(ACP_INTEGRITY_TAG, "delay 1ms 1ms loss 5% duplicate 5%");
-	everywhere(test_short() ? 1 : 2);
-	CHECK(nodes_counters(&n, "tx_retransmits") > 0);
-	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	with_loss_and_duplicates(everywhere);
 }
 
 TEST(N4_chains_with_corruption_and_crc32c)
 {
-	begin(ACP_INTEGRITY_CRC32C, "");
-	nodes_acquaint(&n);
-	nodes_impair_all(&n, "corrupt 5%");
-	everywhere(test_short() ? 1 : 2);
-	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	with_corruption_and_crc32c(everywhere);
 }
 
 TEST(chains_encrypted_with_loss)
 {
-	begin(ACP_INTEGRITY_AEAD, "loss 2%");
-	everywhere(1);
-	CHECK_EQ(nodes_counters(&n, "drop_bad_aead"), 0);
+	encrypted_with_loss(everywhere);
 }
 
 TEST(no_bytes_need_no_chain)
@@ -470,7 +409,7 @@ TEST(A4_rights_of_descriptors_and_blocks_count)
 			CHECK_EQ(run(0, ACP_OP_GATHER, heap_ga(&r[0], AT_SLOTS),
 				     chain_ga(2, CHAIN, 0), sizes[i]),
 				 k ? ACP_ST_ACCESS : ACP_ST_OK);
-			/* Those who own the memory may do what they want. */
+			/* The owner of the memory may do what it wants. */
 			CHECK_EQ(run(2, ACP_OP_SCATTER, chain_ga(2, CHAIN, 0), heap_ga(&r[0], 0),
 				     sizes[i]), ACP_ST_OK);
 		}

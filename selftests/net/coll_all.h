@@ -74,12 +74,4 @@ static create_t *const all[] = {
 
 #define ALL	(sizeof(all) / sizeof(all[0]))
 
-static inline acpx_group_t world(void)
-{
-	acpx_group_t group;
-
-	CHECK_EQ(acpx_group_world(&group), 0);
-	return group;
-}
-
 #endif /* COLL_ALL_H */

@@ -2,7 +2,7 @@
 /* selftest: gate=uml */
 /*
  * Collectives when members are late, stopped, killed, or ask for something else: nobody waits for
- * ever, all that are left learn who was lost, and other groups go on.
+ * ever, all that are left learn which rank was lost, and other groups go on.
  */
 #include "coll_all.h"
 
@@ -10,11 +10,6 @@
 #include <unistd.h>
 
 #define ROUNDS	8			/* until which all have learnt of a loss */
-
-static bool is_loss(int error)
-{
-	return error == -EHOSTDOWN || error == -ECONNRESET || error == -EHOSTUNREACH;
-}
 
 /* ---- Members that are late, or stopped ---- */
 
@@ -119,18 +114,6 @@ static int go(acpx_coll_t coll, int round)
 	if (dies && when == AFTER)
 		kill(getpid(), SIGKILL);
 	return error;
-}
-
-static acpx_group_t all_but(int rank)
-{
-	int ranks[RANKS], i, count = 0;
-	acpx_group_t group;
-
-	for (i = 0; i < RANKS; i++)
-		if (i != rank)
-			ranks[count++] = i;
-	CHECK_EQ(acpx_group_list(ranks, count, &group), 0);
-	return group;
 }
 
 /* All that are left end with an error; another group goes on meanwhile, and afterwards. */

@@ -1,28 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* selftest: gate=none */
 /* Collectives after a failure: members that are in a later round, or have not begun the round. */
-#include "../dev/isolated.h"
+#include "coll_play.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-#include <stdio.h>
-#include "members.h"
-
-static acpx_group_t world(void)
-{
-	acpx_group_t group;
-
-	CHECK_EQ(acpx_group_world(&group), 0);
-	return group;
-}
-
-static bool is_loss(int error)
-{
-	return error == -EHOSTDOWN || error == -ECONNRESET || error == -EHOSTUNREACH;
-}
 
 /* Rounds until an error; most rounds: then it is 0. */
 static int rounds(acpx_coll_t coll, int count)

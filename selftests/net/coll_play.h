@@ -46,6 +46,32 @@ static inline void end(void)
 	free(src);
 }
 
+static inline acpx_group_t world(void)
+{
+	acpx_group_t group;
+
+	CHECK_EQ(acpx_group_world(&group), 0);
+	return group;
+}
+
+static inline acpx_group_t all_but(int rank)
+{
+	int ranks[RANKS], i, count = 0;
+	acpx_group_t group;
+
+	for (i = 0; i < RANKS; i++)
+		if (i != rank)
+			ranks[count++] = i;
+	CHECK_EQ(acpx_group_list(ranks, count, &group), 0);
+	return group;
+}
+
+/* What a round may return when a member was lost. */
+static inline bool is_loss(int error)
+{
+	return error == -EHOSTDOWN || error == -ECONNRESET || error == -EHOSTUNREACH;
+}
+
 /* The first ranks, in their order, in the reverse order, and mixed. */
 static inline acpx_group_t group_of(int size, int order)
 {

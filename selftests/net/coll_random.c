@@ -417,7 +417,8 @@ static int before(const struct play *p, int i)
 	return k;
 }
 
-static void model(struct play *p)
+/* What the caller gives to a round: in its src, or in dst. */
+static void model_given(struct play *p)
 {
 	unsigned char *given = p->in_place ? p->wanted : p->given;
 	unsigned char *d = p->wanted + p->dst_at, *s = given + p->src_at;
@@ -425,8 +426,6 @@ static void model(struct play *p)
 	size_t i;
 	int m;
 
-	memset(p->wanted, GUARD, SLOT);
-	memset(p->given, GUARD, SLOT);
 	switch (p->what) {
 	case BCAST:
 		if (root)
@@ -471,8 +470,14 @@ static void model(struct play *p)
 	default:
 		break;
 	}
-	memcpy(p->dst, p->wanted, SLOT);
-	memcpy(p->src, p->given, SLOT);
+}
+
+/* What the round stores in dst. */
+static void model_result(struct play *p)
+{
+	unsigned char *d = p->wanted + p->dst_at;
+	const bool root = p->number == p->root;
+	int m;
 
 	switch (p->what) {
 	case BCAST:
@@ -529,6 +534,16 @@ static void model(struct play *p)
 	default:
 		break;
 	}
+}
+
+static void model(struct play *p)
+{
+	memset(p->wanted, GUARD, SLOT);
+	memset(p->given, GUARD, SLOT);
+	model_given(p);
+	memcpy(p->dst, p->wanted, SLOT);
+	memcpy(p->src, p->given, SLOT);
+	model_result(p);
 }
 
 static void compare(const struct play *p, const char *which, const unsigned char *is,

@@ -34,14 +34,6 @@ static void share_step(void)
 	*step = 0;
 }
 
-static acpx_group_t all_ranks(void)
-{
-	acpx_group_t group;
-
-	CHECK_EQ(acpx_group_world(&group), 0);
-	return group;
-}
-
 /* ---- A message that does not arrive ---- */
 
 /* Rank 1 has started when its node falls silent; then the root ends its round at once. */
@@ -51,7 +43,7 @@ static void lose_the_last_message(bool start_again)
 	int error = 0;
 
 	begin();
-	CHECK_EQ(acpx_coll_barrier_create(all_ranks(), &coll), 0);
+	CHECK_EQ(acpx_coll_barrier_create(world(), &coll), 0);
 	run_once(coll);
 	if (acp_rank() == 1) {
 		CHECK_EQ(acpx_coll_start(coll), 0);
@@ -119,7 +111,7 @@ static void free_at_once(void)
 
 	begin();
 	for (i = 0; i < 20; i++) {
-		CHECK_EQ(acpx_coll_allreduce_create(all_ranks(), dst_ga, src_ga, 1, ACPX_SUM,
+		CHECK_EQ(acpx_coll_allreduce_create(world(), dst_ga, src_ga, 1, ACPX_SUM,
 						    ACPX_INT64, &coll), 0);
 		*(int64_t *)(void *)src = acp_rank() + i;
 		if (!acp_rank())
@@ -173,7 +165,7 @@ static void many_barriers(void)
 
 	begin();
 	for (i = 0; i < BARRIERS; i++)
-		CHECK_EQ(acpx_coll_barrier_create(all_ranks(), &coll[i]), 0);
+		CHECK_EQ(acpx_coll_barrier_create(world(), &coll[i]), 0);
 	before = open_files();
 	for (round = 0; round < 5; round++) {
 		for (i = 0; i < BARRIERS; i++)

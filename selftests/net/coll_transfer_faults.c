@@ -78,14 +78,6 @@ static const struct transfer all[] = {
 
 #define ALL	(sizeof(all) / sizeof(all[0]))
 
-static acpx_group_t world(void)
-{
-	acpx_group_t group;
-
-	CHECK_EQ(acpx_group_world(&group), 0);
-	return group;
-}
-
 /* Does the caller send, or does it only wait? */
 static bool sends(const struct transfer *t)
 {
@@ -311,18 +303,6 @@ TEST(free_and_send_while_active_are_refused)
 
 static int mortal;
 
-static acpx_group_t all_but(int rank)
-{
-	int ranks[RANKS], i, count = 0;
-	acpx_group_t group;
-
-	for (i = 0; i < RANKS; i++)
-		if (i != rank)
-			ranks[count++] = i;
-	CHECK_EQ(acpx_group_list(ranks, count, &group), 0);
-	return group;
-}
-
 static void survive(void)
 {
 	acpx_group_t rest;
@@ -337,7 +317,7 @@ static void survive(void)
 			kill(getpid(), SIGKILL);
 		error = go(tried, coll, 0, BYTES);
 	}
-	if (error != -EHOSTDOWN && error != -ECONNRESET && error != -EHOSTUNREACH)
+	if (!is_loss(error))
 		FAIL("rank %d, %s: %d in round %d", acp_rank(), tried->name, error, round);
 	CHECK_EQ(acp_inquire_coll(coll), -1);
 	CHECK_EQ(errno, -error);
@@ -367,12 +347,12 @@ static void lose(const struct transfer *t, int rank)
 /* Lose the root, a member that passes on, or one without children. */
 static void lose_one(size_t which)
 {
-	static const int who[] = { 0, 1, 7 };
+	static const int victims[] = { 0, 1, 7 };
 	size_t i;
 
 	for (i = 0; i < ALL; i++)
 		if (!test_short() || i % 3 == which || i == ALL - 2)
-			lose(&all[i], who[which]);
+			lose(&all[i], victims[which]);
 }
 
 TEST_LONG(P1_the_root_is_killed, PATIENCE_LONG_TEST)

@@ -775,8 +775,8 @@ static long cpu_of_wait(void)
 }
 
 /*
- * Who polls for 200 ms uses them each time. Who sleeps uses little, but on a loaded machine a user
- * mode kernel counts the time that others take from it: once is enough.
+ * A thread that polls for 200 ms uses them each time. One that sleeps uses little, but on a loaded
+ * machine a user mode kernel counts the time that others take from it: once is enough.
  */
 static void slow(void)
 {

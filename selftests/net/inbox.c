@@ -279,7 +279,7 @@ static void matched(const struct acpx_match_limits *limits, void (*receive)(acpx
 	CHECK_EQ(acp_finalize(), 0);
 }
 
-/* Who waits for a message that is kept needs room for all that come before it. */
+/* A wait for a message that is kept needs room for all that come before it. */
 static void matched_by(void (*receive)(acpx_match_t match), uint32_t messages,
 		       void (*send)(acp_ga_t to))
 {

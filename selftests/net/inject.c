@@ -307,6 +307,16 @@ void inject_handshake(struct inject *x)
 	inject_ack(x);
 }
 
+void inject_begin(struct inject *x, const struct nodes *n, const struct setup *s,
+		  struct rank *victim, uint32_t to)
+{
+	inject_open(x, n, 1, 0, s);
+	rank_copy(victim, rank_ga(victim, to, ACP_STAG_HEAP, 0), heap_ga(victim, 0), 8, 0);
+	inject_handshake(x);
+	CHECK_EQ(rank_await(victim, victim->last, PATIENCE_SOON), ACP_ST_OK);
+	inject_drain(x);
+}
+
 void inject_applied(struct inject *x, uint64_t seq)
 {
 	struct patience p = patience_begin(PATIENCE_SOON);

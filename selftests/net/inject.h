@@ -45,6 +45,10 @@ int inject_socket(const struct inject *x, uint32_t node, const char *address, ui
 /* Answer the HELLO that the victim sends when it accesses our node. */
 void inject_handshake(struct inject *x);
 
+/* Take the place of node 1, to which a rank of node 0 opens a flow by a put to a rank there. */
+void inject_begin(struct inject *x, const struct nodes *n, const struct setup *s,
+		  struct rank *victim, uint32_t to);
+
 /* Return a valid header, which the caller may change; DATA: with the next number. */
 struct acp_frame inject_header(struct inject *x, uint8_t type);
 

@@ -48,11 +48,7 @@ static void begin(bool ipv6, bool batch)
 	nodes_join(&n, &victim, &setup);
 	setup.join.rank = 1;
 	nodes_join(&n, &second, &setup);
-	inject_open(&x, &n, 1, 0, &setup);
-	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
-	inject_handshake(&x);
-	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
-	inject_drain(&x);
+	inject_begin(&x, &n, &setup, &victim, 2);
 	size = batch ? BATCH : SINGLE;
 }
 

@@ -38,11 +38,7 @@ static void play(uint32_t integrity)
 	setup.join.rank = 1;
 	nodes_join(&n, &second, &setup);
 	memory_open(&victim, &target, VICTIM_SIZE);
-	inject_open(&x, &n, 1, 0, &setup);
-	rank_copy(&victim, rank_ga(&victim, 2, ACP_STAG_HEAP, 0), heap_ga(&victim, 0), 8, 0);
-	inject_handshake(&x);
-	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
-	inject_drain(&x);
+	inject_begin(&x, &n, &setup, &victim, 2);
 	offer(&target, VICTIM_SIZE - HEAD);
 }
 

@@ -358,11 +358,7 @@ static void begin(bool ipv6, uint32_t integrity)
 	nodes_join(&n, &r[0], &setup);
 	memory_open(&r[0], &target, SIZE);
 	fill(target.addr, SIZE, 1);
-	inject_open(&x, &n, 1, 0, &setup);
-	rank_copy(&r[0], rank_ga(&r[0], 1, ACP_STAG_HEAP, 0), heap_ga(&r[0], 0), 8, 0);
-	inject_handshake(&x);
-	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_SOON), ACP_ST_OK);
-	inject_drain(&x);
+	inject_begin(&x, &n, &setup, &r[0], 1);
 }
 
 static void untouched(void)

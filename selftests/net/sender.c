@@ -460,11 +460,7 @@ static void play(uint32_t integrity)
 	nodes_join(&n, &r[0], &s);
 	group_enter("/sys/fs/cgroup");
 	memory_open(&r[0], &target, 16 * KB);
-	inject_open(&x, &n, 1, 0, &s);
-	rank_copy(&r[0], rank_ga(&r[0], 1, ACP_STAG_HEAP, 0), heap_ga(&r[0], 0), 8, 0);
-	inject_handshake(&x);
-	CHECK_EQ(rank_await(&r[0], r[0].last, PATIENCE_SOON), ACP_ST_OK);
-	inject_drain(&x);
+	inject_begin(&x, &n, &s, &r[0], 1);
 }
 
 /* Add a frame to the batch, with a put of so many bytes: its size. */

@@ -8,12 +8,7 @@
 #include "../dev/isolated.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "nodes.h"
-
-#define RANKS		6		/* on three nodes: 0 and 1, 2 and 3, 4 and 5 */
 #define SLOTS		(RANKS * RANKS)
 #define SLOT		(24 * 1024UL)	/* more than is copied at once within a node */
 #define SOURCE		(64 * 1024UL)	/* never written */
@@ -22,34 +17,7 @@
 #define AT_FLAGS	(AT_COUNTER + 64)	/* one per slot */
 #define HEAP		(AT_FLAGS + 8 * SLOTS + 64)
 
-static struct nodes n;
-static struct rank r[RANKS];
-static char *model[RANKS];
-static uint64_t seed = 12345;
-
-static uint64_t draw(uint64_t most)
-{
-	return next_random(&seed) % most;
-}
-
-static void begin(uint32_t integrity, const char *netem)
-{
-	const struct acp_join wish = {
-		.integrity = integrity, .heap_size = HEAP, .timeout_ms = 30000,
-		.open_timeout_ms = 30000,
-	};
-	uint32_t i;
-
-	nodes_open(&n, 3, 1, false);
-	nodes_ranks_like(&n, r, RANKS, &wish);
-	for (i = 0; i < RANKS; i++) {
-		fill(r[i].heap, SOURCE, 100 + i);
-		model[i] = malloc(HEAP);
-		memcpy(model[i], r[i].heap, HEAP);
-	}
-	if (*netem)
-		nodes_impair_all(&n, netem);
-}
+#include "modelled.h"
 
 static uint64_t submit(struct rank *rank, struct acp_sqe *e)
 {
@@ -129,19 +97,6 @@ static void signalled(struct rank *origin, uint32_t dst, uint32_t src, uint32_t 
 		*(uint64_t *)(model[dst] + AT_FLAGS + 8 * slot) = e.b;
 }
 
-static void compare(const char *what)
-{
-	uint32_t i;
-
-	for (i = 0; i < RANKS; i++) {
-		CHECK_EQ(rank_await(&r[i], r[i].last, PATIENCE_WORK), ACP_ST_OK);
-		CHECK_EQ(r[i].cq->failed, 0);
-	}
-	for (i = 0; i < RANKS; i++)
-		if (memcmp(r[i].heap, model[i], HEAP))
-			FAIL("memory of rank %u is not what it should be: %s", i, what);
-}
-
 /* Every origin, destination and source. */
 static void everywhere(uint32_t rounds)
 {
@@ -162,33 +117,22 @@ static void everywhere(uint32_t rounds)
 
 TEST(strided_over_all_placements)
 {
-	begin(ACP_INTEGRITY_TAG, "");
-	everywhere(test_short() ? 1 : 3);
-	CHECK_EQ(nodes_counters(&n, "drop_bad_msg"), 0);
+	without_loss(everywhere, 3);
 }
 
 TEST(N1_strided_with_loss_and_duplicates)
 {
-	begin(ACP_INTEGRITY_TAG, "delay 1ms 1ms loss 5% duplicate 5%");
-	everywhere(test_short() ? 1 : 2);
-	CHECK(nodes_counters(&n, "tx_retransmits") > 0);
-	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	with_loss_and_duplicates(everywhere);
 }
 
 TEST(N4_strided_with_corruption_and_crc32c)
 {
-	begin(ACP_INTEGRITY_CRC32C, "");
-	nodes_acquaint(&n);
-	nodes_impair_all(&n, "corrupt 5%");
-	everywhere(test_short() ? 1 : 2);
-	CHECK_EQ(nodes_counters(&n, "flows_failed"), 0);
+	with_corruption_and_crc32c(everywhere);
 }
 
 TEST(strided_encrypted_with_loss)
 {
-	begin(ACP_INTEGRITY_AEAD, "loss 2%");
-	everywhere(1);
-	CHECK_EQ(nodes_counters(&n, "drop_bad_aead"), 0);
+	encrypted_with_loss(everywhere);
 }
 
 /* ---- partially invalid ranges ---- */

@@ -9,12 +9,12 @@ import headers
 
 TOP = os.path.dirname(headers.TESTS)
 OVERLOAD = 20       # processes per processor above which limits do not grow
-lanes = 5 * (os.cpu_count() or 1) // 2      # items at a time: more than half of a test is waiting
+workers = 5 * (os.cpu_count() or 1) // 2      # items at a time: more than half of a test is waiting
 
 
 def load():
     """Return the number of runnable processes per processor: 1 if none has to wait for one."""
-    return min(OVERLOAD, max(lanes, os.getloadavg()[0]) / (os.cpu_count() or 1))
+    return min(OVERLOAD, max(workers, os.getloadavg()[0]) / (os.cpu_count() or 1))
 
 
 def await_end(child, limit):

@@ -160,7 +160,7 @@ class GuestRun:
 
 def build_module(tally, kernel):
     """Build the module for that kernel; return true on success. A failure is a result."""
-    # Lanes that need it wait meanwhile: as many jobs as there are processors.
+    # Workers that need it wait meanwhile: as many jobs as there are processors.
     built = subprocess.run([f"{TOP}/scripts/harness/build-module", kernel, f"-j{os.cpu_count()}"],
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if built.returncode:

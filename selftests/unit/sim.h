@@ -153,7 +153,7 @@ struct sim_rank {
 struct sim_node {
 	u32 id;
 	bool away;			/* no rank has attached yet */
-	bool met;			/* all ranks have met */
+	bool assembled;			/* all ranks have joined */
 	bool mismatched;		/* they will not meet: the settings of a peer differ */
 	struct acp_setup setup;
 	u64 busy_until;			/* its link */

@@ -733,7 +733,7 @@ static void receive_hello(struct sim *s, struct sim_peer *p, const struct acp_fr
 {
 	struct acp_frame reply = header(p, ACP_FRAME_HELLO);
 	const struct acp_presence us = { .here = !p->me->away,
-					 .meeting = !p->me->met && !p->me->mismatched };
+					 .assembling = !p->me->assembled && !p->me->mismatched };
 	u32 verdict = acp_hello_take(&p->flow, &p->me->setup, us, f, h, &reply, s->now);
 
 	s->n.absent += !!(verdict & ACP_HELLO_ABSENT);

@@ -73,7 +73,7 @@ static void mistakes(void *arg)
 	CHECK_EQ(acpx_group_split(g, -2, 0, &part), -EINVAL);
 	CHECK_EQ(acpx_group_split(g, 0, 0, NULL), -EINVAL);
 	CHECK_EQ(acpx_group_free(g), 0);
-	/* Who is not a member takes no part. */
+	/* A rank that is not a member takes no part. */
 	CHECK_EQ(acpx_group_strided(!acp_rank(), 1, 1, &g), 0);
 	CHECK_EQ(acpx_group_split(g, 0, 0, &part), -EINVAL);
 	CHECK(!part);

@@ -760,7 +760,7 @@ TEST(area__A4_room_that_cannot_be)
 	}
 }
 
-/* Who writes to the number of units makes the kernel refuse messages that fit. */
+/* A write to the number of units makes the kernel refuse messages that fit. */
 TEST(area__A4_units_that_cannot_be)
 {
 	struct libacp_lent lent;

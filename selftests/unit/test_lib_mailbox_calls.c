@@ -434,7 +434,7 @@ TEST(wait__until_a_lent_message_is_returned)
 	end(box);
 }
 
-/* Those who sleep have no chance to offer what is returned meanwhile. */
+/* Threads that sleep have no chance to offer what is returned meanwhile. */
 TEST(wait__A4_everything_returned_is_offered)
 {
 	acpx_mailbox_t box = start(1024);

@@ -53,7 +53,7 @@ def text(x, y, words, kind="", anchor="start"):
 
 def measured(groups, values, place):
     """Return operation -> bars that have a value: implementation, label, value."""
-    found = {operation: [(who, name, values[f"{place}/{key}"]) for who, name, key in bars
+    found = {operation: [(software, name, values[f"{place}/{key}"]) for software, name, key in bars
                          if values.get(f"{place}/{key}") is not None] for operation, bars in groups.items()}
     return {operation: bars for operation, bars in found.items() if bars}
 
@@ -66,10 +66,10 @@ def chart(y, title, subtitle, groups, digits):
     for operation, bars in groups.items():
         out.append(text(12, y + 16, operation, "small"))
         y += 22
-        for who, name, value in bars:
+        for software, name, value in bars:
             length = value / most * (WIDTH - LEFT - RIGHT)
             out += [text(LEFT - 8, y + 14, name, anchor="end"),
-                    f'<rect class="{css(who)}" x="{LEFT}" y="{y + 2}" width="{length:.1f}" height="{BAR - 4}" rx="2"/>',
+                    f'<rect class="{css(software)}" x="{LEFT}" y="{y + 2}" width="{length:.1f}" height="{BAR - 4}" rx="2"/>',
                     text(LEFT + length + 6, y + 14, f"{value:,.{digits}f}")]
             y += BAR
         y += 6

@@ -5,11 +5,11 @@
 --	tshark -X lua_script:tools/observe/acp.lua -r FILE.pcap
 --	wireshark -X lua_script:tools/observe/acp.lua FILE.pcap
 --
--- or copy it to the directory that "tshark -G folders" calls Personal Lua Plugins. Frames are detected
--- by UDP port 16707 (a preference) and, on other ports, by a heuristic. Global addresses are decoded if
--- the capture contains a HELLO of the job, which has the number of ranks. Frames that a receiver would
--- reject are marked as malformed, with the reason, except for the tag, which cannot be verified without
--- the key of the job. The body of an encrypted frame is not decoded.
+-- or copy it to the directory that "tshark -G folders" calls Personal Lua Plugins. Frames are
+-- detected by UDP port 16707 (a preference) and, on other ports, by a heuristic. Global addresses
+-- are decoded if the capture contains a HELLO of the job, which has the number of ranks. Frames
+-- that a receiver would reject are marked as malformed, with the reason, except for the tag, which
+-- cannot be verified without the key of the job. The body of an encrypted frame is not decoded.
 
 local acp = Proto("acp", "Advanced Communication Primitives")
 
@@ -219,8 +219,8 @@ function acp.init()
 	ranks_of, first_sent, sent_before = {}, {}, {}
 end
 
--- Below, "c" is the current frame: tvb, tree, stop (end of its body), texts (its text in the list of
--- frames), job (with generation), seq, bulk, crc.
+-- Below, "c" is the current frame: tvb, tree, stop (end of its body), texts (its text in the list
+-- of frames), job (with generation), seq, bulk, crc.
 
 local function bad(tree, why)
 	tree:add_proto_expert_info(malformed, "Malformed: " .. why)
@@ -235,7 +235,7 @@ end
 
 -- ---- global addresses ----
 
--- Return the widths of the fields of a global address in a job with that many ranks, see uapi/acp_ga.h.
+-- Return the widths of the fields of a global address in a job with so many ranks: uapi/acp_ga.h.
 local function widths(nprocs)
 	local rank_bits = 0
 	while math.floor(nprocs / 2 ^ rank_bits) > 0 do rank_bits = rank_bits + 1 end
@@ -763,9 +763,9 @@ local function show_frame(tvb, pinfo, tree, size)
 	return fault and "Malformed: " .. fault or text
 end
 
--- Return the length of the first frame of a GSO batch, or nil if it is none. A batch consists of several
--- frames of one size, except for the last one, that are not segmented at the point of capture: at the
--- sender, or with GRO.
+-- Return the length of the first frame of a GSO batch, or nil if it is none. A batch consists of
+-- several frames of one size, except for the last one, that are not segmented at the point of
+-- capture: at the sender, or with GRO.
 local function batch_size(tvb)
 	local size = tvb:reported_len()
 	if size < HEADER or tvb:len() < HEADER then return end

@@ -354,7 +354,7 @@ def send(mailbox: int, src: int, size: int, tag: int = 0, order: int = NULL, ret
 def copy_notify(dst: int, src: int, size: int, mailbox: int, tag: int = 0, order: int = NULL,
                 retry: bool = False) -> int:
     """Copy size bytes from src to dst, and then send an empty message with the tag into the mailbox:
-    who receives it finds the bytes in their place. See send. Returns a handle."""
+    its receiver finds the bytes in their place. See send. Returns a handle."""
     return _here().issue(lib.acpx_copy_notify, number(dst, 64, "dst"), number(src, 64, "src"),
                          number(size, 63, "size"), number(mailbox, 64, "mailbox"), number(tag, 64, "tag"),
                          2 * int(bool(retry)), _order(order))

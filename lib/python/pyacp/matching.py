@@ -53,7 +53,7 @@ class Receive:
 
     def cancel(self) -> bool:
         """Withdraw the receive, which ends. Returns False if it is too late: wait() for it."""
-        # A signal handler may raise an exception when it has ended: then its handle may be another's.
+        # A signal handler may raise an exception after its end: then its handle may be another's.
         handle, self._handle = self._own(), ctypes.c_void_p()
         result = lib.acpx_receive_cancel(handle)
         if result in STAYS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tests as a queue of items, the longest first, taken by several lanes at a time."""
+"""The tests as a queue of items, the longest first, taken by several workers at a time."""
 import collections
 import functools
 import math
@@ -20,7 +20,7 @@ CHECK = f"{children.TOP}/scripts/check/run"
 
 
 class Item:
-    """Something that a lane runs: the seconds it is expected to take, the kernel it needs, or ""."""
+    """Something that a worker runs: the seconds it is expected to take, the kernel it needs, or ""."""
 
     def __init__(self, seconds, kernel, call):
         self.seconds, self.kernel, self.call = seconds, kernel, call
@@ -121,7 +121,7 @@ class Plan:
             return self.modules[kernel]
 
 
-class Lanes:
+class Workers:
     """Run items; those that need a kernel that is built here when it is. building: kernel -> process"""
 
     def __init__(self, items, tally, building):
@@ -140,7 +140,7 @@ class Lanes:
             self.left.remove(item := ready[0])
             return item
 
-    def _lane(self):
+    def _worker(self):
         for item in iter(self._take, None):
             try:
                 item.call()
@@ -148,9 +148,9 @@ class Lanes:
                 self.tally.add(False, "run", repr(trouble))
 
     def run(self):
-        others = [threading.Thread(target=self._lane, daemon=True) for _ in range(children.lanes - 1)]
-        for lane in others:
-            lane.start()
-        self._lane()
-        for lane in others:
-            lane.join()
+        others = [threading.Thread(target=self._worker, daemon=True) for _ in range(children.workers - 1)]
+        for worker in others:
+            worker.start()
+        self._worker()
+        for worker in others:
+            worker.join()
