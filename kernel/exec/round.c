@@ -61,28 +61,27 @@ static u32 look_at_ranks(struct acp_job *job, struct acp_budget *budget, u32 fro
 	return i;
 }
 
-/* Count the round.  If the budget was used up, the next round begins with the next rank. */
-static void account(struct acp_job *job, const struct acp_budget *budget, u32 turn, u32 ranks)
+static void count_round(struct acp_job *job, const struct acp_budget *budget, u32 done)
 {
 	acp_stat_inc(job->node, rounds);
-	acp_stat_add(job->node, rounds_commands, budget->done);
-	if (acp_budget_left(budget))
-		return;
-	acp_stat_inc(job->node, rounds_cut);
-	WRITE_ONCE(job->turn, turn + 1 < ranks ? turn + 1 : 0);
+	acp_stat_add(job->node, rounds_commands, done);
+	if (!acp_budget_left(budget))
+		acp_stat_inc(job->node, rounds_cut);
 }
 
+/* If the budget is used up, the next round of the job begins with the next rank. */
 static noinline void look_at_all(struct acp_job *job)
 {
-	u32 turn = READ_ONCE(job->turn), ranks;
-	struct acp_budget budget;
+	struct acp_budget own acp_uncleared, *budget = acp_budget_of_pass(&own);
+	u32 turn = READ_ONCE(job->turn), done = budget->done, ranks;
 
-	acp_budget_begin(&budget);
-	ranks = look_at_ranks(job, &budget, turn, U32_MAX);
+	ranks = look_at_ranks(job, budget, turn, U32_MAX);
 	if (turn)
-		look_at_ranks(job, &budget, 0, turn);
-	if (budget.done)
-		account(job, &budget, turn, ranks);
+		look_at_ranks(job, budget, 0, turn);
+	if (budget->done != done)
+		count_round(job, budget, budget->done - done);
+	if (!acp_budget_left(budget))
+		WRITE_ONCE(job->turn, turn + 1 < ranks ? turn + 1 : 0);
 }
 
 void acp_station_idle(struct acp_job *job)

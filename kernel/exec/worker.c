@@ -6,6 +6,7 @@
 #include <linux/sched/task.h>
 #include "../queue/budget.h"
 #include "../job/node.h"
+#include "../upcall.h"
 #include "drain.h"
 #include "worker.h"
 
@@ -91,6 +92,44 @@ static struct acp_queue *next_queue(struct acp_rank *rank, unsigned long *number
 	return queue;
 }
 
+/* The next peer that is behind, from *index on.  BH is off then, until when the peer stays. */
+static struct acp_peer *next_behind(struct acp_job *job, unsigned long *index)
+{
+	struct acp_peer *peer;
+
+	rcu_read_lock();
+	peer = xa_find(&job->peers, index, ULONG_MAX, XA_PRESENT);
+	while (peer && !READ_ONCE(peer->behind))
+		peer = xa_find_after(&job->peers, index, ULONG_MAX, XA_PRESENT);
+	local_bh_disable();
+	rcu_read_unlock();
+	return peer;
+}
+
+/* Process held frames of each peer that is behind with one budget.  Returns true if more is left. */
+static bool release(struct acp_rank *rank, bool account)
+{
+	struct acp_peer *peer;
+	unsigned long i = 0;
+	bool more = false;
+
+	/* Before the peers are looked at: pairs with acp_station_late(). */
+	if (!READ_ONCE(rank->worker.late) || !xchg(&rank->worker.late, false))
+		return false;
+	do {
+		peer = next_behind(rank->job, &i);
+		more |= peer && acp_peer_release(peer);
+		local_bh_enable();
+		cond_resched();
+		if (account)
+			count_step(rank);
+		i++;
+	} while (peer);
+	if (more)
+		WRITE_ONCE(rank->worker.late, true);
+	return more;
+}
+
 /* Drain each queue with one budget.  Returns true if more is left in any of them. */
 static bool one_round(struct acp_rank *rank, bool account)
 {
@@ -100,6 +139,7 @@ static bool one_round(struct acp_rank *rank, bool account)
 
 	if (account)
 		count_step(rank);
+	more |= release(rank, account);
 	while ((queue = next_queue(rank, &number))) {
 		more |= step(queue);
 		acp_queue_put(queue);
@@ -187,6 +227,42 @@ void acp_worker_kick(struct acp_rank *rank)
 		acp_rank_put(rank);
 }
 
+/* The rank that an address belongs to if it is one of this node, or another one; or NULL. */
+static struct acp_rank *rank_here(struct acp_job *job, u64 target)
+{
+	struct acp_rank *rank = acp_job_rank(job, acp_ga_rank(&job->ga, target));
+
+	return rank ?: list_first_or_null_rcu(&job->rank_list, struct acp_rank, link);
+}
+
+bool acp_station_late(struct acp_peer *peer, u64 target)
+{
+	struct acp_rank *rank = rank_here(peer->job, target);
+
+	/* BH is off, so no rank goes away (RCU). */
+	if (!rank)
+		return false;
+	WRITE_ONCE(rank->worker.late, true);
+	/* Fully ordered, unless it is due anyway, when it is still to look: pairs with serve(). */
+	acp_worker_kick(rank);
+	return true;
+}
+
+/* The worker has been stopped, perhaps before it could do this. */
+static void hand_back(struct acp_job *job)
+{
+	struct acp_peer *peer;
+	unsigned long i = 0;
+
+	do {
+		peer = next_behind(job, &i);
+		if (peer)
+			acp_peer_release_here(peer);
+		local_bh_enable();
+		i++;
+	} while (peer);
+}
+
 void acp_worker_prepare(struct acp_rank *rank)
 {
 	init_waitqueue_head(&rank->worker.wait);
@@ -200,6 +276,8 @@ void acp_worker_stop(struct acp_rank *rank)
 		acp_rank_put(rank);
 	if (rank->worker.task)
 		kthread_stop(rank->worker.task);
+	if (rank->worker.late)
+		hand_back(rank->job);
 }
 
 int acp_worker_init(void)

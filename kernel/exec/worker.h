@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The worker of a rank: a thread that continues when a budget is used up (budget.h), even if the
- * rank's process sleeps, computes or is stopped.  It is started when first needed and ends with the
+ * The worker of a rank: a thread that continues when a budget is used up (budget.h), with the rank's
+ * queues and with frames for the rank that had to wait for earlier ones (acp_station_late()), even if
+ * the rank's process sleeps, computes or is stopped.  It is started when first needed and ends with the
  * rank.  It has the lowest priority of normal tasks (nice 19).  After some steps it moves to the
  * control groups of the process, until it has been idle for a while: its work is accounted and
  * limited there.
@@ -23,6 +24,7 @@ struct acp_worker {
 	struct task_struct *task;	/* NULL: not started yet */
 	struct work_struct make;	/* starts it */
 	bool due;			/* the rank's queues are to be drained */
+	bool late;			/* held frames of peers are to be processed */
 	bool away;			/* it is in the control groups of the process */
 	u32 steps;			/* since these were last compared */
 };

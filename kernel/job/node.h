@@ -184,6 +184,7 @@ struct acp_peer {
 	struct acp_landings *landings;	/* of indirect copies that arrive in pieces; or NULL */
 	struct list_head dropped;	/* items of a flow that failed */
 	u8 dropped_status;
+	bool behind;			/* a worker processes held frames: acp_peer_release() */
 	bool lost;			/* acp_station_lost() is due */
 	bool opened;			/* acp_station_opened() is due */
 	struct acp_fates fates;
@@ -353,6 +354,23 @@ void acp_peer_send_burst(struct acp_peer *peer, struct list_head *items, u32 epo
  * Context: BH off.  Takes peer->lock.
  */
 void acp_peer_flush_burst(struct acp_peer *peer, struct list_head *items, u32 epoch);
+
+/**
+ * acp_peer_release() - process held frames whose turn has come, with one budget
+ * @peer: the peer, after acp_station_late()
+ *
+ * Context: a thread with BH off.  Takes peer->lock, and calls the station.
+ * Return: true if more are left.
+ */
+bool acp_peer_release(struct acp_peer *peer);
+
+/**
+ * acp_peer_release_here() - let the peer's tasklet process held frames, no worker does any more
+ * @peer: the peer
+ *
+ * Context: BH off.  Takes peer->lock.
+ */
+void acp_peer_release_here(struct acp_peer *peer);
 
 /**
  * acp_peer_kick() - let the peer's tasklet send queued items and acknowledgements

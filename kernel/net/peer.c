@@ -19,6 +19,7 @@
 #include "../exec/event.h"
 #include "../job/node.h"
 #include "../netlink/notify.h"
+#include "../queue/budget.h"
 #include "../drop.h"
 #include "../trace.h"
 #include "peer.h"
@@ -26,7 +27,6 @@
 #include "tx.h"
 #include "../upcall.h"
 
-#define RELEASE_BYTES	65536	/* of held frames processed at a time */
 #define AT_ONCE		256	/* bytes of messages */
 
 /* Report to the ranks here what became of the peer.  Without the lock. */
@@ -318,25 +318,88 @@ static struct sk_buff *held_frame_in_turn(struct acp_peer *peer)
 	return NULL;
 }
 
-/*
- * Process held frames whose turn has come, up to RELEASE_BYTES at a time: the last one can exceed
- * them.
- */
-static void release_held(struct acp_peer *peer)
+/* Does the budget suffice for a frame? */
+static bool pay(struct acp_budget *budget, const struct sk_buff *skb)
 {
-	struct sk_buff *skb;
-	u32 bytes = 0;
+	return acp_budget_entry(budget) &&
+	       acp_budget_pay(budget, min_t(u32, skb->len, ACP_BUDGET_BYTES));
+}
 
-	while ((skb = held_frame_in_turn(peer))) {
-		if (bytes >= RELEASE_BYTES) {
+/*
+ * Process held frames whose turn has come, as far as the budget suffices.  Return the next one that
+ * is left, or NULL.
+ */
+static struct sk_buff *release_held(struct acp_peer *peer)
+{
+	struct acp_budget own acp_uncleared, *budget;
+	struct sk_buff *skb = held_frame_in_turn(peer);
+
+	if (likely(!skb))
+		return NULL;
+	budget = acp_budget_of_pass(&own);
+	do {
+		if (!pay(budget, skb)) {
 			acp_stat_inc(peer->job->node, rx_held_goes);
-			tasklet_schedule(&peer->work);
-			return;
+			return skb;
 		}
-		bytes += skb->len;
 		acp_peer_unhold(peer, skb);
 		data(peer, skb, acp_now());
-	}
+	} while ((skb = held_frame_in_turn(peer)));
+	return NULL;
+}
+
+/* Return the address that the first message of a frame is for; 0: unknown. */
+static u64 target_of(struct sk_buff *skb)
+{
+	const struct acp_frame_cb *cb = acp_frame_cb(skb);
+	struct acp_msg m acp_uncleared;
+
+	return acp_msg_decode(&m, cb->body, cb->length, cb->tagged) ? m.dst : 0;
+}
+
+/*
+ * The same in the tasklet.  Return true if frames are left, which a worker is to process; *target:
+ * of the next one.
+ */
+static bool release_at_once(struct acp_peer *peer, u64 *target)
+{
+	struct sk_buff *skb;
+
+	/*
+	 * Held frames may start copies, which acp_copies_flush() may no longer wait for if the job
+	 * is dead.
+	 */
+	if (peer->behind || READ_ONCE(peer->job->dead))
+		return false;
+	skb = release_held(peer);
+	if (likely(!skb))
+		return false;
+	WRITE_ONCE(peer->behind, true);
+	*target = target_of(skb);
+	return true;
+}
+
+bool acp_peer_release(struct acp_peer *peer)
+{
+	struct acp_outbox out = {};
+	bool more;
+
+	spin_lock(&peer->lock);
+	more = !READ_ONCE(peer->job->dead) && release_held(peer);
+	WRITE_ONCE(peer->behind, more);
+	acp_peer_process(peer, &out, acp_now());
+	spin_unlock(&peer->lock);
+	acp_tx(peer, &out);
+	acp_station_idle(peer->job);
+	return more;
+}
+
+void acp_peer_release_here(struct acp_peer *peer)
+{
+	spin_lock(&peer->lock);
+	WRITE_ONCE(peer->behind, false);
+	spin_unlock(&peer->lock);
+	tasklet_schedule(&peer->work);
 }
 
 static void work(struct tasklet_struct *t)
@@ -344,17 +407,13 @@ static void work(struct tasklet_struct *t)
 	struct acp_peer *peer = from_tasklet(peer, t, work);
 	struct acp_outbox out = {};
 	struct acp_fates told;
+	bool lost, opened, late;
 	LIST_HEAD(dropped);
-	bool lost, opened;
+	u64 target;
 	u8 status;
 
 	spin_lock(&peer->lock);
-	/*
-	 * Held frames may start copies, which acp_copies_flush() may no longer wait for if the job
-	 * is dead.
-	 */
-	if (!READ_ONCE(peer->job->dead))
-		release_held(peer);
+	late = release_at_once(peer, &target);
 	acp_peer_process(peer, &out, acp_now());
 	list_splice_init(&peer->dropped, &dropped);
 	status = peer->dropped_status;
@@ -371,6 +430,8 @@ static void work(struct tasklet_struct *t)
 	if (unlikely(opened))
 		acp_station_opened(peer);
 	tell(peer, told);
+	if (unlikely(late) && !acp_station_late(peer, target))
+		acp_peer_release_here(peer);
 	acp_station_idle(peer->job);
 }
 

@@ -2,10 +2,10 @@
 /*
  * A budget limits the work for ranks that is done at a time with bottom halves off.
  *
- * A poll round in softirq has one budget for all queues, and so has one scan of all rings by the
- * poller; all moderated rings of a CPU share one (poller.c).  The rank's worker does the rest
- * (worker.h).  A system call or a worker begins a new budget for each step and may be rescheduled
- * between steps.
+ * One pass of a softirq over what has arrived has one budget, for all poll rounds (round.c) and for
+ * frames that had to wait (peer.c), of all jobs.  One scan of all rings by the poller has one, and
+ * all moderated rings of a CPU share one (poller.c).  The rank's worker does the rest (worker.h).  A
+ * system call or a worker begins a new budget for each step and may be rescheduled between steps.
  */
 #ifndef ACP_BUDGET_H
 #define ACP_BUDGET_H
@@ -15,6 +15,7 @@
 #define ACP_BUDGET_ENTRIES	64
 #define ACP_BUDGET_BYTES	65536	/* copied, or given to a flow; at most this per entry */
 #define ACP_BUDGET_LOOKS	32	/* checks of waiting commands that count as one entry */
+#define ACP_BUDGET_SHORT	128	/* bytes of a short command, at most */
 
 struct acp_budget {
 	int looks;	/* left; 0 or less: the budget is used up, whatever bytes are left */
@@ -32,6 +33,21 @@ static inline void acp_budget_begin(struct acp_budget *b)
 {
 	b->looks = ACP_BUDGET_ENTRIES * ACP_BUDGET_LOOKS;
 	b->bytes = ACP_BUDGET_BYTES;
+	b->done = 0;
+}
+
+/**
+ * acp_budget_begin_short() - begin a budget for one short command
+ * @b: the budget
+ *
+ * It also suffices for checks of as many waiting commands as count as one entry.
+ *
+ * Context: any.
+ */
+static inline void acp_budget_begin_short(struct acp_budget *b)
+{
+	b->looks = ACP_BUDGET_LOOKS;
+	b->bytes = ACP_BUDGET_SHORT;
 	b->done = 0;
 }
 
@@ -84,5 +100,18 @@ static inline bool acp_budget_pay(struct acp_budget *b, u32 bytes)
 	b->bytes -= bytes;
 	return true;
 }
+
+/**
+ * acp_budget_of_pass() - find the budget of the present pass of a softirq
+ * @own: budget to begin and use if there is none
+ *
+ * If others have used up that of the pass, the caller has one short command, so that full rings of a
+ * job do not send the waiting commands of others to their workers.  A thread, which can be
+ * rescheduled afterwards, has a budget of its own.
+ *
+ * Context: bottom halves off; the budget may be used until they are enabled or the softirq returns.
+ * Return: the budget.
+ */
+struct acp_budget *acp_budget_of_pass(struct acp_budget *own);
 
 #endif /* ACP_BUDGET_H */

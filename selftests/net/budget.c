@@ -7,41 +7,16 @@
  */
 #include "../dev/isolated.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/securebits.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "nodes.h"
+#include "budget_play.h"
+#include "workers.h"
 
-#define ENTRIES		200		/* per ring */
-#define LONG		16384		/* bytes of the longest copy that is executed at once */
 #define BUDGET_ENTRIES	64
 #define BUDGET_BYTES	65536
 #define IDLE_RANKS	8
-
-static struct nodes n;
-static struct rank idle[32], putter, target;
-
-static uint32_t job;		/* 0: default of the process */
-
-static void join(struct rank *r, uint32_t rank, uint32_t nprocs)
-{
-	struct setup s;
-
-	nodes_setup(&n, &s, rank, nprocs);
-	s.join.depth = 256;
-	s.join.heap_size = 4 * LONG;
-	if (job)
-		s.join.job = job;
-	nodes_join(&n, r, &s);
-}
 
 /* Join ranks 0 .. count - 1 and one more on node 0, and one rank of as many on node 1. */
 static void join_all(unsigned int count)
@@ -59,24 +34,6 @@ static void begin(unsigned int count)
 {
 	nodes_open(&n, 2, 1, false);
 	join_all(count);
-}
-
-static bool combine;		/* push numbers to be combined in place of copies */
-
-/* Push copies within the heap of a rank, without doorbell. */
-static void push(struct rank *r, unsigned int count, uint64_t size, bool in_order)
-{
-	struct acp_sqe e = { .op = ACP_OP_COPY, .dst = heap_ga(r, 0), .src = heap_ga(r, LONG),
-			     .size = size, .seen = rank_completed(r) };
-
-	if (combine) {
-		e.op = ACP_OP_REDUCE;
-		e.a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F32);
-	}
-	while (count--) {
-		e.order = in_order ? r->last : 0;
-		rank_push(r, &e);
-	}
 }
 
 static void put_one(void)
@@ -187,45 +144,6 @@ TEST(K8_a_rank_leaves_while_its_worker_runs)
 	}
 }
 
-#define GROUP	"/tmp/acp-budget"
-
-static void write_number(const char *path, int number)
-{
-	char text[20];
-
-	snprintf(text, sizeof(text), "%d", number);
-	if (!write_file(path, text))
-		FAIL("%s: %s", path, strerror(errno));
-}
-
-/* True if the name of a process begins with @begin. */
-static bool is_named(int pid, const char *begin)
-{
-	char path[40], name[40] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "r");
-	if (f && !fgets(name, sizeof(name), f))
-		name[0] = 0;
-	if (f)
-		fclose(f);
-	return !strncmp(name, begin, strlen(begin));
-}
-
-static bool worker_in_group(void)
-{
-	FILE *f = fopen(GROUP "/group/cgroup.procs", "r");
-	bool found = false;
-	int pid;
-
-	CHECK(f);
-	while (!found && fscanf(f, "%d", &pid) == 1)
-		found = is_named(pid, "acp/");
-	fclose(f);
-	return found;
-}
-
 static bool is_frozen(void)
 {
 	FILE *f = fopen(GROUP "/group/cgroup.events", "r");
@@ -259,10 +177,7 @@ TEST(K8_the_worker_of_a_stopped_process_is_in_its_control_group)
 	int status;
 	pid_t child;
 
-	mkdir(GROUP, 0700);
-	if (mount("none", GROUP, "cgroup2", 0, NULL))
-		SKIP("no cgroup2: %s", strerror(errno));
-	CHECK(!mkdir(GROUP "/group", 0700) || errno == EEXIST);
+	group_open();
 	CHECK(go != MAP_FAILED);
 	nodes_open(&n, 2, 1, false);
 	job = 1000;
@@ -293,11 +208,7 @@ TEST(K8_the_worker_of_a_stopped_process_is_in_its_control_group)
 	kill(child, SIGCONT);
 	CHECK_EQ(waitpid(child, &status, 0), child);
 	CHECK_EQ(status, 0);
-	/* The group becomes empty, so that it can be removed. */
-	p = patience_begin(PATIENCE_SOON);
-	while (rmdir(GROUP "/group"))
-		CHECK(errno == EBUSY && !patience_over(&p));
-	umount(GROUP);
+	group_close();
 }
 
 /* ---- turns ---- */
@@ -305,86 +216,18 @@ TEST(K8_the_worker_of_a_stopped_process_is_in_its_control_group)
 #define ROUNDS	(IDLE_RANKS + 1)	/* the rank that puts has its turn, too */
 #define FEW	8			/* but more than the bytes of a budget do for */
 
-/* What else would look at rings, or give other tasks the processor, while this test needs it. */
-static const struct {
-	const char *path, *during, *after;
-} settings[] = {
-	{ "/sys/module/acp/parameters/poll_us", "0", "500" },
-	{ "/sys/module/acp/parameters/moderation_us", "0", "40" },
-	{ "/proc/sys/kernel/sched_rt_runtime_us", "-1", "950000" },
-};
-
-#define SETTINGS	(sizeof(settings) / sizeof(settings[0]))
-
-static void pin(int pid)
+/* Wait for a command without sleeping. */
+static void await_awake(const struct rank *r, uint64_t ticket)
 {
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	CHECK_EQ(sched_setaffinity(pid, sizeof(set), &set), 0);
-}
-
-static void urge(int pid)
-{
-	struct sched_param most_urgent = { .sched_priority = 2 };
-
-	CHECK_EQ(sched_setscheduler(pid, SCHED_FIFO, &most_urgent), 0);
-}
-
-static void calm(int pid)
-{
-	struct sched_param usual = { 0 };
-
-	CHECK_EQ(sched_setscheduler(pid, SCHED_OTHER, &usual), 0);
-}
-
-/* Do something to all processes of that name.  How many there are. */
-static unsigned int for_all(const char *name, void (*act)(int pid))
-{
-	DIR *processes = opendir("/proc");
-	struct dirent *process;
-	unsigned int found = 0;
-
-	CHECK(processes);
-	while ((process = readdir(processes))) {
-		int pid = atoi(process->d_name);
-
-		if (pid <= 0 || !is_named(pid, name))
-			continue;
-		act(pid);
-		found++;
-	}
-	closedir(processes);
-	return found;
-}
-
-/* The workers run on this processor, and from now on nothing but this process and softirqs does. */
-static void take_processor(void)
-{
-	struct sched_param urgent = { .sched_priority = 1 };
-	char name[20];
-
-	stay_on(0);
-	snprintf(name, sizeof(name), "acp/%d\n", getpid());
-	/* That of the rank that puts was started if the processor was taken from it once. */
-	CHECK(for_all(name, pin) >= IDLE_RANKS);
-	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &urgent), 0);
-}
-
-static void give_processor(void)
-{
-	calm(0);
-}
-
-/* A put for which this process does not sleep. */
-static void put_awake(void)
-{
-	uint64_t ticket = rank_copy(&putter, heap_ga(&target, 0), heap_ga(&putter, 0), 8, 0);
 	struct patience p = patience_begin(PATIENCE_SOON);
 
-	while (rank_completed(&putter) < ticket)
+	while (rank_completed(r) < ticket)
 		CHECK(!patience_over(&p));
+}
+
+static void put_awake(void)
+{
+	await_awake(&putter, rank_copy(&putter, heap_ga(&target, 0), heap_ga(&putter, 0), 8, 0));
 }
 
 /* How many of the entries of an idle rank have been done. */
@@ -415,7 +258,7 @@ static void begin_alone(void)
 	all_push(FEW);
 	put_one();
 	workers_end();
-	take_processor();
+	take_processor(IDLE_RANKS);
 }
 
 /* The rest is executed, and nothing but rounds and doorbells does anything again. */
@@ -423,7 +266,7 @@ static void begin_again(void)
 {
 	give_processor();
 	workers_end();
-	take_processor();
+	take_processor(IDLE_RANKS);
 }
 
 #define ATTEMPTS	50
@@ -565,21 +408,6 @@ static void doorbells(void)
 	one_doorbell(LONG, true, ENTRIES * LONG / BUDGET_BYTES - 1);
 }
 
-static void with_settings(void (*run)(void))
-{
-	unsigned int i;
-	int status;
-
-	for (i = 0; i < SETTINGS; i++)
-		CHECK(write_file(settings[i].path, settings[i].during));
-	CHECK_EQ(for_all("ksoftirqd/0\n", urge), 1);
-	status = child_status(run);
-	for_all("ksoftirqd/0\n", calm);
-	for (i = 0; i < SETTINGS; i++)
-		CHECK(write_file(settings[i].path, settings[i].after));
-	CHECK_EQ(status, 0);
-}
-
 /* Of ranks with more than a budget each, another one comes first in each round. */
 TEST(K8_each_rank_has_its_turn)
 {
@@ -604,185 +432,112 @@ TEST(K8_a_doorbell_takes_one_budget_at_a_time)
 	with_settings(doorbells);
 }
 
-/* ---- a bystander ---- */
+/* ---- several jobs ---- */
 
-#define PUTS	200
-#define TIMED	20000		/* puts that are timed */
-#define CROWD	32
-#define FILLERS	1000		/* their job */
-#define ANOTHER	65534		/* their user */
-#define MOST	3		/* times as long as alone that a put may take */
+#define JOBS	4
 
-/* Become another user, who keeps the right to change the namespace. */
-static void become_another(void)
-{
-	CHECK_EQ(prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP), 0);
-	CHECK_EQ(setresgid(ANOTHER, ANOTHER, ANOTHER), 0);
-	CHECK_EQ(setresuid(ANOTHER, ANOTHER, ANOTHER), 0);
-}
+/* Of each job: a rank with a full ring, one that puts, and its target; the last job has no first. */
+static struct {
+	struct rank full, putter, target;
+	uint64_t put;
+} jobs[JOBS];
 
-/* In the rings of 32 ranks there is always something, for which none of them rings. */
-static void keep_full(uint64_t size)
+#define BYSTANDER	(&jobs[JOBS - 1])
+
+static void join_jobs(void)
 {
 	unsigned int i;
 
-	become_another();
-	for (i = 0; i < CROWD; i++)
-		join(&idle[i], i, 2 * (CROWD + 1));
-	/* This process is there for its rings: it delays nobody itself. */
-	nice(19);
-	for (;; usleep(1000))
-		for (i = 0; i < CROWD; i++)
-			push(&idle[i], ENTRIES - (idle[i].last - rank_completed(&idle[i])), size,
-			     false);
-}
-
-/* Another rank of their job puts now and then: each time there is a round. */
-static void put_often(void)
-{
-	become_another();
-	join(&putter, CROWD, 2 * (CROWD + 1));
-	join(&target, CROWD + 1, 2 * (CROWD + 1));
-	/* As little else as possible: its time counts for whom it interrupts. */
-	for (;; usleep(1000)) {
-		rank_copy(&putter, heap_ga(&target, 0), heap_ga(&putter, 0), 8, 0);
-		CHECK_EQ(putter.cq->failed, 0);
+	for (i = 0; i < JOBS; i++) {
+		job = 1000 + i;
+		join(&jobs[i].full, 0, 4);
+		join(&jobs[i].putter, 1, 4);
+		join(&jobs[i].target, 2, 4);
 	}
 }
 
-static pid_t children[2];
-
-static void disturb(uint64_t size)
-{
-	job = FILLERS;
-	children[0] = fork();
-	if (!children[0])
-		put_often();
-	children[1] = size ? fork() : 0;
-	if (!children[1] && size)
-		keep_full(size);
-	job = 0;
-}
-
-static void leave_alone(void)
+static void jobs_push(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
-		if (!children[i])
-			continue;
-		kill(children[i], SIGKILL);
-		CHECK_EQ(waitpid(children[i], NULL, 0), children[i]);
-	}
+	for (i = 0; i < JOBS - 1; i++)
+		push(&jobs[i].full, FEW, LONG, false);
 }
 
-/* As many commands of others as fill all rings complete in time. */
-static void others_go_on(void)
+static void jobs_put(void)
 {
-	long long least = nodes_counter(&n, 0, "commands") + CROWD * ENTRIES;
+	unsigned int i;
+
+	for (i = 0; i < JOBS; i++)
+		jobs[i].put = rank_copy(&jobs[i].putter, heap_ga(&jobs[i].target, 0),
+					heap_ga(&jobs[i].putter, 0), 8, 0);
+}
+
+static void jobs_end(void)
+{
 	struct patience p = patience_begin(PATIENCE_SOON);
+	unsigned int i;
 
-	while (nodes_counter(&n, 0, "commands") < least) {
-		CHECK(!patience_over(&p));
-		sleep_ms(20);
-	}
+	for (i = 0; i < JOBS; i++)
+		while (rank_completed(&jobs[i].putter) < jobs[i].put ||
+		       rank_completed(&jobs[i].full) < jobs[i].full.last)
+			CHECK(!patience_over(&p));
+	sleep_ms(2);
 }
 
-static struct rank mine[2];
-
-static void begin_beside(void)
+/* How many of the entries in full rings have been done. */
+static uint64_t jobs_done(void)
 {
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < JOBS - 1; i++)
+		sum += rank_completed(&jobs[i].full) + FEW - jobs[i].full.last;
+	return sum;
+}
+
+/* The acknowledgements of all puts come at once. Returns how many entries rounds have done. */
+static uint64_t jobs_answered(void)
+{
+	struct rank *r = &BYSTANDER->putter;
+	uint64_t behind;
+	unsigned int i;
+
+	jobs_push();
+	jobs_put();
+	/* It has to wait, and nothing but the round of its job starts it. */
+	behind = rank_copy(r, heap_ga(r, 64), heap_ga(r, 0), 8, BYSTANDER->put);
+	for (i = 0; i < JOBS; i++)
+		await_awake(&jobs[i].putter, jobs[i].put);
+	await_awake(r, behind);
+	return jobs_done();
+}
+
+static void jobs_in_one_pass(void)
+{
+	unsigned int attempts = 0;
+	uint64_t rounds_did;
+
 	nodes_open(&n, 2, 1, false);
-	join(&mine[0], 0, 2);
-	join(&mine[1], 1, 2);
+	join_jobs();
+	jobs_put();
+	jobs_push();
+	jobs_put();
+	jobs_end();
+	nodes_impair(&n, 1, "delay 1ms slot 50ms 50ms");
+	/* On a machine that is slow at the moment, some of them come in the next slot. */
+	do {
+		CHECK(++attempts <= ATTEMPTS);
+		take_processor(JOBS - 1);
+		rounds_did = jobs_answered();
+		give_processor();
+		printf("# rounds have done %llu entries\n", (unsigned long long)rounds_did);
+		jobs_end();
+	} while (rounds_did != BUDGET_BYTES / LONG);
 }
 
-TEST(K8_a_bystander_of_32_ranks_with_full_rings)
+/* One budget for the rounds of all jobs whose frames come at once; each may start a short one. */
+TEST(K8_jobs_share_one_budget)
 {
-	unsigned int i;
-
-	begin_beside();
-	disturb(LONG);
-	others_go_on();
-	for (i = 0; i < PUTS; i++)
-		CHECK_EQ(rank_do_copy(&mine[0], heap_ga(&mine[1], 0), heap_ga(&mine[0], 0), 8),
-			 ACP_ST_OK);
-	others_go_on();
-	leave_alone();
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static uint64_t took[TIMED];
-
-/* Times of puts, in nanoseconds: half of them take at most the first, 99 of 100 the second. */
-struct times {
-	uint64_t median, p99;
-};
-
-static struct times sorted(const char *beside)
-{
-	struct times t;
-
-	qsort(took, TIMED, sizeof(took[0]), compare);
-	t = (struct times){ took[TIMED / 2], took[TIMED / 100 * 99] };
-	printf("# %s: 50 %% %.1f us, 99 %% %.1f us, 99.9 %% %.1f us, all %.1f us\n", beside,
-	       (double)t.median / 1000, (double)t.p99 / 1000,
-	       (double)took[TIMED / 1000 * 999] / 1000, (double)took[TIMED - 1] / 1000);
-	return t;
-}
-
-static struct times time_puts(const char *beside)
-{
-	unsigned int i;
-
-	for (i = 0; i < TIMED; i++) {
-		uint64_t begun = now_ns(), ticket;
-
-		ticket = rank_copy(&mine[0], heap_ga(&mine[1], 0), heap_ga(&mine[0], 0), 8, 0);
-		while (rank_completed(&mine[0]) < ticket)
-			;
-		took[i] = now_ns() - begun;
-	}
-	return sorted(beside);
-}
-
-/* The ranks of another user begin, and puts are timed: below three times as long as alone. */
-static void time_beside(const struct times *alone, uint64_t size, const char *beside)
-{
-	struct times t;
-
-	disturb(size);
-	if (size)
-		others_go_on();
-	else
-		sleep_ms(200);
-	t = time_puts(beside);
-	leave_alone();
-	if (t.median >= MOST * alone->median || t.p99 >= MOST * alone->p99)
-		FAIL("%s: median %.1f and p99 %.1f times those alone", beside,
-		     (double)t.median / (double)alone->median, (double)t.p99 / (double)alone->p99);
-}
-
-/*
- * Times say something only in a machine that counts them in instructions, and is alone: there it
- * takes minutes.
- */
-TEST_LONG(K8_times_of_a_bystander, 3 * PATIENCE_LONG_TEST)
-{
-	struct times alone;
-
-	if (!getenv("ACP_TEST_LONG"))
-		SKIP("ACP_TEST_LONG is not set");
-	begin_beside();
-	time_puts("warm");
-	alone = time_puts("alone");
-	time_beside(&alone, 0, "beside puts of others");
-	time_beside(&alone, 8, "... and 32 rings full of copies of 8 bytes");
-	time_beside(&alone, LONG, "... and 32 rings full of copies of 16 KiB");
+	with_settings(jobs_in_one_pass);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
+/* selftest: cpus=2 */
 /*
- * Fenced frames that a gap holds, from a node that is played by the test: those whose turn comes at
- * once are processed in several goes, in their order, and each once.
+ * Fenced frames that a gap holds, from a node that is played by the test. Their turn comes at once:
+ * one budget of them is processed in softirq, the rest by the worker of the rank that they are for,
+ * in their order, and each once.
  */
 #include "../dev/isolated.h"
 
 #include "played_sender.h"
+#include "workers.h"
 
 #define FRAMES	48U
 #define EACH	8192U		/* bytes of a payload: 384 KiB together */
@@ -24,39 +27,122 @@ static void fenced_put(uint32_t number, const void *payload)
 	inject_frame(&x, &f, body, inject_message(body, &m, payload));
 }
 
-static void hold_and_release(uint32_t integrity)
+/* All frames but one: they are held. */
+static void hold_all(void)
 {
-	struct count held, goes;
+	struct count held = nodes_count(&n, 0, "rx_held");
 	char payload[EACH];
-	uint64_t seq;
 	uint32_t i;
 
-	play(integrity);
-	held = nodes_count(&n, 0, "rx_held");
-	goes = nodes_count(&n, 0, "rx_held_goes");
-	seq = x.seq++;
 	for (i = 0; i < FRAMES; i++) {
 		fill(payload, EACH, i);
 		fenced_put(i, payload);
 	}
 	nodes_counted(&held, FRAMES);
-	nodes_counted(&goes, 0);
-	/* The frame that was missing. */
+}
+
+/* The frame of that number, which was missing. */
+static void fill_gap(uint64_t seq)
+{
+	char payload[8] = { 0 };
+
 	x.seq = seq;
 	inject_put(&x, 2, 999, memory_ga(&target, EACH), payload, 8);
 	x.seq = seq + FRAMES + 1;
+}
+
+static void hold_and_release(void)
+{
+	uint64_t seq = x.seq++;
+
+	hold_all();
+	fill_gap(seq);
 	inject_applied(&x, x.seq - 1);
 	CHECK(filled(target.addr, EACH, FRAMES - 1));
-	/* 64 KiB at a time, and one frame more. */
-	nodes_counted(&goes, FRAMES * EACH / (65536 + EACH));
 }
 
-TEST(K8_held_frames_are_processed_64_KiB_at_a_time)
+static uint32_t integrity;
+
+/* How many of the frames fit into a budget. */
+#define ONE_BUDGET	(65536 / EACH - 1)
+
+/*
+ * While nothing but this process and softirqs runs, a budget of them is processed: the last frame
+ * has written the payload that is in memory.
+ */
+static void without_worker(void)
 {
-	hold_and_release(ACP_INTEGRITY_TAG);
+	struct patience p = patience_begin(PATIENCE_WORK);
+	struct count goes;
+	uint64_t seq;
+
+	play(integrity);
+	hold_and_release();
+	take_processor(1);
+	seq = x.seq++;
+	hold_all();
+	goes = nodes_count(&n, 0, "rx_held_goes");
+	fill_gap(seq);
+	/* Without sleeping, which would let the worker run. */
+	while (nodes_counter(&n, 0, "rx_held_goes") == goes.before)
+		CHECK(!patience_over(&p));
+	CHECK(filled(target.addr, EACH, ONE_BUDGET - 1));
+	give_processor();
+	inject_applied(&x, x.seq - 1);
+	CHECK(filled(target.addr, EACH, FRAMES - 1));
 }
 
-TEST(K8_held_frames_are_processed_64_KiB_at_a_time_encrypted)
+TEST(K8_held_frames_take_one_budget_in_softirq)
 {
-	hold_and_release(ACP_INTEGRITY_AEAD);
+	integrity = ACP_INTEGRITY_TAG;
+	with_settings(without_worker);
+}
+
+TEST(K8_held_frames_take_one_budget_in_softirq_encrypted)
+{
+	integrity = ACP_INTEGRITY_AEAD;
+	with_settings(without_worker);
+}
+
+/* The rest counts for the process whose memory they are for. */
+TEST(K8_held_frames_are_charged_to_the_process)
+{
+	struct count wakeups;
+	struct patience p;
+	int times = 0;
+
+	group_open();
+	write_number(GROUP "/group/cgroup.procs", getpid());
+	play(ACP_INTEGRITY_TAG);
+	wakeups = nodes_count(&n, 0, "worker_wakeups");
+	p = patience_begin(PATIENCE_WORK);
+	do {
+		CHECK(!patience_over(&p));
+		hold_and_release();
+		times++;
+	} while (!worker_in_group());
+	printf("# after %d times\n", times);
+	CHECK(nodes_counter(&n, 0, "worker_wakeups") > wakeups.before);
+	write_number(GROUP "/cgroup.procs", getpid());
+	rank_close(&victim);
+	rank_close(&second);
+	group_close();
+}
+
+/* A rank leaves that was to process them: another one does, or nobody is left who needs it. */
+TEST(K8_a_rank_leaves_with_held_frames)
+{
+	uint64_t seq;
+
+	play(ACP_INTEGRITY_TAG);
+	hold_and_release();
+	seq = x.seq++;
+	hold_all();
+	fill_gap(seq);
+	rank_close(&victim);
+	inject_applied(&x, x.seq - 1);
+	seq = x.seq++;
+	hold_all();
+	fill_gap(seq);
+	rank_close(&second);
 }

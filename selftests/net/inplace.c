@@ -19,7 +19,7 @@
 #define SINGLE		1028UL		/* one frame, padded */
 #define BATCH		6004UL		/* several frames in one skb; the last one is padded */
 #define FRAMES_MAX	16
-#define HEAD		sizeof(struct acp_msg_data)
+#define BODY_MAX	1500
 #define PEER_MS		600000		/* nothing is acknowledged while a key is searched */
 #define ESP_IN_UDP	2		/* from linux/udp.h, which conflicts with netinet/udp.h */
 
@@ -30,12 +30,15 @@ static struct inject x;
 static struct memory source;
 static size_t size;
 
-/* Frames of the observed put without payload; number of puts since then. */
+/* Frames of the observed put; number of puts since then. */
 static struct {
 	struct acp_frame f;
-	uint8_t head[HEAD];
+	uint8_t body[BODY_MAX];
 } frames[FRAMES_MAX];
 static uint32_t count, turn;
+
+/* Not with encryption: then everything is copied, and tags are random. */
+static uint32_t integrity = ACP_INTEGRITY_TAG;
 
 /* ---- Puts ---- */
 
@@ -43,7 +46,7 @@ static void begin(bool ipv6, bool batch)
 {
 	nodes_open(&n, 2, 1, ipv6);
 	nodes_setup(&n, &setup, 0, 4);
-	setup.join.integrity = ACP_INTEGRITY_UDP;
+	setup.join.integrity = integrity;
 	setup.join.timeout_ms = PEER_MS;
 	nodes_join(&n, &victim, &setup);
 	setup.join.rank = 1;
@@ -91,7 +94,8 @@ static void observe(uint64_t from)
 		CHECK(count < FRAMES_MAX);
 		next_frame(&frames[count].f, body);
 		CHECK(frames[count].f.flags & ACP_FRAME_BULK);
-		memcpy(frames[count].head, body, HEAD);
+		CHECK(frames[count].f.length <= BODY_MAX);
+		memcpy(frames[count].body, body, frames[count].f.length);
 		count++;
 	} while (!(h->flags & ACP_MSG_LAST));
 	CHECK_EQ(rank_await(&victim, victim.last, PATIENCE_SOON), ACP_ST_OK);
@@ -114,21 +118,21 @@ static void learn(uint64_t from)
 	turn = 1;
 }
 
-/* Predict frame i of the next put. Returns its tag. */
+/* Predict frame i of the next put, which has the same payload. Returns its tag. */
 static uint64_t foretell(uint32_t i, struct acp_frame *f)
 {
 	struct {
 		struct acp_frame_hdr h;
-		struct acp_msg_hdr m;
-		uint8_t rest[HEAD - sizeof(struct acp_msg_hdr)];
+		uint8_t body[BODY_MAX];
 	} d;
+	struct acp_msg_hdr *m = (void *)d.body;
 
 	*f = frames[i].f;
 	f->seq += (uint64_t)turn * count;
 	acp_frame_encode(&d.h, f);
-	memcpy(&d.m, frames[i].head, HEAD);
-	d.m.ticket = cpu_to_be64(be64_to_cpu(d.m.ticket) + turn);
-	inject_sign(&x, &d, sizeof(d), sizeof(d));
+	memcpy(d.body, frames[i].body, f->length);
+	m->ticket = cpu_to_be64(be64_to_cpu(m->ticket) + turn);
+	inject_sign(&x, &d, acp_frame_tagged(f), sizeof(d.h) + f->length);
 	return be64_to_cpu(d.h.tag);
 }
 
@@ -420,4 +424,52 @@ TEST(M8_in_place_heap_single_ipv6)
 TEST(M8_in_place_heap_batch_ipv6)
 {
 	heap(true, true);
+}
+
+/* ---- Other integrities: frames have other headers, and pages are attached in the same way. ---- */
+
+static void with(uint32_t other, void (*attack_on)(bool ipv6, bool batch), bool batch)
+{
+	integrity = other;
+	attack_on(false, batch);
+}
+
+TEST(M8_in_place_private_file_single_crc32c)
+{
+	with(ACP_INTEGRITY_CRC32C, private_file, false);
+}
+
+TEST(M8_in_place_private_file_batch_crc32c)
+{
+	with(ACP_INTEGRITY_CRC32C, private_file, true);
+}
+
+TEST(M8_in_place_own_memory_single_crc32c)
+{
+	with(ACP_INTEGRITY_CRC32C, own_memory, false);
+}
+
+TEST(M8_in_place_own_memory_batch_crc32c)
+{
+	with(ACP_INTEGRITY_CRC32C, own_memory, true);
+}
+
+TEST(M8_in_place_private_file_single_udp)
+{
+	with(ACP_INTEGRITY_UDP, private_file, false);
+}
+
+TEST(M8_in_place_private_file_batch_udp)
+{
+	with(ACP_INTEGRITY_UDP, private_file, true);
+}
+
+TEST(M8_in_place_own_memory_single_udp)
+{
+	with(ACP_INTEGRITY_UDP, own_memory, false);
+}
+
+TEST(M8_in_place_own_memory_batch_udp)
+{
+	with(ACP_INTEGRITY_UDP, own_memory, true);
 }
