@@ -7,6 +7,7 @@
  */
 #include "test.h"
 #include "frame.h"
+#include "reduce.h"
 #include "tag.h"
 #include "acp_abi.h"
 #include "aead.h"
@@ -85,7 +86,14 @@ static bool same_msg(const struct acp_msg *a, const struct acp_msg *b)
 /* Convert a random DATA message to one with an operation. */
 static void random_more(struct acp_msg *m)
 {
-	if (rnd() % 2) {
+	if (rnd() % 4 == 0) {
+		m->op = ACP_OP_ACCUMULATE + (m->flags & ACP_MSG_LAST ? rnd() % 3 : 0);
+		m->a = ACP_REDUCE(rnd() % 4, rnd() % 6);
+		m->length = 8 + rnd() % 170 * 8;
+		m->dst &= ~7ULL;
+		m->b = m->op == ACP_OP_ACCUMULATE ? 0 : rnd();
+		m->c = m->op == ACP_OP_ACCUMULATE ? 0 : rnd();
+	} else if (rnd() % 2) {
 		m->op = ACP_OP_STRIDED;
 		m->length = 1 + rnd() % 1400;
 		m->a = rnd();
@@ -130,6 +138,8 @@ static struct acp_msg random_msg(void)
 		m.flags = rnd() & (ACP_MSG_ORDERED | ACP_MSG_FAIL);
 		m.status = m.flags & ACP_MSG_FAIL ? 1 + rnd() % (ACP_ST_END - 1) : 0;
 		m.op = 1 + rnd() % ACP_OP_GATHER;
+		if (rnd() % 8 == 0)
+			m.op = ACP_OP_ACCUMULATE + rnd() % 3;
 		m.src = rnd();
 		if (m.op == ACP_OP_COPY || m.op > ACP_OP_STRIDED)
 			m.size = rnd();
@@ -141,6 +151,10 @@ static struct acp_msg random_msg(void)
 			m.c = m.op == ACP_OP_STRIDED ? rnd() | 1 | 1ULL << 40 : rnd();
 		if (m.op == ACP_OP_STRIDED)
 			m.size = (m.c >> 32) * (u32)m.c;
+		if (acp_op_accumulates(m.op)) {
+			m.a = ACP_REDUCE(rnd() % 4, rnd() % 6);
+			m.size = (1 + rnd() % ((1ULL << 48) - 1)) * acp_reduce_width(m.a);
+		}
 		break;
 	case ACP_MSG_DONE:
 		m.status = rnd() % ACP_ST_END;
@@ -632,14 +646,14 @@ static u32 size_of_cmd(u32 op)
 {
 	if (op == ACP_OP_CAS4 || op == ACP_OP_CAS8)
 		return 56;
-	if (op >= ACP_OP_STRIDED && op <= ACP_OP_GATHER)	/* not ACP_OP_WAIT */
+	if (op >= ACP_OP_STRIDED && acp_op_travels(op))
 		return 64;
 	return op >= ACP_OP_COPY && op <= ACP_OP_AND8 ? 48 : 0;
 }
 
 TEST(msg__N6_operations)
 {
-	struct acp_msg in = { .type = ACP_MSG_CMD }, out;
+	struct acp_msg in = { .type = ACP_MSG_CMD, .size = 8 }, out;
 	u32 op;
 
 	for (op = 0; op < 256; op++) {
@@ -940,6 +954,75 @@ TEST(msg__N6_ops_of_data)
 	CHECK(out.b == 1 && out.c == 8 && !out.a);
 	wire[6] = 1;
 	CHECK_EQ(acp_msg_decode(&out, wire, 64, 64), 0);
+}
+
+/* DATA with numbers: aligned, whole numbers, not too many, and an operation on them. */
+TEST(msg__N6_numbers)
+{
+	struct acp_msg in = { .type = ACP_MSG_DATA, .length = 16, .dst = 32 }, out;
+	u32 op, type, i;
+
+	for (i = 0; i < 3; i++) {
+		in.op = ACP_OP_ACCUMULATE + i;
+		in.flags = i ? ACP_MSG_LAST : 0;
+		for (op = 0; op < 256; op++)
+			for (type = 0; type < 256; type++) {
+				in.a = ACP_REDUCE(op, type);
+				CHECK_EQ(decode_msg(&in, 72, 56, &out),
+					 acp_reduce_width(in.a) ? 72 : 0);
+			}
+		in.a = 1ULL << 40;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);
+	}
+	in.flags = 0;
+	CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);	/* a signal before the end */
+	in.op = ACP_OP_ACCUMULATE;
+	for (i = 0; i < 9; i++) {
+		in.a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_U32);
+		in.dst = 32 + i;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i % 4 == 0);
+		in.a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64);
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i % 8 == 0);
+		in.dst = 32;
+		in.length = 8 + i;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i % 8 == 0);
+		in.a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_U32);
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i % 4 == 0);
+		in.length = 16;
+		in.b = i;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i == 0);
+		in.b = 0;
+		in.c = i;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i == 0);
+		in.c = 0;
+	}
+	in.length = 0;
+	CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);
+	in.length = ACP_ACCUMULATE_MAX;
+	CHECK_EQ(decode_msg(&in, 10000, 56, &out), 56 + ACP_ACCUMULATE_MAX);
+	in.length += 4;
+	CHECK_EQ(decode_msg(&in, 10000, 56, &out), 0);
+}
+
+/* A CMD that combines numbers has some, and an operation on them. */
+TEST(msg__N6_numbers_of_a_command)
+{
+	struct acp_msg in = { .type = ACP_MSG_CMD, .op = ACP_OP_ACCUMULATE_ADD, .size = 80,
+			      .b = 7, .c = 9 }, out;
+	u32 op, type;
+
+	for (op = 0; op < 256; op++)
+		for (type = 0; type < 256; type++) {
+			in.a = ACP_REDUCE(op, type);
+			CHECK_EQ(decode_msg(&in, 64, 64, &out), acp_reduce_width(in.a) ? 64 : 0);
+			CHECK(!acp_reduce_width(in.a) || same_msg(&in, &out));
+		}
+	in.a = 0;
+	in.size = 0;
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 0);
+	in.size = ((1ULL << 48) - 1) * 4;
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 64);
+	CHECK(same_msg(&in, &out));
 }
 
 /* A piece of an indirect copy lies within it, and is the last one exactly if it ends there. */
