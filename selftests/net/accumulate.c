@@ -114,15 +114,15 @@ static void one_of(uint32_t by, uint32_t to, uint32_t from, int op, int type, ui
 		     from, to, by);
 }
 
-static void all_operations(void)
+static void all_operations(size_t count)
 {
-	static const uint64_t sizes[] = { 8, 128, 136, 4096, 20000 };
+	static const uint64_t sizes[] = { 136, 8, 128, 4096, 20000 };
 	int op, type;
 	size_t i;
 
 	for (type = 0; type < ACP_REDUCE_TYPE_END; type++)
 		for (op = 0; op < ACP_REDUCE_OP_END; op++)
-			for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			for (i = 0; i < count; i++)
 				if (is_operation(op, type))
 					one_of(0, 2, 1, op, type, sizes[i]);
 }
@@ -130,19 +130,21 @@ static void all_operations(void)
 TEST(all_operations_on_all_types)
 {
 	begin();
-	all_operations();
+	all_operations(5);
 }
 
 TEST(all_operations_on_all_types_encrypted)
 {
 	begin_with(ACP_INTEGRITY_AEAD, 30000, "");
-	all_operations();
+	all_operations(2);
+	one_of(0, 2, 1, ACP_REDUCE_SUM, ACP_REDUCE_F64, 20000);
 }
 
 TEST(all_operations_on_all_types_with_checksums)
 {
 	begin_with(ACP_INTEGRITY_CRC32C, 30000, "");
-	all_operations();
+	all_operations(2);
+	one_of(0, 2, 1, ACP_REDUCE_SUM, ACP_REDUCE_F64, 20000);
 }
 
 /* The numbers go from any rank to any rank, whoever asks for it. */
@@ -233,7 +235,7 @@ TEST(each_number_is_added_once)
 
 TEST(each_number_is_added_once_whatever_is_lost)
 {
-	add_together(24, "loss 20% duplicate 20% delay 1ms 1ms");
+	add_together(15, "loss 20% duplicate 20% delay 1ms 1ms");
 }
 
 TEST(each_number_is_added_once_whatever_is_repeated)
@@ -352,7 +354,7 @@ TEST(accumulations_are_ordered_as_copies)
 	begin_with(ACP_INTEGRITY_TAG, 30000, "loss 10% delay 1ms 1ms");
 	for (i = 0; i < LENGTH; i++)
 		word(0, SOURCE)[i] = 2;
-	for (i = 0; i < 40; i++) {
+	for (i = 0; i < 24; i++) {
 		const uint8_t op = i % 2 ? ACP_REDUCE_PROD : ACP_REDUCE_SUM;
 
 		t = submit(0, (struct acp_sqe){
@@ -365,7 +367,7 @@ TEST(accumulations_are_ordered_as_copies)
 	}
 	CHECK_EQ(rank_await(&r[0], t, PATIENCE_WORK), ACP_ST_OK);
 	/* x := (x + 2) * 2, four times: x := 16 x + 60. */
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 3; i++) {
 		uint64_t x = 0;
 		int k;
 
