@@ -454,8 +454,12 @@ static void combines(enum fi_datatype type, enum fi_op op, const void *operands,
 		FAIL("operation %d of type %d", op, type);
 }
 
-#define COMBINES(of, t, op, x, y, rx, ry)						\
-	combines(of, op, (t[]){ x, y }, (t[]){ rx, ry }, 2 * sizeof(t))
+#define COMBINES(of, t, op, x, y, rx, ry)					\
+	do {									\
+		const t operands[] = { x, y }, results[] = { rx, ry };		\
+										\
+		combines(of, op, operands, results, sizeof(results));		\
+	} while (0)
 
 /* Those that ACP has no atomic for. */
 static void combinations(void)
