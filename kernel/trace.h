@@ -58,7 +58,10 @@ enum acp_trace_state {
 	E(ACP_OP_COPY_ADD, "copy_add") E(ACP_OP_INDIRECT, "indirect")		\
 	E(ACP_OP_APPEND, "append") E(ACP_OP_SEND, "send")			\
 	E(ACP_OP_SCATTER, "scatter") E(ACP_OP_GATHER, "gather")			\
-	E(ACP_OP_WAIT, "wait") LAST(ACP_OP_REDUCE, "reduce")
+	E(ACP_OP_WAIT, "wait") E(ACP_OP_REDUCE, "reduce")			\
+	E(ACP_OP_ACCUMULATE, "accumulate")					\
+	E(ACP_OP_ACCUMULATE_SET, "accumulate_set")				\
+	LAST(ACP_OP_ACCUMULATE_ADD, "accumulate_add")
 
 #define ACP_TRACE_STATUSES						\
 	E(ACP_ST_OK, "ok") E(ACP_ST_OP, "op") E(ACP_ST_GA, "ga") E(ACP_ST_STAG, "stag")	\

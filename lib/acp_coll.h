@@ -38,6 +38,19 @@ extern "C" {
 acp_handle_t acpx_reduce(acp_ga_t dst, acp_ga_t src, size_t count, int op, int type,
 			 acp_handle_t order);
 
+/*
+ * The same in memory of any ranks of the job, as acp_copy(). The node of dst combines each number
+ * once and atomically with respect to all atomics of its size. Status ACPX_EOP: no such operation.
+ * Source: an extension; MPI_Accumulate.
+ */
+acp_handle_t acpx_accumulate(acp_ga_t dst, acp_ga_t src, size_t count, int op, int type,
+			     acp_handle_t order);
+
+/* ... then the 8 bytes at flag change, as with acpx_copy_signal(): signal is ACPX_SIGNAL_. */
+acp_handle_t acpx_accumulate_signal(acp_ga_t dst, acp_ga_t src, size_t count, int op, int type,
+				    acp_ga_t flag, uint64_t operand, int signal,
+				    acp_handle_t order);
+
 #define ACPX_WAIT_RANKS_MAX	6
 
 /*

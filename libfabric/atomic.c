@@ -36,13 +36,53 @@ static size_t width_of(enum fi_datatype type)
 	}
 }
 
-/* Numbers with a fraction are moved, but not computed or compared. */
+/* How acpx_accumulate() names a type; -1: it has none. */
+static int type_of(enum fi_datatype type)
+{
+	switch (type) {
+	case FI_INT32:
+		return ACPX_INT32;
+	case FI_INT64:
+		return ACPX_INT64;
+	case FI_UINT32:
+		return ACPX_UINT32;
+	case FI_UINT64:
+		return ACPX_UINT64;
+	case FI_FLOAT:
+		return ACPX_FLOAT;
+	case FI_DOUBLE:
+		return ACPX_DOUBLE;
+	default:
+		return -1;
+	}
+}
+
+/* ... and an operation that ACP has no atomic for; -1: it is another one. */
+static int combination_of(enum fi_datatype type, enum fi_op op)
+{
+	switch (op) {
+	case FI_MIN:
+		return ACPX_MIN;
+	case FI_MAX:
+		return ACPX_MAX;
+	case FI_PROD:
+		return ACPX_PROD;
+	case FI_SUM:
+		return type == FI_FLOAT || type == FI_DOUBLE ? ACPX_SUM : -1;
+	default:
+		return -1;
+	}
+}
+
+/* Former values of numbers with a fraction are moved, but these are not computed or compared. */
 static bool offered(enum form form, enum fi_datatype type, enum fi_op op)
 {
 	const bool whole = type != FI_FLOAT && type != FI_DOUBLE;
 
 	if (!width_of(type))
 		return false;
+	if (form == BASE && combination_of(type, op) >= 0)
+		return true;
 	switch (op) {
 	case FI_SUM:
 	case FI_BOR:
@@ -144,6 +184,7 @@ struct operation {
 	acp_handle_t order;
 	enum form form;
 	enum fi_op op;
+	enum fi_datatype type;
 	size_t width, count;		/* bytes of an element, elements */
 	uint64_t flags;
 	bool wrong;			/* a key is of another rank: fails with ACPX_EGA */
@@ -201,6 +242,14 @@ static bool load_targets(struct operation *o, const struct fi_rma_ioc *ioc, size
 	return o->count;
 }
 
+/* Combine an element with an operand in memory of the operation. */
+static acp_handle_t accumulate(const struct operation *o, size_t i, struct fi_acp_op *op)
+{
+	memcpy(op->scratch, &o->operand[i], o->width);
+	return acpx_accumulate(o->target[i], op->scratch_ga, 1, combination_of(o->type, o->op),
+			       type_of(o->type), o->order);
+}
+
 static void start_element(const struct operation *o, size_t i, struct fi_acp_op *op)
 {
 	const struct element e = {
@@ -215,7 +264,10 @@ static void start_element(const struct operation *o, size_t i, struct fi_acp_op 
 		op->from = op->scratch;
 		op->to_size = o->width;
 	}
-	handle = o->width == 4 ? issue4(o->op, &e) : issue8(o->op, &e);
+	if (combination_of(o->type, o->op) >= 0)
+		handle = accumulate(o, i, op);
+	else
+		handle = o->width == 4 ? issue4(o->op, &e) : issue8(o->op, &e);
 	if (o->flags & FI_FENCE)
 		o->ep->fence = handle;
 	fi_acp_op_start(op, &fi_acp_job.queue, handle);
@@ -298,7 +350,8 @@ static ssize_t operate(struct fid_ep *fid, const struct fi_msg_atomic *msg,
 {
 	struct fi_acp_ep *ep = ep_of(fid);
 	struct operation o = {
-		.ep = ep, .form = parts->form, .op = msg->op, .width = width_of(msg->datatype),
+		.ep = ep, .form = parts->form, .op = msg->op, .type = msg->datatype,
+		.width = width_of(msg->datatype),
 		.flags = parts->flags,
 	};
 	int error;

@@ -33,6 +33,9 @@ enum acp_op {
 	ACP_OP_GATHER	= 21,	/* a copy of what the chain that begins at src describes */
 	ACP_OP_WAIT	= 22,	/* nothing; completes when the 8 bytes at src have reached a */
 	ACP_OP_REDUCE	= 23,	/* dst[i] := dst[i] op src[i], for all numbers in size bytes */
+	ACP_OP_ACCUMULATE = 24,	/* the same on any nodes, each number atomically */
+	ACP_OP_ACCUMULATE_SET = 25,	/* ... then the 8 bytes at address a := b */
+	ACP_OP_ACCUMULATE_ADD = 26,	/* ... then the 8 bytes at address a += b */
 	ACP_OP_END
 };
 
@@ -84,6 +87,13 @@ enum acp_op {
  * those of IEEE 754-2019 (minimum, maximum: -0 is less than 0).  If an operand is a NaN, the
  * result is the first one that is, made quiet; invalid operations give the NaN with sign and
  * quiet bit.
+ *
+ * ACP_OP_ACCUMULATE: as ACP_OP_REDUCE, but dst and src may be memory of any nodes, as those of a
+ * copy, and size is ACP_NUMBERS(operation, type, count).  The node of dst combines the numbers.
+ * The memory at dst permits atomics.  Each number changes once and atomically with respect to all
+ * atomics on the same 4 or 8 bytes, of this and of all other operations, and to stores of them as a
+ * whole; not to ACP_OP_REDUCE.  The vector is not atomic as a whole.  ACCUMULATE: a and b are 0;
+ * ACCUMULATE_SET, ACCUMULATE_ADD: as COPY_SET, COPY_ADD.
  */
 #define ACP_WAIT_RANKS(r, s)	((__u64)((__u32)(s) + 1u) << 32 | ((__u32)(r) + 1u))
 #define ACP_WORD_REVOKED	(1ULL << 62)	/* what a revoked word was set to */
@@ -113,6 +123,7 @@ enum acp_reduce_type {
 };
 
 #define ACP_REDUCE(op, type)	((__u64)(type) << 8 | (op))
+#define ACP_NUMBERS(op, type, count)	((__u64)(count) << 16 | ACP_REDUCE(op, type))
 
 #define ACP_BLOCKS(bytes, count)	((__u64)(count) << 32 | (__u32)(bytes))
 
@@ -194,8 +205,8 @@ struct acp_record {
 #define ACP_SQE_MORE	2u	/* if this command fails, the next one ends with its status */
 #define ACP_SQE_RETRY	4u	/* APPEND, SEND: if there is no room, try again, see above */
 #define ACP_SQE_RENDEZVOUS	8u	/* SEND: send the bytes to a matching receive only */
-#define ACP_SQE_REVOKE	16u	/* ADD8, COPY_ADD: revoke the word if the order failed */
-#define ACP_SQE_LAZY	32u	/* COPY, COPY_SET, COPY_ADD: may be complete later, see below */
+#define ACP_SQE_REVOKE	16u	/* ADD8, COPY_ADD, ACCUMULATE_ADD: revoke if the order failed */
+#define ACP_SQE_LAZY	32u	/* COPY, ACCUMULATE, _SET, _ADD: may be complete later, see below */
 #define ACP_SQE_FLAGS	(ACP_SQE_CONT | ACP_SQE_MORE | ACP_SQE_RETRY | ACP_SQE_RENDEZVOUS | \
 			 ACP_SQE_REVOKE | ACP_SQE_LAZY)
 
@@ -204,7 +215,7 @@ struct acp_record {
  * complete (0: immediately).  It fails with ACP_ST_ORDER, without effect, if
  * one of these commands with a ticket above "seen" failed.
  *
- * With ACP_SQE_REVOKE, it then sets the word that it would have added to (ADD8: at src; COPY_ADD:
+ * With ACP_SQE_REVOKE, it then sets the word that it would have added to (ADD8: at src; others:
  * at a) to ACP_WORD_REVOKED, has no other effect, and its status is that of this.  So commands
  * that wait for the word (ACP_OP_WAIT) end, whatever is added to it before or afterwards, as long
  * as these counters begin at 0 and stay below ACP_WORD_REVOKED / 2.  A command with this flag
@@ -219,7 +230,7 @@ struct acp_sqe {
 	__u8  flags;		/* ACP_SQE_ */
 	__u8  reserved[6];	/* must be zero */
 	__u64 dst, src;		/* global addresses */
-	__u64 size;		/* of copies: bytes, or ACP_BLOCKS; otherwise 0 */
+	__u64 size;		/* of copies: bytes, ACP_BLOCKS, or ACP_NUMBERS; otherwise 0 */
 	__u64 order;		/* ticket, less than the command's own */
 	__u64 seen;		/* "completed" when the caller issued this, or any other ticket */
 	__u64 a, b;		/* operands; 0 if unused */

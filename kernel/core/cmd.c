@@ -29,6 +29,8 @@ u64 acp_op_result(u8 op, u64 old, u64 a, u64 b)
 
 void acp_cmd_from_entry(struct acp_msg *m)
 {
+	u64 numbers = m->size;
+
 	if (m->op == ACP_OP_WAIT) {
 		m->c = m->dst;
 		m->dst = m->src;	/* so that it executes where the word is */
@@ -37,6 +39,8 @@ void acp_cmd_from_entry(struct acp_msg *m)
 	if (m->op != ACP_OP_STRIDED) {
 		m->c = m->a;
 		m->a = 0;
+		if (acp_op_accumulates(m->op))
+			acp_numbers_split(numbers, &m->a, &m->size);
 		return;
 	}
 	m->c = m->size;
@@ -50,12 +54,23 @@ void acp_cmd_from_entry(struct acp_msg *m)
 	m->c = 0;
 }
 
+/* The copy that does the same as one of another kind that has no bytes. */
+static void become_copy(struct acp_msg *m)
+{
+	if (acp_op_accumulates(m->op)) {
+		m->op = acp_op_copies(m->op);
+		m->a = 0;
+	} else if (m->op != ACP_OP_SEND && m->op <= ACP_OP_GATHER) {
+		m->op = ACP_OP_COPY;
+	}
+}
+
 void acp_cmd_no_bytes(const struct acp_ga_layout *l, struct acp_msg *m)
 {
 	u64 own = acp_ga_make(l, m->origin, 0, ACP_STAG_LIBRARY, 0);
 
-	if (m->op >= ACP_OP_INDIRECT && m->op != ACP_OP_SEND && m->op <= ACP_OP_GATHER)
-		m->op = ACP_OP_COPY;
+	if (m->op >= ACP_OP_INDIRECT)
+		become_copy(m);
 	if ((m->op != ACP_OP_COPY && m->op < ACP_OP_COPY_SET) || m->op == ACP_OP_WAIT)
 		return;
 	m->src = own;
@@ -114,6 +129,26 @@ static u8 check_reduce(const struct acp_msg *m)
 	return (m->src | m->dst) & (width - 1) ? ACP_ST_ALIGN : ACP_ST_OK;
 }
 
+static u8 check_flag(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m)
+{
+	if (!acp_ga_valid(l, m->c) || acp_ga_color(l, m->c) >= colors)
+		return ACP_ST_GA;
+	return m->c & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
+}
+
+static u8 check_accumulate(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m)
+{
+	u32 width = acp_reduce_width(m->a);
+
+	if (!width || m->size % width)
+		return ACP_ST_OP;
+	if (!acp_op_signals(m->op) && (m->b || m->c))
+		return ACP_ST_OP;
+	if ((m->src | m->dst) & (width - 1))
+		return ACP_ST_ALIGN;
+	return acp_op_signals(m->op) ? check_flag(l, colors, m) : ACP_ST_OK;
+}
+
 /* The operands of all commands except plain copies. */
 static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 				  const struct acp_msg *m)
@@ -130,6 +165,8 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 		return check_strided(l, m);
 	if (m->op == ACP_OP_REDUCE)
 		return check_reduce(m);
+	if (acp_op_accumulates(m->op))
+		return check_accumulate(l, colors, m);
 	if (m->a)
 		return ACP_ST_OP;
 	if (m->op >= ACP_OP_INDIRECT) {
@@ -137,9 +174,7 @@ static noinline u8 check_operands(const struct acp_ga_layout *l, u32 colors,
 			return ACP_ST_OP;
 		return (m->op == ACP_OP_GATHER ? m->src : m->dst) & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
 	}
-	if (!acp_ga_valid(l, m->c) || acp_ga_color(l, m->c) >= colors)
-		return ACP_ST_GA;
-	return m->c & 7 ? ACP_ST_ALIGN : ACP_ST_OK;
+	return check_flag(l, colors, m);
 }
 
 u8 acp_cmd_check(const struct acp_ga_layout *l, u32 colors, const struct acp_msg *m)
@@ -296,7 +331,10 @@ void acp_out_piece(const struct acp_out *o, u64 offset, u32 length, struct acp_m
 		m->flags |= ACP_MSG_LAST;
 		*fence |= offset > 0;
 	} else if (acp_op_signals(m->op)) {
-		m->op = 0;
+		/* Numbers are combined piece by piece. */
+		m->op = acp_op_accumulates(m->op) ? ACP_OP_ACCUMULATE : 0;
+		m->b = 0;
+		m->c = 0;
 	}
 	if (o->failed) {
 		m->length = 0;

@@ -34,8 +34,8 @@
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: 4 or 8 for an atomic, 0 for a copy of any kind, ACP_OP_WAIT and ACP_OP_REDUCE, -1 if
- * there is no such operation.
+ * Return: 4 or 8 for an atomic, 0 for a copy of any kind, ACP_OP_WAIT, ACP_OP_REDUCE and
+ * accumulations, -1 if there is no such operation.
  */
 static inline int acp_op_width(u8 op)
 {
@@ -59,8 +59,22 @@ static inline int acp_op_width(u8 op)
 u64 acp_op_result(u8 op, u64 old, u64 a, u64 b);
 
 /**
+ * acp_op_copies() - get the copy that changes the same flag as an accumulation
+ * @op: ACP_OP_ACCUMULATE, ACP_OP_ACCUMULATE_SET or ACP_OP_ACCUMULATE_ADD
+ *
+ * Context: Any context.
+ * Return: ACP_OP_COPY, ACP_OP_COPY_SET or ACP_OP_COPY_ADD.
+ */
+static inline u8 acp_op_copies(u8 op)
+{
+	if (op == ACP_OP_ACCUMULATE)
+		return ACP_OP_COPY;
+	return op == ACP_OP_ACCUMULATE_SET ? ACP_OP_COPY_SET : ACP_OP_COPY_ADD;
+}
+
+/**
  * acp_op_of_flag() - get the atomic that changes the flag of a copy
- * @op: ACP_OP_COPY_SET or ACP_OP_COPY_ADD
+ * @op: operation for which acp_op_signals() is true
  *
  * The operand of the atomic is &acp_msg.b.
  *
@@ -69,7 +83,7 @@ u64 acp_op_result(u8 op, u64 old, u64 a, u64 b);
  */
 static inline u8 acp_op_of_flag(u8 op)
 {
-	return op == ACP_OP_COPY_ADD ? ACP_OP_ADD8 : ACP_OP_SWAP8;
+	return op == ACP_OP_COPY_ADD || op == ACP_OP_ACCUMULATE_ADD ? ACP_OP_ADD8 : ACP_OP_SWAP8;
 }
 
 /**
@@ -93,10 +107,11 @@ static inline u8 acp_sqe_check(const struct acp_sqe *e, u64 ticket)
 		return ACP_ST_OP;
 	if ((e->flags & ACP_SQE_RENDEZVOUS) && e->op != ACP_OP_SEND)
 		return ACP_ST_OP;
-	if ((e->flags & ACP_SQE_REVOKE) && e->op != ACP_OP_ADD8 && e->op != ACP_OP_COPY_ADD)
+	if ((e->flags & ACP_SQE_REVOKE) && e->op != ACP_OP_ADD8 && e->op != ACP_OP_COPY_ADD &&
+	    e->op != ACP_OP_ACCUMULATE_ADD)
 		return ACP_ST_OP;
-	if ((e->flags & ACP_SQE_LAZY) && e->op != ACP_OP_COPY && e->op != ACP_OP_COPY_SET &&
-	    e->op != ACP_OP_COPY_ADD)
+	if ((e->flags & ACP_SQE_LAZY) && e->op != ACP_OP_COPY && !acp_op_signals(e->op) &&
+	    e->op != ACP_OP_ACCUMULATE)
 		return ACP_ST_OP;
 	return ACP_ST_OK;
 }
@@ -180,7 +195,7 @@ static inline bool acp_cmd_long(const struct acp_msg *m)
 		return true;
 	if (m->op < ACP_OP_SCATTER)
 		return m->op == ACP_OP_STRIDED && acp_strided_count(m->c) > ACP_COPY_BLOCKS;
-	if (m->op == ACP_OP_REDUCE)
+	if (m->op >= ACP_OP_REDUCE)
 		return m->size > ACP_REDUCE_LONG;
 	/* A chain may have blocks of one byte. */
 	return m->size > ACP_COPY_BLOCKS;

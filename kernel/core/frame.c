@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The wire format: see frame.h. */
 #include "frame.h"
+#include "reduce.h"
 #include "strided_desc.h"
 
 /* What each frame type may have, in addition to AEAD. */
@@ -143,8 +144,11 @@ static_assert(offsetof(struct acp_msg, depends) == MSG_BYTES);
 static noinline void encode_strided(struct acp_msg_cmd *c, const struct acp_msg *m)
 {
 	bool strided = m->op == ACP_OP_STRIDED;
+	u64 size = strided ? m->c : m->size;
 
-	c->args[0] = cpu_to_be64(strided ? m->c : m->size);
+	if (acp_op_accumulates(m->op))
+		size = acp_numbers(m->a, m->size);
+	c->args[0] = cpu_to_be64(size);
 	c->args[1] = cpu_to_be64(strided ? m->a : m->c);
 	c->args[2] = cpu_to_be64(m->b);
 }
@@ -158,7 +162,8 @@ static noinline bool decode_strided(struct acp_msg *m, const struct acp_msg_cmd 
 	if (m->op != ACP_OP_STRIDED) {
 		m->size = first;
 		m->c = second;
-		return true;
+		return !acp_op_accumulates(m->op) ||
+		       (acp_numbers_split(first, &m->a, &m->size) && m->size);
 	}
 	m->c = first;
 	m->size = acp_strided_size(first);
@@ -203,7 +208,8 @@ static noinline void encode_more(struct acp_msg_more *more, const struct acp_msg
 	} else {
 		more->flag = cpu_to_be64(m->c);
 		more->operand = cpu_to_be64(m->b);
-		more->reserved = cpu_to_be64(m->op == ACP_OP_SEND ? m->a : 0);
+		more->numbers = cpu_to_be64(m->op == ACP_OP_SEND || acp_op_accumulates(m->op) ?
+					    m->a : 0);
 	}
 }
 
@@ -219,15 +225,26 @@ static bool is_piece(const struct acp_msg *m)
 	       (m->length == m->c - m->b) == !!(m->flags & ACP_MSG_LAST);
 }
 
+/* Has it whole numbers, for which there is such an operation, and an aligned place? */
+static bool is_vector(const struct acp_msg *m)
+{
+	u32 width = acp_reduce_width(m->a);
+
+	return width && m->length && m->length <= ACP_ACCUMULATE_MAX &&
+	       !((m->length | m->dst) & (width - 1)) &&
+	       (m->op != ACP_OP_ACCUMULATE || !(m->b | m->c));
+}
+
 /* Returns whether it is well formed, as far as is needed to find a piece's place in its blocks. */
 static noinline bool decode_more(struct acp_msg *m, const struct acp_msg_more *more)
 {
 	if (m->op != ACP_OP_STRIDED) {
 		m->c = be64_to_cpu(more->flag);
 		m->b = be64_to_cpu(more->operand);
-		if (m->op == ACP_OP_SEND)
-			m->a = be64_to_cpu(more->tag);
-		else if (more->reserved)
+		m->a = be64_to_cpu(more->numbers);
+		if (acp_op_accumulates(m->op))
+			return is_vector(m);
+		if (m->a && m->op != ACP_OP_SEND)
 			return false;
 		return !acp_op_indirect(m->op) || is_piece(m);
 	}
@@ -295,8 +312,8 @@ static noinline bool op_of_data(const struct acp_msg *m)
 		return false;
 	if (m->op == ACP_OP_STRIDED)
 		return m->length;
-	if (acp_op_indirect(m->op))
-		return true;	/* see is_piece() */
+	if (acp_op_indirect(m->op) || m->op == ACP_OP_ACCUMULATE)
+		return true;	/* see is_piece(), is_vector() */
 	return acp_op_signals(m->op) && (m->flags & ACP_MSG_LAST);
 }
 

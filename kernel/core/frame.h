@@ -21,7 +21,7 @@
 #include "acp_abi.h"
 
 #define ACP_FRAME_VERSION	1
-#define ACP_FRAME_EDITION	7	/* of messages and tags; part of the digest of a HELLO */
+#define ACP_FRAME_EDITION	8	/* of messages and tags; part of the digest of a HELLO */
 #define ACP_FRAME_WINDOW	512	/* frames that a sender may have beyond "ack" */
 #define ACP_FRAME_SHORT		128	/* payloads up to this share frames */
 #define ACP_FRAME_MSGS		64	/* messages in one frame, at most */
@@ -177,8 +177,8 @@ struct acp_msg_hdr {
 
 /*
  * DATA with an op: a piece of a strided copy; or of an indirect one or of a message, whose dst is
- * that of the pointer, of the chain or of the mailbox; or what to do when a copy is complete in
- * memory (with LAST).
+ * that of the pointer, of the chain or of the mailbox; or numbers that are combined with those at
+ * dst; or what to do when a copy is complete in memory (with LAST).
  */
 struct acp_msg_more {
 	union {
@@ -187,10 +187,10 @@ struct acp_msg_more {
 			__be64 desc;		/* descriptor, as in ACP_BLOCKS */
 			__be64 position;	/* of the payload in the concatenated blocks */
 		};
-		struct {			/* ACP_OP_COPY_SET, ACP_OP_COPY_ADD */
-			__be64 flag;		/* its global address */
-			__be64 operand;
-			__be64 reserved;	/* 0 */
+		struct {			/* COPY_SET, COPY_ADD, ACCUMULATE, _SET, _ADD */
+			__be64 flag;		/* its global address; ACCUMULATE: 0 */
+			__be64 operand;		/* ACCUMULATE: 0 */
+			__be64 numbers;		/* as in ACP_REDUCE; COPY_SET, COPY_ADD: 0 */
 		};
 		struct {			/* ACP_OP_INDIRECT, APPEND, SEND, SCATTER */
 			__be64 total;		/* bytes of the whole copy */
@@ -211,7 +211,7 @@ struct acp_msg_data {
 struct acp_msg_cmd {
 	struct acp_msg_hdr h;
 	__be64 dst, src;	/* as in struct acp_sqe, as are ... */
-	/* COPY: size; STRIDED, COPY_SET, COPY_ADD: size, a, b; CAS4, CAS8: a, b; others: a */
+	/* COPY: size; op >= STRIDED: size, a, b; CAS4, CAS8: a, b; others: a */
 	__be64 args[];
 };
 
@@ -275,6 +275,7 @@ struct acp_frame {
  *	INDIRECT, APPEND,
  *	SCATTER, GATHER		bytes	0		0		0
  *	SEND			bytes	0		tag		0
+ *	ACCUMULATE, _SET, _ADD	bytes	as ACP_REDUCE	operand or 0	flag's address or 0
  *	atomics			0	operand		operand		0
  *
  * DATA uses the same fields, except that b is the position if it has STRIDED, INDIRECT, APPEND,
@@ -451,6 +452,18 @@ static inline u32 acp_op_args(u8 op)
 }
 
 /**
+ * acp_op_accumulates() - test whether an operation combines numbers where its destination is
+ * @op: operation, any value
+ *
+ * Context: Any context.
+ * Return: True for ACP_OP_ACCUMULATE, ACP_OP_ACCUMULATE_SET and ACP_OP_ACCUMULATE_ADD.
+ */
+static inline bool acp_op_accumulates(u8 op)
+{
+	return op >= ACP_OP_ACCUMULATE && op <= ACP_OP_ACCUMULATE_ADD;
+}
+
+/**
  * acp_op_travels() - test whether a CMD may contain an operation
  * @op: operation, any value
  *
@@ -460,7 +473,7 @@ static inline u32 acp_op_args(u8 op)
  */
 static inline bool acp_op_travels(u8 op)
 {
-	return op >= ACP_OP_COPY && op <= ACP_OP_GATHER;
+	return (op >= ACP_OP_COPY && op <= ACP_OP_GATHER) || acp_op_accumulates(op);
 }
 
 /**
@@ -468,11 +481,12 @@ static inline bool acp_op_travels(u8 op)
  * @op: operation, any value
  *
  * Context: Any context.
- * Return: True for ACP_OP_COPY_SET and ACP_OP_COPY_ADD.
+ * Return: True for ACP_OP_COPY_SET, COPY_ADD, ACCUMULATE_SET and ACCUMULATE_ADD.
  */
 static inline bool acp_op_signals(u8 op)
 {
-	return op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
+	return op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD || op == ACP_OP_ACCUMULATE_SET ||
+	       op == ACP_OP_ACCUMULATE_ADD;
 }
 
 /**

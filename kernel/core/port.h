@@ -11,6 +11,7 @@
 #include <asm/byteorder.h>
 
 #ifdef __KERNEL__
+#include <linux/atomic.h>
 #include <linux/string.h>
 #include <linux/minmax.h>
 #include <linux/bitops.h>
@@ -45,6 +46,8 @@ typedef __s64 s64;
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELAXED)
 #define array_index_nospec(i, n) (i)
+#define try_cmpxchg(p, old, new) __atomic_compare_exchange_n(p, old, new, false, \
+							     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
 #define rol64(w, n) ((w) << (n) | (w) >> (64 - (n)))
 #define SIPHASH_CONST_0 0x736f6d6570736575ULL
 #define SIPHASH_CONST_1 0x646f72616e646f6dULL

@@ -247,11 +247,50 @@ static run_t *const runs[ACP_REDUCE_OP_END][ACP_REDUCE_TYPE_END] = {
 				 replace_64 },
 };
 
-void acp_reduce_run(u64 what, void *dst, const void *src, size_t size)
+static run_t *find_run(u64 what)
 {
 	/* A CPU that mispredicts the check of the command calls nothing beyond the table. */
 	u32 op = array_index_nospec(what & 0xff, ACP_REDUCE_OP_END);
 	u32 type = array_index_nospec(what >> 8, ACP_REDUCE_TYPE_END);
 
-	runs[op][type](dst, src, size);
+	return runs[op][type];
+}
+
+void acp_reduce_run(u64 what, void *dst, const void *src, size_t size)
+{
+	find_run(what)(dst, src, size);
+}
+
+static void atomic_32(run_t *one, u32 *to, const u32 *from, size_t n)
+{
+	for (; n; n--, to++, from++) {
+		u32 b = READ_ONCE(*from), old = READ_ONCE(*to), a;
+
+		do {
+			a = old;
+			one(&a, &b, sizeof(a));
+		} while (!try_cmpxchg(to, &old, a));
+	}
+}
+
+static void atomic_64(run_t *one, u64 *to, const u64 *from, size_t n)
+{
+	for (; n; n--, to++, from++) {
+		u64 b = READ_ONCE(*from), old = READ_ONCE(*to), a;
+
+		do {
+			a = old;
+			one(&a, &b, sizeof(a));
+		} while (!try_cmpxchg(to, &old, a));
+	}
+}
+
+void acp_reduce_atomic(u64 what, void *dst, const void *src, size_t size)
+{
+	run_t *one = find_run(what);
+
+	if (acp_reduce_width(what) == sizeof(u32))
+		atomic_32(one, dst, src, size / sizeof(u32));
+	else
+		atomic_64(one, dst, src, size / sizeof(u64));
 }

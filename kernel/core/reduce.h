@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Combination of numbers: ACP_OP_REDUCE of acp_cmd.h.
+ * Combination of numbers: ACP_OP_REDUCE and ACP_OP_ACCUMULATE of acp_cmd.h.
  *
  * The kernel must not use floating-point registers in softirq, so float and double are computed
  * with integers. Each result is the one that IEEE 754 defines, bit for bit.
@@ -19,6 +19,9 @@
  * it up; with float, which takes longest, they take as long as 64 short commands.
  */
 #define ACP_REDUCE_PRICE	8
+
+/* Bytes of numbers that a frame brings at most: so much work it is to receive it. */
+#define ACP_ACCUMULATE_MAX	4096
 
 /**
  * acp_reduce_width() - get the size of the numbers that a command combines
@@ -39,6 +42,37 @@ static inline u32 acp_reduce_width(u64 what)
 }
 
 /**
+ * acp_numbers() - describe the numbers that a command combines: ACP_NUMBERS of acp_cmd.h
+ * @what: ACP_REDUCE(operation, type), for which acp_reduce_width() is not 0
+ * @size: bytes
+ *
+ * Context: Any context.
+ * Return: What acp_numbers_split() splits.
+ */
+static inline u64 acp_numbers(u64 what, u64 size)
+{
+	return size / (acp_reduce_width(what) ?: 1) << 16 | what;
+}
+
+/**
+ * acp_numbers_split() - get operation, type and size of numbers
+ * @numbers: ACP_NUMBERS(operation, type, count), any value
+ * @what: set to ACP_REDUCE(operation, type)
+ * @size: set to the bytes of all numbers; if there is no such operation, to 1
+ *
+ * Context: Any context.
+ * Return: False if there is no such operation on this type.
+ */
+static inline bool acp_numbers_split(u64 numbers, u64 *what, u64 *size)
+{
+	u32 width = acp_reduce_width(numbers & 0xffff);
+
+	*what = numbers & 0xffff;
+	*size = width ? (numbers >> 16) * width : 1;
+	return width;
+}
+
+/**
  * acp_reduce_run() - combine numbers
  * @what: ACP_REDUCE(operation, type), for which acp_reduce_width() is not 0
  * @dst: first operands, aligned, which the results replace
@@ -51,5 +85,19 @@ static inline u32 acp_reduce_width(u64 what)
  * Context: Any context.
  */
 void acp_reduce_run(u64 what, void *dst, const void *src, size_t size);
+
+/**
+ * acp_reduce_atomic() - combine numbers, each of them atomically
+ * @what: as for acp_reduce_run()
+ * @dst: as for acp_reduce_run()
+ * @src: as for acp_reduce_run()
+ * @size: as for acp_reduce_run()
+ *
+ * Each second operand is read once. No change that others make to a first operand, atomically or
+ * by storing all of it, is lost.
+ *
+ * Context: Any context.
+ */
+void acp_reduce_atomic(u64 what, void *dst, const void *src, size_t size);
 
 #endif /* ACP_REDUCE_H */

@@ -35,7 +35,7 @@ static noinline u8 others_now(struct acp_job *job, const struct acp_msg *m, u64 
 {
 	if (m->op == ACP_OP_STRIDED)
 		return acp_strided_local(job, m, offset, size);
-	if (m->op == ACP_OP_REDUCE)
+	if (m->op >= ACP_OP_REDUCE)
 		return acp_reduce_local(job, m, offset, size);
 	return acp_chain_local(job, m, offset, size);
 }
@@ -44,7 +44,7 @@ static noinline u8 others_now(struct acp_job *job, const struct acp_msg *m, u64 
 static bool is_other(const struct acp_msg *m)
 {
 	return m->op >= ACP_OP_STRIDED &&
-	       (m->op == ACP_OP_STRIDED || m->op == ACP_OP_REDUCE || acp_op_chain(m->op));
+	       (m->op == ACP_OP_STRIDED || m->op >= ACP_OP_REDUCE || acp_op_chain(m->op));
 }
 
 u8 acp_copies_now(struct acp_job *job, const struct acp_msg *m, u64 offset, u64 size)

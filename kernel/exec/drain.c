@@ -158,7 +158,7 @@ static u32 price(const struct acp_cmd *cmd)
 	/* Short ones cost the same wherever they are moved, so skip the checks. */
 	if (likely(m->size <= ACP_FRAME_SHORT))
 		return m->size;
-	if (m->op == ACP_OP_REDUCE)
+	if (m->op >= ACP_OP_REDUCE && cmd->step.plan == ACP_PLAN_LOCAL)
 		return acp_cmd_long(m) ? 0 : m->size * ACP_REDUCE_PRICE;
 	if (cmd->step.plan == ACP_PLAN_DELEGATE ||
 	    (cmd->step.plan == ACP_PLAN_LOCAL && acp_cmd_long(m)))

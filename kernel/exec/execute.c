@@ -155,7 +155,7 @@ u8 acp_execute_end(struct acp_job *job, const struct acp_msg *m, u8 status)
 		.dst = m->dst, .room = m->size, .list = m->a >> 32, .entry = m->a,
 	};
 
-	if (likely(m->op < ACP_OP_SEND))
+	if (likely(m->op < ACP_OP_SEND) || acp_op_accumulates(m->op))
 		return status ?: acp_execute_flag(job, m);
 	if (m->op == ACP_OP_SEND)
 		return acp_mailbox_end(job, &place, m->origin, m->size, status);
@@ -232,7 +232,7 @@ static void start_local(struct acp_queue *queue, struct acp_cmd *cmd)
 		}
 		set_entry(cmd);
 	}
-	if (unlikely(m->op >= ACP_OP_INDIRECT) && m->op != ACP_OP_REDUCE)
+	if (unlikely(m->op >= ACP_OP_INDIRECT) && m->op < ACP_OP_REDUCE)
 		status = acp_indirect_direct(queue->job, m);
 	if (status) {
 		if (unlikely(cmd->granted))
@@ -300,7 +300,8 @@ static noinline u8 make_other(struct acp_job *job, struct acp_out *out)
 					      &status);
 		if (!r)
 			return status;
-		if (m->size <= sizeof(m->a) && m->op != ACP_OP_STRIDED) {
+		if (m->size <= sizeof(m->a) && m->op != ACP_OP_STRIDED &&
+		    !acp_op_accumulates(m->op)) {
 			acp_region_read(r, acp_ga_offset(&job->ga, m->src), &m->a, m->size);
 			out->inline_data = true;
 		}

@@ -43,7 +43,9 @@ u8 acp_execute_change_flag(struct acp_job *job, const struct acp_msg *m);
 /* All bytes of a copy are in memory: change its flag, if it has one. */
 static inline u8 acp_execute_flag(struct acp_job *job, const struct acp_msg *m)
 {
-	return unlikely(acp_op_signals(m->op)) ? acp_execute_change_flag(job, m) : ACP_ST_OK;
+	if (likely(m->op < ACP_OP_COPY_SET) || !acp_op_signals(m->op))
+		return ACP_ST_OK;
+	return acp_execute_change_flag(job, m);
 }
 
 /* A copy with both ends here has ended: change its flag or the state of its record. */

@@ -179,6 +179,42 @@ static noinline u8 apply_indirect(struct acp_arriving *f, const struct acp_msg *
 	return apply_to_place(f, m, skb, at, &place, m->b);
 }
 
+/* Can a piece that has been applied make the end of its command fail? */
+static bool may_fail_later(const struct acp_arriving *f, const struct acp_msg *m)
+{
+	return (m->flags & ACP_MSG_LAST) && f->lone_put &&
+	       (acp_op_signals(m->op) || READ_ONCE(f->peer->failures.known));
+}
+
+/*
+ * Numbers that are combined.  Their frame must not be refused once it has changed them: they would
+ * be combined again when it comes again.
+ */
+static noinline u8 apply_numbers(struct acp_arriving *f, const struct acp_msg *m,
+				 struct sk_buff *skb, u32 at)
+{
+	const struct acp_frame_cb *cb = f->cb;
+	struct acp_pieces from = { .at = cb->at, .length = m->length };
+	struct acp_job *job = f->job;
+	struct acp_region *r;
+	u8 status;
+	int err;
+
+	if (may_fail_later(f, m) && !acp_answer_can(f)) {
+		f->refused = true;
+		return ACP_ST_NOMEM;
+	}
+	r = acp_region_get_bh(job, m->dst, m->length, m->origin, ACP_ACCESS_ATOMIC, &status);
+	if (!r)
+		return status;
+	from.at.at += at;
+	if (at + m->length <= cb->tagged)
+		from.data = cb->body + at;
+	err = acp_region_accumulate(r, acp_ga_offset(&job->ga, m->dst), skb, from, m->a);
+	acp_region_put(r);
+	return err ? ACP_ST_RANGE : ACP_ST_OK;
+}
+
 static u8 apply_data(struct acp_arriving *f, const struct acp_msg *m, struct sk_buff *skb, u32 at)
 {
 	const struct acp_frame_cb *cb = f->cb;
@@ -196,10 +232,14 @@ static u8 apply_data(struct acp_arriving *f, const struct acp_msg *m, struct sk_
 		return ACP_ST_ORDER;
 	if (!acp_ga_valid(&job->ga, m->dst))
 		return ACP_ST_GA;
-	if (unlikely(m->op == ACP_OP_STRIDED))
-		return acp_strided_apply(job, m, skb, cb->at.at + at);
-	if (unlikely(acp_op_indirect(m->op)))
-		return apply_indirect(f, m, skb, at);
+	if (unlikely(m->op)) {
+		if (m->op == ACP_OP_STRIDED)
+			return acp_strided_apply(job, m, skb, cb->at.at + at);
+		if (acp_op_indirect(m->op))
+			return apply_indirect(f, m, skb, at);
+		if (acp_op_accumulates(m->op))
+			return apply_numbers(f, m, skb, at);
+	}
 	if (unlikely(!m->length))
 		return ACP_ST_OK;
 	r = acp_region_get_bh(job, m->dst, m->length, m->origin, ACP_ACCESS_WRITE, &status);
@@ -355,7 +395,7 @@ static void take_local(struct acp_arriving *f, struct acp_msg *m)
 	struct acp_item *item;
 	u8 status = ACP_ST_OK;
 
-	if (unlikely(m->op >= ACP_OP_INDIRECT))
+	if (unlikely(m->op >= ACP_OP_INDIRECT) && m->op < ACP_OP_REDUCE)
 		status = acp_indirect_direct(f->job, m);
 	if (!status && !acp_cmd_long(m))
 		status = acp_execute_local(f->job, m);

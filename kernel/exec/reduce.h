@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Combination of the numbers of two regions of this node: ACP_OP_REDUCE. */
+/*
+ * Combination of the numbers of two regions of this node, or of a region with those that a frame
+ * brings: ACP_OP_REDUCE, ACP_OP_ACCUMULATE.
+ */
 #ifndef ACP_EXEC_REDUCE_H
 #define ACP_EXEC_REDUCE_H
 

@@ -207,8 +207,16 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
 	acp_watch_written(to, first, to_offset - first);
 }
 
+static void combine(u64 what, void *dst, const void *src, size_t size, bool atomic)
+{
+	if (atomic)
+		acp_reduce_atomic(what, dst, src, size);
+	else
+		acp_reduce_run(what, dst, src, size);
+}
+
 void acp_region_reduce(struct acp_region *to, u64 to_offset, struct acp_region *from,
-		       u64 from_offset, size_t size, u64 what)
+		       u64 from_offset, size_t size, u64 what, bool atomic)
 {
 	u64 first = to_offset;
 
@@ -218,7 +226,7 @@ void acp_region_reduce(struct acp_region *to, u64 to_offset, struct acp_region *
 		void *p = map(from, from_offset, &n);
 		void *q = map(to, to_offset, &n);
 
-		acp_reduce_run(what, q, p, n);
+		combine(what, q, p, n, atomic);
 		unmap(to, q);
 		unmap(from, p);
 		to_offset += n;
@@ -226,6 +234,32 @@ void acp_region_reduce(struct acp_region *to, u64 to_offset, struct acp_region *
 		size -= n;
 	}
 	acp_watch_written(to, first, to_offset - first);
+}
+
+int acp_region_accumulate(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			  struct acp_pieces from, u64 what)
+{
+	u64 first = offset, numbers[64];
+	u32 done = 0;
+	int err = 0;
+
+	while (done < from.length && !err) {
+		size_t n = min_t(size_t, from.length - done, sizeof(numbers));
+		void *p = map(r, offset, &n);
+
+		/* The numbers of a frame need not be aligned, nor each in one fragment. */
+		if (from.data)
+			memcpy(numbers, from.data + done, n);
+		else
+			err = acp_bytes_copy(skb, &from.at, numbers, n);
+		if (!err)
+			acp_reduce_atomic(what, p, numbers, n);
+		unmap(r, p);
+		offset += n;
+		done += n;
+	}
+	acp_watch_written(r, first, offset - first);
+	return err;
 }
 
 static __always_inline int write_skb(struct acp_region *r, u64 offset, const struct sk_buff *skb,

@@ -338,11 +338,26 @@ void acp_region_copy(struct acp_region *to, u64 to_offset, struct acp_region *fr
  * @from_offset: offset in @from, likewise
  * @size: bytes, likewise; 0 allowed
  * @what: what to do, see acp_reduce_run()
+ * @atomic: each number atomically
  *
  * Context: any.
  */
 void acp_region_reduce(struct acp_region *to, u64 to_offset, struct acp_region *from,
-		       u64 from_offset, size_t size, u64 what);
+		       u64 from_offset, size_t size, u64 what, bool atomic);
+
+/**
+ * acp_region_accumulate() - combine numbers of a region with those of a frame, atomically
+ * @r: the region
+ * @offset: offset in the region, a multiple of the size of the numbers
+ * @skb: the skb; unused if from.data is not NULL
+ * @from: the numbers, one piece; its length is a multiple of the size of the numbers
+ * @what: what to do, see acp_reduce_run()
+ *
+ * Context: any.
+ * Return: 0; -EFAULT if the skb has no such bytes, and then some numbers may have been combined.
+ */
+int acp_region_accumulate(struct acp_region *r, u64 offset, const struct sk_buff *skb,
+			  struct acp_pieces from, u64 what);
 
 /**
  * acp_region_write_skb() - copy from an skb to a region

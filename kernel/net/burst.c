@@ -29,7 +29,7 @@ static bool is_even(const struct acp_peer *peer, const struct acp_item *item)
 	const struct acp_out *o = &item->out;
 
 	if (o->m.type != ACP_MSG_DATA || o->m.op == ACP_OP_STRIDED || o->inline_data || o->fence ||
-	    o->failed || o->chained || acp_part_crc(peer))
+	    o->failed || o->chained || acp_op_accumulates(o->m.op) || acp_part_crc(peer))
 		return false;
 	if (unlikely(acp_msg_is_behind(&o->m)))
 		return o->cut && !acp_station_due(item);

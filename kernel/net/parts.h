@@ -35,9 +35,12 @@ static inline u32 acp_part_crc(const struct acp_peer *peer)
 static inline u32 acp_part_max(const struct acp_peer *peer, const struct acp_out *out)
 {
 	u32 unit = out->m.size > MANY_PIECES * peer->mtu ? ACP_NH_PAIR : 8;
+	u32 room = peer->mtu - sizeof(struct acp_frame_hdr) - acp_out_head(out) -
+		   acp_part_crc(peer);
 
-	return (peer->mtu - sizeof(struct acp_frame_hdr) - acp_out_head(out) - acp_part_crc(peer)) &
-	       ~(unit - 1);
+	if (unlikely(acp_op_accumulates(out->m.op)))
+		room = min_t(u32, room, ACP_ACCUMULATE_MAX);
+	return room & ~(unit - 1);
 }
 
 /* Does something wait for the acknowledgement of the item? */

@@ -43,6 +43,9 @@ static const char *const op_names[ACP_OP_END] = {
 	[ACP_OP_SCATTER] = "acpx_copy_scatter", [ACP_OP_GATHER] = "acpx_copy_gather",
 	[ACP_OP_WAIT] = "acpx_wait_word",
 	[ACP_OP_REDUCE] = "acpx_reduce",
+	[ACP_OP_ACCUMULATE] = "acpx_accumulate",
+	[ACP_OP_ACCUMULATE_SET] = "acpx_accumulate_signal",
+	[ACP_OP_ACCUMULATE_ADD] = "acpx_accumulate_signal",
 };
 
 /* One of the addresses of an access, and how the access uses it. */
@@ -98,6 +101,23 @@ static bool is_chain(const struct acp_sqe *entry)
 	return entry->op == ACP_OP_SCATTER || entry->op == ACP_OP_GATHER;
 }
 
+static bool accumulates(const struct acp_sqe *entry)
+{
+	return entry->op >= ACP_OP_ACCUMULATE && entry->op <= ACP_OP_ACCUMULATE_ADD;
+}
+
+/* Their size is ACP_NUMBERS(operation, type, count). */
+static void list_numbers(const struct acp_sqe *entry, struct end *dst, struct end *src,
+			 struct end *flag)
+{
+	const uint64_t width = entry->size >> 8 & 1 ? 8 : 4;
+
+	*dst = (struct end){ "dst", entry->dst, (entry->size >> 16) * width, width, "atomic" };
+	*src = (struct end){ "src", entry->src, dst->size, width, "read" };
+	if (entry->op != ACP_OP_ACCUMULATE)
+		*flag = (struct end){ "flag", entry->a, 8, 8, "atomic" };
+}
+
 static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 {
 	struct end *dst = &ends[0], *src = &ends[1], *flag = &ends[2];
@@ -127,6 +147,8 @@ static void list_ends(const struct acp_sqe *entry, struct end ends[ENDS])
 	} else if (entry->op == ACP_OP_WAIT) {
 		*src = (struct end){ "word", entry->src, 8, 8, "read" };
 		dst->right = NULL;
+	} else if (accumulates(entry)) {
+		list_numbers(entry, dst, src, flag);
 	} else if (entry->op == ACP_OP_REDUCE) {
 		src->align = entry->a >> 8 & 1 ? 8 : 4;
 		dst->align = src->align;
@@ -449,8 +471,12 @@ static bool blame_node(const struct acp_sqe *entry, const struct end *e, char te
 static void blame_numbers(const struct acp_sqe *entry, const struct end ends[ENDS],
 			  char text[DETAIL])
 {
-	if (entry->a == UINT64_MAX)
+	if ((accumulates(entry) ? entry->size : entry->a) == UINT64_MAX)
 		snprintf(text, DETAIL, "no such operation or type");
+	else if (accumulates(entry))
+		snprintf(text, DETAIL, "operation %u of %" PRIu64 " numbers of type %u",
+			 (unsigned int)(entry->size & 0xff), (uint64_t)entry->size >> 16,
+			 (unsigned int)(entry->size >> 8 & 0xff));
 	else if (!blame_node(entry, &ends[0], text) && !blame_node(entry, &ends[1], text))
 		snprintf(text, DETAIL, "operation %u of %" PRIu64 " bytes of type %u",
 			 (unsigned int)(entry->a & 0xff), (uint64_t)entry->size,
@@ -488,7 +514,7 @@ void libacp_die_of_access(const struct acp_sqe *entry, int status)
 		found = blame(&ends[i], status, false, detail);
 	for (i = 0; i < ENDS && !found; i++)
 		found = blame(&ends[i], status, true, detail);
-	if (!found && entry->op == ACP_OP_REDUCE && status == ACP_ST_OP)
+	if (!found && (entry->op == ACP_OP_REDUCE || accumulates(entry)) && status == ACP_ST_OP)
 		blame_numbers(entry, ends, detail);
 	else if (!found)
 		blame_contents(entry, status, detail);

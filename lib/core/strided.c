@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies of several pieces as one access: strided, vectored, and with a signal.
+ * Copies of several pieces as one access: strided and vectored.
  *
  * The calling thread copies what it can access itself, as in local.c. The rest is submitted as one
  * command, or as several commands that belong together.
@@ -161,74 +161,4 @@ acp_handle_t acpx_copyv(const struct acpx_iov *v, size_t n, acp_handle_t order)
 	if (libacp_may_start(order))
 		left = do_pieces(&p, n);
 	return left ? libacp_submit(left, next_piece, &p, order) : libacp_done_locally();
-}
-
-/* ---- Copies with a signal ---- */
-
-/* True if both are on one node, or if one is invalid, which the kernel reports. */
-static bool together(acp_ga_t a, acp_ga_t b)
-{
-	int node = acpx_query_node(acp_query_rank(a)), other = acpx_query_node(acp_query_rank(b));
-
-	return node == other || node < 0 || other < 0;
-}
-
-/*
- * Data and flag are on different nodes: submit a copy, and behind it a signal with 0 bytes of data.
- */
-static void next_half(struct acp_sqe *entry, void *state)
-{
-	struct acp_sqe *both = state;
-
-	*entry = *both;
-	if (both->order == LIBACP_BEHIND)
-		return;
-	entry->op = ACP_OP_COPY;
-	entry->flags = 0;
-	entry->a = 0;
-	entry->b = 0;
-	both->dst = both->a;
-	both->src = libacp_own_nothing();
-	both->size = 0;
-	both->order = LIBACP_BEHIND;
-}
-
-static void next_revoking(struct acp_sqe *entry, void *state)
-{
-	*entry = *(const struct acp_sqe *)state;
-}
-
-/* The kernel looks whether the order has failed, and then revokes the flag. */
-static acp_handle_t signal_or_revoke(struct acp_sqe *both, acp_handle_t order)
-{
-	both->flags = ACP_SQE_REVOKE;
-	both->seen = LIBACP_STRICT;
-	if (!together(both->dst, both->a))
-		return libacp_submit(2, next_half, both, order);
-	return libacp_submit(1, next_revoking, both, order);
-}
-
-acp_handle_t acpx_copy_signal(acp_ga_t dst, acp_ga_t src, size_t size, acp_ga_t flag,
-			      uint64_t operand, int op, acp_handle_t order)
-{
-	struct acp_sqe both = { .dst = dst, .src = src, .size = size, .a = flag, .b = operand };
-
-	bool revoke = op == (ACPX_SIGNAL_ADD | ACPX_SIGNAL_REVOKE);
-
-	if (op == ACPX_SIGNAL_SET || op == ACPX_SIGNAL_ADD || revoke)
-		both.op = op == ACPX_SIGNAL_SET ? ACP_OP_COPY_SET : ACP_OP_COPY_ADD;
-	if (!libacp_in())
-		return ACP_HANDLE_NULL;
-	if (!size) {		/* only the flag is written */
-		both.dst = flag;
-		both.src = libacp_own_nothing();
-	}
-	if (revoke && order != (acp_handle_t)ACP_HANDLE_NULL)
-		return signal_or_revoke(&both, order);
-	if (both.op && libacp_may_start(order) &&
-	    libacp_local_signal(dst, src, size, flag, operand, op != ACPX_SIGNAL_SET))
-		return libacp_done_locally();
-	if (both.op && !together(dst, flag))
-		return libacp_submit(2, next_half, &both, order);
-	return libacp_submit_one(&both, order);
 }

@@ -260,6 +260,10 @@ TEST(K3_malformed_entries)
 		{ .op = ACP_OP_REDUCE, .size = 4, .a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64) },
 		{ .op = ACP_OP_REDUCE, .size = 8, .a = ACP_REDUCE(ACP_REDUCE_AND, ACP_REDUCE_F64) },
 		{ .op = ACP_OP_REDUCE, .size = 8, .a = ~0ULL }, { .op = ACP_OP_REDUCE, .b = 1 },
+		{ .op = ACP_OP_ACCUMULATE, .size = ACP_NUMBERS(ACP_REDUCE_AND, ACP_REDUCE_F64, 1) },
+		{ .op = ACP_OP_ACCUMULATE, .size = ~0ULL },
+		{ .op = ACP_OP_ACCUMULATE, .size = ACP_NUMBERS(0, 0, 1), .b = 1 },
+		{ .op = ACP_OP_ACCUMULATE, .size = ACP_NUMBERS(0, 0, 1), .a = 8 },
 	};
 	struct rank r;
 	size_t i;

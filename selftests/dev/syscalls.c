@@ -559,6 +559,8 @@ static void random_entry(struct actor *a, const struct acp_join *j, uint64_t tic
 			e->a = ACP_REDUCE(below(a, 9), below(a, 7));
 			e->size = 4 * below(a, 3000);
 		}
+		if (e->op >= ACP_OP_ACCUMULATE)
+			e->size = ACP_NUMBERS(below(a, 9), below(a, 7), below(a, 3000));
 		if (e->op == ACP_OP_STRIDED) {
 			e->size = ACP_BLOCKS(below(a, 40), below(a, 40));
 			e->a = 40 + below(a, 400);

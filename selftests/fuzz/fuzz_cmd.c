@@ -10,7 +10,7 @@
 #include "word.h"
 #include "../unit/order_model.h"
 
-static_assert(ACP_OP_END == 24);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 27);	/* the rules of a new operation belong here */
 
 /* ---- Entries ---- */
 
@@ -163,10 +163,29 @@ static u8 reduce_rule(const struct job *j, const struct acp_sqe *e)
 	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
 }
 
+static u8 accumulate_rule(const struct job *j, const struct acp_sqe *e)
+{
+	u64 op = e->size % 256, type = e->size / 256 % 256, low = type % 2 ? 7 : 3;
+
+	if (op > 7 || type > 5 || (type > 3 && op > 3 && op < 7))
+		return ACP_ST_OP;
+	if (e->op == 24 && (e->a || e->b))
+		return ACP_ST_OP;
+	if (e->src & low || e->dst & low)
+		return ACP_ST_ALIGN;
+	if (e->op > 24 && !address_rule(j, e->a))
+		return ACP_ST_GA;
+	if (e->op > 24 && e->a & 7)
+		return ACP_ST_ALIGN;
+	return address_rule(j, e->src) && address_rule(j, e->dst) ? ACP_ST_OK : ACP_ST_GA;
+}
+
 static u8 command_rule(const struct job *j, const struct acp_sqe *e)
 {
 	u64 low = e->op % 2 ? 7 : 3;
 
+	if (e->op > 23 && e->op < 27)
+		return accumulate_rule(j, e);
 	if (e->op == 23)
 		return reduce_rule(j, e);
 	if (e->op == 22)
@@ -193,8 +212,11 @@ static u8 entry_rule(const struct acp_sqe *e, u64 ticket)
 	for (i = 0; i < sizeof(e->reserved); i++)
 		if (e->reserved[i])
 			return ACP_ST_OP;
-	if (e->flags > 31 || (e->flags & 4 && e->op != 18 && e->op != 19) ||
-	    (e->flags & 8 && e->op != 19) || (e->flags & 16 && e->op != 7 && e->op != 16))
+	if (e->flags > 63 || (e->flags & 4 && e->op != 18 && e->op != 19) ||
+	    (e->flags & 8 && e->op != 19) ||
+	    (e->flags & 16 && e->op != 7 && e->op != 16 && e->op != 26) ||
+	    (e->flags & 32 && e->op != 1 && e->op != 15 && e->op != 16 &&
+	     (e->op < 24 || e->op > 26)))
 		return ACP_ST_OP;
 	return e->order >= ticket ? ACP_ST_OP : ACP_ST_OK;
 }
@@ -237,7 +259,9 @@ static void take_entry(struct input *in, const struct job *j, struct acp_sqe *e)
 		e->a = take(in, 1) % 9 | take(in, 1) % 7 << 8;
 		e->size &= ~(u64)(odd & 64 ? 3 : 7);
 	}
-	if (e->op > ACP_OP_STRIDED && !plain && !(odd & 32))
+	if (acp_op_accumulates(e->op) && !(odd & 16))
+		e->size = ACP_NUMBERS(take(in, 1) % 9, take(in, 1) % 7, e->size);
+	if (acp_op_signals(e->op) && !(odd & 32))
 		e->a = take_address(in, j) & (odd & 64 ? ~7ULL : ~0ULL);
 }
 
@@ -260,7 +284,7 @@ static void step_rule(const struct job *j, const struct acp_msg *m, u32 me)
 {
 	u32 src = node_of(j, m->src), dst = node_of(j, m->dst);
 	bool far = src != me, copy = m->op == ACP_OP_COPY || m->op > 13;
-	bool much = m->size > (m->op == 23 ? 4096 : m->op > 19 ? ACP_COPY_BLOCKS : ACP_COPY_LONG) ||
+	bool much = m->size > (m->op >= 23 ? 4096 : m->op > 19 ? ACP_COPY_BLOCKS : ACP_COPY_LONG) ||
 		    (m->op == 14 && m->c >> 32 > ACP_COPY_BLOCKS);
 	struct acp_step s;
 
@@ -353,10 +377,10 @@ static void entries(struct input *in)
 	if (command_rule(&j, e) == ACP_ST_OK && e->op != ACP_OP_WAIT) {
 		same_address(&j, e->src);
 		same_address(&j, e->dst);
-		if (e->op != ACP_OP_REDUCE)
+		if (e->op != ACP_OP_REDUCE && (m.size || !acp_op_accumulates(e->op)))
 			over_the_wire(&j, &m);
 		step_rule(&j, &m, me % j.nodes);
-		if (e->op == 7 || e->op == 16)
+		if (e->op == 7 || e->op == 16 || e->op == 26)
 			revoke_rule(&j, e, m, me % j.nodes);
 		if (e->op != ACP_OP_COPY && e->op < ACP_OP_STRIDED)
 			result_rule(e, old);
@@ -375,15 +399,18 @@ static void piece_rule(const struct acp_out *o, u64 at, u32 length)
 {
 	bool data = o->m.type == ACP_MSG_DATA;
 	bool last = data && (!length || at + length == o->m.size), fence;
-	bool strided = data && o->m.op == 14, placed = strided || (data && o->m.op > 16);
-	bool bare = data && (o->failed || (o->m.op > 14 && o->m.op < 17 && !last));
+	bool numbers = data && o->m.op > 23, signal = acp_op_signals(o->m.op);
+	bool strided = data && o->m.op == 14;
+	bool placed = strided || (data && o->m.op > 16 && !numbers);
+	bool bare = data && (o->failed || (signal && !last));
 	struct acp_msg m;
 
 	acp_out_piece(o, at, length, &m, &fence);
-	ENSURE(m.type == o->m.type && m.op == (bare ? 0 : o->m.op) && m.ticket == o->m.ticket);
+	ENSURE(m.type == o->m.type && m.ticket == o->m.ticket);
+	ENSURE(m.op == (!bare ? o->m.op : numbers && !o->failed ? ACP_OP_ACCUMULATE : 0));
 	ENSURE(m.dst == o->m.dst + (data && !placed ? at : 0));
 	ENSURE(m.src == o->m.src + (data && !strided ? at : 0));
-	ENSURE(m.b == (placed ? at : o->m.b));
+	ENSURE(m.b == (placed ? at : data && signal && !last ? 0 : o->m.b));
 	ENSURE(m.length == (o->failed || !data ? 0 : length));
 	ENSURE(m.size == (data ? 0 : o->m.size));
 	ENSURE(m.status == o->failed && !!(m.flags & ACP_MSG_FAIL) == !!o->failed);
@@ -400,6 +427,8 @@ static void pieces(struct input *in)
 
 	o.m.type = odd & 4 ? ACP_MSG_CMD : ACP_MSG_DATA;
 	o.m.op = odd & 4 ? ACP_OP_COPY : odd & 16 ? ACP_OP_STRIDED + odd / 32 % 5 : 0;
+	if (o.m.op && !(odd & 4) && odd / 32 > 4)
+		o.m.op = ACP_OP_ACCUMULATE + odd / 32 - 5;
 	o.m.ticket = take_number(in);
 	o.m.dst = take_number(in);
 	o.m.src = take_number(in);

@@ -13,7 +13,7 @@
 #define MSG_HEADER	24
 #define LONGEST		80		/* bytes of a body that are decoded with each truncation */
 
-static_assert(ACP_OP_END == 24);	/* the rules of a new operation belong here */
+static_assert(ACP_OP_END == 27);	/* the rules of a new operation belong here */
 
 /* A big-endian number in a datagram. */
 static u64 number(const u8 *p, u32 bytes)
@@ -74,7 +74,7 @@ static u32 head_rule(const u8 *p)
 	case ACP_MSG_DATA:
 		return p[2] ? 56 : 32;
 	case ACP_MSG_CMD:
-		if (p[2] < 1 || p[2] > 21)
+		if (p[2] < 1 || (p[2] > 21 && p[2] < 24) || p[2] > 26)
 			return 0;
 		if (p[2] > 13)
 			return 64;
@@ -99,6 +99,26 @@ static bool desc_rule(const u8 *p)
 	return number(p, 4) > 1 && number(p + 4, 4);
 }
 
+/* The size of a number that is combined; 0: there is no such operation, or more in these bytes. */
+static u32 width_rule(u64 what)
+{
+	u64 op = what & 0xff, type = what >> 8;
+
+	if (op > 7 || type > 5 || (type > 3 && op > 3 && op < 7))
+		return 0;
+	return type % 2 ? 8 : 4;
+}
+
+/* DATA with numbers. */
+static bool numbers_rule(const u8 *p)
+{
+	u64 length = number(p + 12, 4), width = width_rule(number(p + 48, 8));
+
+	if (!width || !length || length > 4096 || length % width || number(p + 24, 8) % width)
+		return false;
+	return p[2] == 24 ? !number(p + 32, 8) && !number(p + 40, 8) : p[1] & 1;
+}
+
 /* The fields of DATA with an operation, of which all 24 bytes are present. */
 static bool more_rule(const u8 *p)
 {
@@ -107,6 +127,8 @@ static bool more_rule(const u8 *p)
 
 	if (p[1] & 2)
 		return false;
+	if (p[2] >= 24 && p[2] <= 26)
+		return numbers_rule(p);
 	if (p[2] == 19 && !whole)
 		return !before && !length && (p[1] & 1);
 	if (p[2] >= 17 && p[2] <= 20)
@@ -168,7 +190,10 @@ static bool fields_rule(const u8 *p)
 		       depends_rule(p);
 	case 2:
 		return !(p[1] & ~6) && fail == !!p[3] && !length &&
-		       (p[2] != 14 || desc_rule(p + 40)) && depends_rule(p);
+		       (p[2] != 14 || desc_rule(p + 40)) &&
+		       (p[2] < 24 || (width_rule(number(p + 40, 8) & 0xffff) &&
+				      number(p + 40, 8) >> 16)) &&
+		       depends_rule(p);
 	case 3:
 		return !p[1] && !p[2] && !depends && !upto && !length;
 	case 6:
@@ -209,8 +234,16 @@ static void operands_of_copy(const struct acp_msg *m, const u8 *p, u32 head)
 		ENSURE(m->c == number(cmd ? at : at + 8, 8));
 		ENSURE(m->a == number(cmd ? at + 8 : at, 8) && m->b == number(at + 16, 8));
 		ENSURE(m->size == (cmd ? (m->c >> 32) * (u32)m->c : 0));
+	} else if (signal && p[2] > 23) {
+		u64 numbers = number(cmd ? at : at + 16, 8);
+
+		ENSURE(m->a == (numbers & 0xffff));
+		ENSURE(m->size == (cmd ? (numbers >> 16) * width_rule(m->a) : 0));
+		ENSURE(m->c == number(cmd ? at + 8 : at, 8));
+		ENSURE(m->b == number(cmd ? at + 16 : at + 8, 8));
 	} else if (signal) {
-		ENSURE(m->size == (cmd ? number(at, 8) : 0) && !m->a);
+		ENSURE(m->size == (cmd ? number(at, 8) : 0));
+		ENSURE(m->a == (!cmd && p[2] == 19 ? number(at + 16, 8) : 0));
 		ENSURE(m->c == number(cmd ? at + 8 : at, 8));
 		ENSURE(m->b == number(cmd ? at + 16 : at + 8, 8));
 	} else {

@@ -432,7 +432,55 @@ static void queries(void)
 	CHECK_EQ(attr.size, 8);
 	CHECK_EQ(fi_query_atomic(p.domain, FI_UINT8, FI_SUM, &attr, 0), -FI_EOPNOTSUPP);
 	CHECK_EQ(fi_atomic(p.ep, &attr, 1, NULL, p.peer[THERE], play_at(&p, THERE, 0),
-			   play_key(THERE), FI_UINT64, FI_MAX, NULL), -FI_EOPNOTSUPP);
+			   play_key(THERE), FI_UINT64, FI_LOR, NULL), -FI_EOPNOTSUPP);
+	CHECK_EQ(fi_atomicvalid(p.ep, FI_DOUBLE, FI_SUM, &count), 0);
+	CHECK_EQ(fi_atomicvalid(p.ep, FI_DOUBLE, FI_BOR, &count), -FI_EOPNOTSUPP);
+	CHECK_EQ(fi_fetch_atomicvalid(p.ep, FI_UINT64, FI_MAX, &count), -FI_EOPNOTSUPP);
+	CHECK_EQ(fi_atomicvalid(p.ep, FI_UINT8, FI_MAX, &count), -FI_EOPNOTSUPP);
+}
+
+/* Combine two numbers at the target, which are those bytes afterwards. */
+static void combines(enum fi_datatype type, enum fi_op op, const void *operands, const void *bytes,
+		     size_t size)
+{
+	char there[16];
+
+	CHECK_EQ(fi_atomic(p.ep, operands, 2, NULL, p.peer[THERE], play_at(&p, THERE, 256),
+			   play_key(THERE), type, op, &p), 0);
+	CHECK_EQ(done().flags, FI_ATOMIC | FI_WRITE);
+	CHECK_EQ(fi_read(p.ep, there, size, NULL, p.peer[THERE], play_at(&p, THERE, 256),
+			 play_key(THERE), &p), 0);
+	done();
+	if (memcmp(there, bytes, size))
+		FAIL("operation %d of type %d", op, type);
+}
+
+#define COMBINES(of, t, op, x, y, rx, ry)					\
+	do {									\
+		const t operands[] = { x, y }, results[] = { rx, ry };		\
+										\
+		combines(of, op, operands, results, sizeof(results));		\
+	} while (0)
+
+/* Those that ACP has no atomic for. */
+static void combinations(void)
+{
+	COMBINES(FI_INT32, int32_t, FI_MIN, -5, 7, -5, 0);
+	COMBINES(FI_INT32, int32_t, FI_MAX, -7, 3, -5, 3);
+	COMBINES(FI_INT32, int32_t, FI_PROD, 3, 2, -15, 6);
+	COMBINES(FI_UINT32, uint32_t, FI_MIN, 9, 9, 9, 6);
+	COMBINES(FI_UINT32, uint32_t, FI_MAX, 0, 8, 9, 8);
+	COMBINES(FI_INT64, int64_t, FI_MIN, 1, -1, 1, -1);
+	COMBINES(FI_INT64, int64_t, FI_MAX, 2, -1, 2, -1);
+	COMBINES(FI_UINT64, uint64_t, FI_MAX, 0, UINT64_MAX, 2, UINT64_MAX);
+	COMBINES(FI_UINT64, uint64_t, FI_PROD, 0, 0, 0, 0);
+	COMBINES(FI_DOUBLE, double, FI_SUM, 0.5, -2, 0.5, -2);
+	COMBINES(FI_DOUBLE, double, FI_PROD, 3, 3, 1.5, -6);
+	COMBINES(FI_DOUBLE, double, FI_MIN, 2, -7, 1.5, -7);
+	COMBINES(FI_DOUBLE, double, FI_MAX, 2, -8, 2, -7);
+	COMBINES(FI_DOUBLE, double, FI_PROD, 0, 0, 0, -0.0);
+	COMBINES(FI_DOUBLE, double, FI_SUM, 0, 0, 0, 0);
+	COMBINES(FI_FLOAT, float, FI_SUM, 0.25f, 1, 0.25f, 1);
 }
 
 static void atomics(void)
@@ -446,6 +494,7 @@ static void atomics(void)
 	if (p.rank == 0) {
 		several_elements();
 		queries();
+		combinations();
 	}
 	play_meet();
 	play_close(&p);

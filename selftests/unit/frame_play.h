@@ -5,6 +5,7 @@
 
 #include "test.h"
 #include "frame.h"
+#include "reduce.h"
 #include "tag.h"
 #include "acp_abi.h"
 #include "aead.h"
@@ -83,7 +84,14 @@ static inline bool same_msg(const struct acp_msg *a, const struct acp_msg *b)
 /* Convert a random DATA message to one with an operation. */
 static inline void random_more(struct acp_msg *m)
 {
-	if (rnd() % 2) {
+	if (rnd() % 4 == 0) {
+		m->op = ACP_OP_ACCUMULATE + (m->flags & ACP_MSG_LAST ? rnd() % 3 : 0);
+		m->a = ACP_REDUCE(rnd() % 4, rnd() % 6);
+		m->length = 8 + rnd() % 170 * 8;
+		m->dst &= ~7ULL;
+		m->b = m->op == ACP_OP_ACCUMULATE ? 0 : rnd();
+		m->c = m->op == ACP_OP_ACCUMULATE ? 0 : rnd();
+	} else if (rnd() % 2) {
 		m->op = ACP_OP_STRIDED;
 		m->length = 1 + rnd() % 1400;
 		m->a = rnd();
@@ -110,6 +118,8 @@ static inline void random_cmd(struct acp_msg *m)
 	m->flags = rnd() & (ACP_MSG_ORDERED | ACP_MSG_FAIL);
 	m->status = m->flags & ACP_MSG_FAIL ? 1 + rnd() % (ACP_ST_END - 1) : 0;
 	m->op = 1 + rnd() % ACP_OP_GATHER;
+	if (rnd() % 8 == 0)
+		m->op = ACP_OP_ACCUMULATE + rnd() % 3;
 	m->src = rnd();
 	if (m->op == ACP_OP_COPY || m->op > ACP_OP_STRIDED)
 		m->size = rnd();
@@ -121,6 +131,10 @@ static inline void random_cmd(struct acp_msg *m)
 		m->c = m->op == ACP_OP_STRIDED ? rnd() | 1 | 1ULL << 40 : rnd();
 	if (m->op == ACP_OP_STRIDED)
 		m->size = (m->c >> 32) * (u32)m->c;
+	if (acp_op_accumulates(m->op)) {
+		m->a = ACP_REDUCE(rnd() % 4, rnd() % 6);
+		m->size = (1 + rnd() % ((1ULL << 48) - 1)) * acp_reduce_width(m->a);
+	}
 }
 
 static inline void random_words(struct acp_msg *m)

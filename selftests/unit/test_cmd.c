@@ -35,6 +35,11 @@ static struct acp_msg good_cmd(u8 op)
 	} else if (op == ACP_OP_REDUCE) {
 		m.size = 104;
 		m.c = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64);
+	} else if (acp_op_accumulates(op)) {
+		m.size = 104;
+		m.a = ACP_REDUCE(ACP_REDUCE_MIN, ACP_REDUCE_S64);
+		m.b = acp_op_signals(op) ? ~0ULL : 0;
+		m.c = acp_op_signals(op) ? ga(2, 1, 8) : 0;
 	} else if (op > ACP_OP_STRIDED) {
 		m.size = 100;
 		m.b = ~0ULL;
@@ -130,7 +135,8 @@ TEST(check__which_operations_are_lazy)
 
 	for (op = 0; op < 256; op++) {
 		e.op = (u8)op;
-		can = op == ACP_OP_COPY || op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD;
+		can = op == ACP_OP_COPY || op == ACP_OP_COPY_SET || op == ACP_OP_COPY_ADD ||
+		      (op >= ACP_OP_ACCUMULATE && op <= ACP_OP_ACCUMULATE_ADD);
 		CHECK_EQ(acp_sqe_check(&e, 1), can ? ACP_ST_OK : ACP_ST_OP);
 	}
 }
@@ -138,12 +144,13 @@ TEST(check__which_operations_are_lazy)
 TEST(check__which_operations_revoke)
 {
 	struct acp_sqe e = { .flags = ACP_SQE_REVOKE | ACP_SQE_CONT };
+	bool can;
 	u32 op;
 
 	for (op = 0; op < 256; op++) {
 		e.op = (u8)op;
-		CHECK_EQ(acp_sqe_check(&e, 1), op == ACP_OP_ADD8 || op == ACP_OP_COPY_ADD ?
-					       ACP_ST_OK : ACP_ST_OP);
+		can = op == ACP_OP_ADD8 || op == ACP_OP_COPY_ADD || op == ACP_OP_ACCUMULATE_ADD;
+		CHECK_EQ(acp_sqe_check(&e, 1), can ? ACP_ST_OK : ACP_ST_OP);
 	}
 }
 
@@ -172,6 +179,8 @@ TEST(check__width)
 		CHECK_EQ(acp_op_width(op), 0);
 	CHECK_EQ(acp_op_width(ACP_OP_WAIT), 0);
 	CHECK_EQ(acp_op_width(ACP_OP_REDUCE), 0);
+	for (op = ACP_OP_ACCUMULATE; op <= ACP_OP_ACCUMULATE_ADD; op++)
+		CHECK_EQ(acp_op_width(op), 0);
 	CHECK(acp_op_width(0) < 0 && acp_op_width(ACP_OP_END) < 0 && acp_op_width(255) < 0);
 }
 
@@ -291,6 +300,75 @@ static u8 check_reduce(u64 dst, u64 src, u64 size, u64 what, u64 b)
 	return acp_cmd_check(&layout, 1, &m);
 }
 
+/* From the entry of the ring to the command. */
+static u8 check_accumulate(u8 op, u64 dst, u64 src, u64 numbers, u64 flag, u64 operand)
+{
+	struct acp_msg m = { .op = op, .origin = 9, .src = src, .dst = dst, .size = numbers,
+			     .a = flag, .b = operand };
+	u32 width = acp_reduce_width(numbers & 0xffff);
+
+	acp_cmd_from_entry(&m);
+	CHECK(m.op == op && m.a == (numbers & 0xffff) && m.c == flag && m.b == operand);
+	CHECK_EQ(m.size, width ? (numbers >> 16) * width : 1);
+	if (!m.size)
+		acp_cmd_no_bytes(&layout, &m);
+	return acp_cmd_check(&layout, 2, &m);
+}
+
+TEST(check__numbers_that_are_accumulated)
+{
+	const u64 wide = ACP_NUMBERS(ACP_REDUCE_PROD, ACP_REDUCE_F64, 100);
+	const u64 narrow = ACP_NUMBERS(ACP_REDUCE_XOR, ACP_REDUCE_U32, 100);
+	const u8 none = ACP_OP_ACCUMULATE, set = ACP_OP_ACCUMULATE_SET;
+	u32 i;
+
+	layout = acp_ga_layout(10);
+	for (i = 0; i < 9; i++) {
+		const u64 a = ga(9, 0, 64 + i), b = ga(2, 0, 64);
+		const u8 by4 = i % 4 ? ACP_ST_ALIGN : ACP_ST_OK;
+		const u8 by8 = i % 8 ? ACP_ST_ALIGN : ACP_ST_OK;
+
+		CHECK_EQ(check_accumulate(none, a, b, wide, 0, 0), by8);
+		CHECK_EQ(check_accumulate(none, b, a, wide, 0, 0), by8);
+		CHECK_EQ(check_accumulate(none, a, b, narrow, 0, 0), by4);
+		CHECK_EQ(check_accumulate(none, b, a, narrow, 0, 0), by4);
+		CHECK_EQ(check_accumulate(set, b, b, narrow, a, i), by8);
+		CHECK_EQ(check_accumulate(set, b, b, wide, a, i), by8);
+		CHECK_EQ(check_accumulate(none, b, b, wide, i, 0), i ? ACP_ST_OP : ACP_ST_OK);
+		CHECK_EQ(check_accumulate(none, b, b, wide, 0, i), i ? ACP_ST_OP : ACP_ST_OK);
+		/* Without numbers, no addresses are needed, but an operation is. */
+		CHECK_EQ(check_accumulate(none, i, ~0ULL, wide & 0xffff, 0, 0), ACP_ST_OK);
+		CHECK_EQ(check_accumulate(none, i, ~0ULL, (wide & 0xffff) + 0x100 * (i + 1), 0, 0),
+			 ACP_ST_OP);
+		CHECK_EQ(check_accumulate(set, i, ~0ULL, narrow & 0xffff, a, 5), by8);
+	}
+	CHECK_EQ(check_accumulate(set, ga(1, 0, 0), ga(1, 0, 0), wide, 0, 0), ACP_ST_GA);
+	CHECK_EQ(check_accumulate(none, 0, ga(1, 0, 0), wide, 0, 0), ACP_ST_GA);
+	CHECK_EQ(check_accumulate(none, ga(1, 0, 0), 0, wide, 0, 0), ACP_ST_GA);
+	CHECK_EQ(check_accumulate(none, ga(1, 0, 0), ga(1, 0, 0), ~0ULL, 0, 0), ACP_ST_OP);
+	CHECK_EQ(check_accumulate(none, ga(1, 0, 0), ga(1, 0, 0), wide | ~0ULL << 16, 0, 0),
+		 ACP_ST_OK);
+}
+
+/* Each piece is combined where it arrives; the last one has the signal. */
+TEST(out__pieces_of_numbers)
+{
+	struct acp_out o = { .m = good_cmd(ACP_OP_ACCUMULATE_ADD) };
+	struct acp_msg m;
+	bool fence;
+
+	acp_out_data(&o);
+	acp_out_piece(&o, 0, 64, &m, &fence);
+	CHECK(m.op == ACP_OP_ACCUMULATE && m.a == o.m.a && !m.b && !m.c && !m.flags && !fence);
+	CHECK(m.dst == o.m.dst && m.length == 64);
+	acp_out_piece(&o, 64, 40, &m, &fence);
+	CHECK(m.op == ACP_OP_ACCUMULATE_ADD && m.a == o.m.a && m.b == ~0ULL && m.c == o.m.c);
+	CHECK(m.dst == o.m.dst + 64 && m.flags == ACP_MSG_LAST && fence);
+	acp_out_fail(&o, ACP_ST_STAG);
+	acp_out_piece(&o, 0, 64, &m, &fence);
+	CHECK(!m.op && !m.length && m.status == ACP_ST_STAG);
+}
+
 TEST(check__numbers_that_are_combined)
 {
 	const u64 wide = ACP_REDUCE(ACP_REDUCE_PROD, ACP_REDUCE_F64);
@@ -330,7 +408,8 @@ TEST(check__which_operations_travel)
 	u32 op;
 
 	for (op = 0; op < 256; op++)
-		CHECK_EQ(acp_op_travels(op), op >= ACP_OP_COPY && op <= ACP_OP_GATHER);
+		CHECK_EQ(acp_op_travels(op), (op >= ACP_OP_COPY && op <= ACP_OP_GATHER) ||
+			 (op >= ACP_OP_ACCUMULATE && op <= ACP_OP_ACCUMULATE_ADD));
 }
 
 TEST(check__fields_of_other_operations)

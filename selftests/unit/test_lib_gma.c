@@ -865,6 +865,52 @@ TEST(order__combinations_of_numbers)
 	fake_set_hold(false);
 }
 
+/* The same for numbers of other ranks, and their signals. */
+TEST(order__accumulations_of_numbers)
+{
+	static const struct {
+		size_t count;
+		int op, type;
+		uint64_t size;
+	} all[] = {
+		{ 3, ACPX_SUM, ACPX_INT32, 3 << 16 }, { 3, ACPX_PROD, ACPX_INT64, 0x30101 },
+		{ 0, ACPX_REPLACE, ACPX_DOUBLE, 0x507 }, { 1, ACPX_XOR, ACPX_FLOAT, 0x10406 },
+		{ (1ull << 48) - 1, ACPX_MIN, ACPX_UINT32, ~0xffffull | 0x202 },
+		{ 1ull << 48, ACPX_MAX, ACPX_UINT32, UINT64_MAX },
+		{ SIZE_MAX, ACPX_AND, ACPX_UINT64, UINT64_MAX },
+		{ 1, -1, ACPX_INT32, UINT64_MAX }, { 1, 8, ACPX_INT32, UINT64_MAX },
+		{ 1, 256, ACPX_INT32, UINT64_MAX }, { 1, ACPX_OR, 6, UINT64_MAX },
+		{ 1, ACPX_OR, -1, UINT64_MAX },
+	};
+	const struct acp_sqe *e;
+	size_t i;
+
+	CHECK(start() == 0);
+	fake_set_hold(true);
+	acp_copy(at(2, 0), at(0, 0), 8, ACP_HANDLE_NULL);
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		e = entry_of(acpx_accumulate(at(2, 64), at(1, 8), all[i].count, all[i].op,
+					     all[i].type, (acp_handle_t)ACP_HANDLE_CONT));
+		CHECK(e->op == ACP_OP_ACCUMULATE && e->flags == ACP_SQE_CONT && !e->b && !e->a);
+		CHECK(e->dst == at(2, 64) && e->src == at(1, 8) && e->size == all[i].size);
+	}
+	e = entry_of(acpx_accumulate_signal(at(2, 64), at(1, 8), 3, ACPX_MAX, ACPX_DOUBLE,
+					    at(2, 8), 7, ACPX_SIGNAL_ADD, ACP_HANDLE_NULL));
+	CHECK(e->op == ACP_OP_ACCUMULATE_ADD && e->a == at(2, 8) && e->b == 7);
+	CHECK(e->size == 0x30503);
+	e = entry_of(acpx_accumulate_signal(at(2, 64), at(1, 8), 3, ACPX_MAX, ACPX_DOUBLE,
+					    at(2, 8), 7, ACPX_SIGNAL_SET, ACP_HANDLE_NULL));
+	CHECK(e->op == ACP_OP_ACCUMULATE_SET && !e->flags);
+	e = entry_of(acpx_accumulate_signal(at(2, 64), at(1, 8), 3, ACPX_MAX, ACPX_DOUBLE,
+					    at(2, 8), 7, ACPX_SIGNAL_REVOKE, ACP_HANDLE_NULL));
+	CHECK(!e->op);
+	/* A flag on another node is changed behind the numbers. */
+	e = entry_of(acpx_accumulate_signal(at(2, 64), at(1, 8), 3, ACPX_MAX, ACPX_DOUBLE,
+					    at(0, 8), 7, ACPX_SIGNAL_ADD, ACP_HANDLE_NULL));
+	CHECK(e->op == ACP_OP_COPY_ADD && !e->size && e->dst == at(0, 8) && e->a == at(0, 8));
+	fake_set_hold(false);
+}
+
 TEST(order__as_the_kernel_sees_it)
 {
 	acp_handle_t a, b, c;

@@ -152,14 +152,14 @@ static u32 size_of_cmd(u32 op)
 {
 	if (op == ACP_OP_CAS4 || op == ACP_OP_CAS8)
 		return 56;
-	if (op >= ACP_OP_STRIDED && op <= ACP_OP_GATHER)	/* not ACP_OP_WAIT */
+	if (op >= ACP_OP_STRIDED && acp_op_travels(op))
 		return 64;
 	return op >= ACP_OP_COPY && op <= ACP_OP_AND8 ? 48 : 0;
 }
 
 TEST(msg__N6_operations)
 {
-	struct acp_msg in = { .type = ACP_MSG_CMD }, out;
+	struct acp_msg in = { .type = ACP_MSG_CMD, .size = 8 }, out;
 	u32 op;
 
 	for (op = 0; op < 256; op++) {
@@ -460,6 +460,75 @@ TEST(msg__N6_ops_of_data)
 	CHECK(out.b == 1 && out.c == 8 && !out.a);
 	wire[6] = 1;
 	CHECK_EQ(acp_msg_decode(&out, wire, 64, 64), 0);
+}
+
+/* DATA with numbers: aligned, whole numbers, not too many, and an operation on them. */
+TEST(msg__N6_numbers)
+{
+	struct acp_msg in = { .type = ACP_MSG_DATA, .length = 16, .dst = 32 }, out;
+	u32 op, type, i;
+
+	for (i = 0; i < 3; i++) {
+		in.op = ACP_OP_ACCUMULATE + i;
+		in.flags = i ? ACP_MSG_LAST : 0;
+		for (op = 0; op < 256; op++)
+			for (type = 0; type < 256; type++) {
+				in.a = ACP_REDUCE(op, type);
+				CHECK_EQ(decode_msg(&in, 72, 56, &out),
+					 acp_reduce_width(in.a) ? 72 : 0);
+			}
+		in.a = 1ULL << 40;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);
+	}
+	in.flags = 0;
+	CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);	/* a signal before the end */
+	in.op = ACP_OP_ACCUMULATE;
+	for (i = 0; i < 9; i++) {
+		in.a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_U32);
+		in.dst = 32 + i;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i % 4 == 0);
+		in.a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64);
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i % 8 == 0);
+		in.dst = 32;
+		in.length = 8 + i;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i % 8 == 0);
+		in.a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_U32);
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i % 4 == 0);
+		in.length = 16;
+		in.b = i;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i == 0);
+		in.b = 0;
+		in.c = i;
+		CHECK_EQ(decode_msg(&in, 72, 72, &out) != 0, i == 0);
+		in.c = 0;
+	}
+	in.length = 0;
+	CHECK_EQ(decode_msg(&in, 72, 72, &out), 0);
+	in.length = ACP_ACCUMULATE_MAX;
+	CHECK_EQ(decode_msg(&in, 10000, 56, &out), 56 + ACP_ACCUMULATE_MAX);
+	in.length += 4;
+	CHECK_EQ(decode_msg(&in, 10000, 56, &out), 0);
+}
+
+/* A CMD that combines numbers has some, and an operation on them. */
+TEST(msg__N6_numbers_of_a_command)
+{
+	struct acp_msg in = { .type = ACP_MSG_CMD, .op = ACP_OP_ACCUMULATE_ADD, .size = 80,
+			      .b = 7, .c = 9 }, out;
+	u32 op, type;
+
+	for (op = 0; op < 256; op++)
+		for (type = 0; type < 256; type++) {
+			in.a = ACP_REDUCE(op, type);
+			CHECK_EQ(decode_msg(&in, 64, 64, &out), acp_reduce_width(in.a) ? 64 : 0);
+			CHECK(!acp_reduce_width(in.a) || same_msg(&in, &out));
+		}
+	in.a = 0;
+	in.size = 0;
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 0);
+	in.size = ((1ULL << 48) - 1) * 4;
+	CHECK_EQ(decode_msg(&in, 64, 64, &out), 64);
+	CHECK(same_msg(&in, &out));
 }
 
 /* A piece of an indirect copy lies within it, and is the last one exactly if it ends there. */

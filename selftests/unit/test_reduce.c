@@ -4,6 +4,7 @@
  * of special numbers and for random ones; integers as C defines them.
  */
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include "test.h"
 #include "reduce.h"
@@ -376,3 +377,69 @@ TEST(reduce__many_numbers)
 }
 
 TEST_MAIN
+
+/* ---- Atomically ---- */
+
+/* The same results, one by one or many; the numbers around do not change. */
+TEST(atomic__as_all_at_once)
+{
+	u64 all[40], each[40], from[32];
+	u32 op, type, round, i;
+
+	for (type = 0; type < ACP_REDUCE_TYPE_END; type++)
+		for (op = 0; op < ACP_REDUCE_OP_END; op++)
+			for (round = 0; round < 50; round++) {
+				const u64 what = ACP_REDUCE(op, type);
+				const u32 width = acp_reduce_width(what);
+				const u32 size = 256 - round % 8 * width;
+
+				if (!width)
+					continue;
+				for (i = 0; i < 40; i++) {
+					all[i] = rnd();
+					from[i % 32] = rnd();
+				}
+				memcpy(each, all, sizeof(all));
+				acp_reduce_run(what, all + 4, from, size);
+				acp_reduce_atomic(what, each + 4, from, size);
+				CHECK(!memcmp(all, each, sizeof(all)));
+			}
+}
+
+static u64 shared[16];
+
+/* 16 numbers of 8 bytes, and 32 of 4 bytes, which are others. */
+static void *add_shared(void *state)
+{
+	u64 ones[8], doubles[4];
+	u32 small[8], i;
+
+	for (i = 0; i < 8; i++) {
+		ones[i] = 1;
+		small[i] = 1;
+		doubles[i % 4] = of_double(1);
+	}
+	for (i = 0; i < 20000; i++) {
+		acp_reduce_atomic(ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_S64), shared, ones, 64);
+		acp_reduce_atomic(ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_F64), shared + 8, doubles,
+				  32);
+		acp_reduce_atomic(ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_U32), shared + 12, small,
+				  32);
+		__atomic_fetch_add(&shared[i % 8], 1, __ATOMIC_RELAXED);
+	}
+	return state;
+}
+
+TEST(atomic__nothing_is_lost)
+{
+	pthread_t thread[3];
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		CHECK(!pthread_create(&thread[i], NULL, add_shared, NULL));
+	for (i = 0; i < 3; i++)
+		CHECK(!pthread_join(thread[i], NULL));
+	for (i = 0; i < 16; i++)
+		CHECK_EQ(shared[i], i < 8 ? 3 * 22500 : i < 12 ? of_double(60000) :
+			 60000ULL << 32 | 60000);
+}

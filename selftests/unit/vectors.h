@@ -184,6 +184,22 @@ static const struct vector vectors[] = {
 			"60000000000000200000000000000001"
 			"000000000000000068656c6c6f210000",
 	}, {
+		.name = "DATA, two numbers that are accumulated, and a flag",
+		.frame = { .type = ACP_FRAME_DATA, .job = 1, .epoch_src = 0x11223344,
+			   .epoch_dst = 0x55667788, .seq = 6, .ack = 1 },
+		.msg = { .type = ACP_MSG_DATA, .flags = ACP_MSG_LAST,
+			 .op = ACP_OP_ACCUMULATE_ADD, .ticket = 7, .length = 8,
+			 .dst = 0x6000000000000010, .c = 0x6000000000000020, .b = 1,
+			 .a = ACP_REDUCE(ACP_REDUCE_SUM, ACP_REDUCE_U32) },
+		.body = "0100000002000000",
+		.wire = "cccd950d2f5c18e30101000000000001"
+			"00000040000000001122334455667788"
+			"00000000000000060000000000000001"
+			"01011a00000000000000000000000008"
+			"00000000000000076000000000000010"
+			"60000000000000200000000000000001"
+			"00000000000002000100000002000000",
+	}, {
 		.name = "DATA, a strided copy that another node does",
 		.frame = { .type = ACP_FRAME_DATA, .job = 1, .epoch_src = 0x11223344,
 			   .epoch_dst = 0x55667788, .seq = 7, .ack = 1 },

@@ -71,10 +71,16 @@ local message_rules = {
 }
 
 local COPY, CAS4, CAS8, STRIDED, COPY_ADD, INDIRECT, SEND, SCATTER, GATHER = 1, 2, 3, 14, 16, 17, 19, 20, 21
+local ACCUMULATE, ACCUMULATE_ADD = 24, 26
 local ops = {
 	[0] = "none", "copy", "cas4", "cas8", "swap4", "swap8", "add4", "add8", "xor4", "xor8", "or4", "or8",
 	"and4", "and8", "strided", "copy_set", "copy_add", "indirect", "append", "send", "scatter", "gather",
+	[24] = "accumulate", [25] = "accumulate_set", [26] = "accumulate_add",
 }
+
+-- How numbers are combined, and of which type they are.
+local combinations = { [0] = "sum", "prod", "min", "max", "and", "or", "xor", "replace" }
+local number_types = { [0] = "int32", "int64", "uint32", "uint64", "float", "double" }
 
 local statuses = {
 	[0] = "ok", "op", "ga", "stag", "range", "access", "align", "rank", "nomem", "timeout", "peer", "route",
@@ -136,6 +142,9 @@ local field = {
 		tag = ProtoField.uint64("acp.msg.tag", "Tag of the message", base.HEX),
 		flag_ga = ProtoField.uint64("acp.msg.flag_ga", "Flag", base.HEX),
 		operand = ProtoField.uint64("acp.msg.operand", "Operand", base.HEX),
+		combination = ProtoField.uint8("acp.msg.combination", "Combination", base.DEC, combinations),
+		number_type = ProtoField.uint8("acp.msg.number_type", "Type of the numbers", base.DEC, number_types),
+		numbers = ProtoField.uint64("acp.msg.numbers", "Numbers"),
 		unused = ProtoField.uint64("acp.msg.unused", "Reserved", base.HEX),
 		crc = ProtoField.uint32("acp.msg.crc", "CRC-32C of the payload", base.HEX),
 		reserved = ProtoField.uint32("acp.msg.reserved", "Reserved", base.HEX),
@@ -302,9 +311,11 @@ local function message_fault(m)
 		return "an operation in what is no command"
 	end
 	if m.op ~= 0 and rule.more then
-		if m.op < STRIDED or m.op > SCATTER then return "an operation that DATA has not" end
+		local numbers = m.op >= ACCUMULATE and m.op <= ACCUMULATE_ADD
+		if not numbers and (m.op < STRIDED or m.op > SCATTER) then return "an operation that DATA has not" end
 		if has(m.flags, FAIL) then return "an operation with FAIL" end
-		local piece = m.op == STRIDED or m.op >= INDIRECT
+		local piece = m.op == STRIDED or (m.op >= INDIRECT and m.op <= ACCUMULATE)
+		if numbers and (m.length == 0 or m.length > 4096) then return "no numbers, or too many" end
 		if piece and m.length == 0 and not (m.op == SEND and has(m.flags, LAST)) then return "a piece of no bytes" end
 		if not piece and not has(m.flags, LAST) then return "a flag to change before the end" end
 	end
@@ -330,7 +341,7 @@ local function message_size(m)
 	if m.type == M_PING or m.type == M_WORDS then return MESSAGE + padded(m.length) end
 	if m.type == M_ASK then return 48 end
 	if m.type == M_GRANT then return 40 end
-	if m.type == M_CMD and m.op >= STRIDED and m.op <= GATHER then return 64 end
+	if m.type == M_CMD and m.op >= STRIDED then return 64 end
 	if m.type == M_CMD then return (m.op == CAS4 or m.op == CAS8) and 56 or 48 end
 	return MESSAGE
 end
@@ -386,6 +397,26 @@ local function desc(c, tree, at)
 	if c.tvb(at, 4):uint() < 2 or c.tvb(at + 4, 4):uint() == 0 then bad(tree, "fewer than two blocks, or empty ones") end
 end
 
+-- Operation and type of numbers, the last two of eight bytes; before them their count, or 0.
+local function numbers(c, tree, at, m)
+	local op, type = c.tvb(at + 7, 1):uint(), c.tvb(at + 6, 1):uint()
+	if m.type == M_CMD then
+		tree:add(field.m.numbers, c.tvb(at, 6), c.tvb(at, 6):uint64())
+		if c.tvb(at, 6):uint64() == UInt64(0) then bad(tree, "no numbers") end
+	elseif c.tvb(at, 6):uint64() ~= UInt64(0) then
+		bad(tree, "reserved bytes before the type are in use")
+	end
+	tree:add(field.m.number_type, c.tvb(at + 6, 1))
+	local item = tree:add(field.m.combination, c.tvb(at + 7, 1))
+	if not combinations[op] or not number_types[type] or (type > 3 and op > 3 and op < 7) then
+		bad(item, "no such operation on this type")
+		return
+	end
+	local width = type % 2 == 1 and 8 or 4
+	if m.length % width ~= 0 then bad(item, "a part of a number") end
+	if m.type == M_DATA and c.tvb(at - 17, 1):uint() % width ~= 0 then bad(item, "an address that is not aligned") end
+end
+
 -- Eight bytes that must be 0.
 local function reserved(c, tree, at, fault)
 	local item = tree:add(field.m.unused, c.tvb(at, 8))
@@ -408,6 +439,12 @@ local function command(c, tree, at, m, size)
 		else
 			reserved(c, tree, at + 56, "reserved bytes behind the size are in use")
 		end
+		return
+	elseif m.op >= ACCUMULATE then
+		numbers(c, tree, at + 40, m)
+		if m.op == ACCUMULATE then return end
+		address(c, tree, field.m.flag_ga, at + 48)
+		tree:add(field.m.operand, c.tvb(at + 56, 8))
 		return
 	elseif size == 64 then
 		tree:add(field.m.size, c.tvb(at + 40, 8))
@@ -440,7 +477,17 @@ end
 
 -- The fields after the destination in a DATA message with an operation.
 local function more(c, tree, at, m)
-	if m.op >= INDIRECT then
+	if m.op == ACCUMULATE then
+		reserved(c, tree, at, "a flag without a signal")
+		reserved(c, tree, at + 8, "an operand without a signal")
+		numbers(c, tree, at + 16, m)
+		return
+	elseif m.op > ACCUMULATE then
+		address(c, tree, field.m.flag_ga, at)
+		tree:add(field.m.operand, c.tvb(at + 8, 8))
+		numbers(c, tree, at + 16, m)
+		return
+	elseif m.op >= INDIRECT then
 		tree:add(field.m.size, c.tvb(at, 8))
 		local item = tree:add(field.m.position, c.tvb(at + 8, 8))
 		local size, position, length = c.tvb(at, 8):uint64(), c.tvb(at + 8, 8):uint64(), UInt64(m.length)

@@ -26,9 +26,10 @@ raised when they return.
 A process created by os.fork() or by the fork method of multiprocessing is not a rank.
 """
 from .access import (ALL, AND, CONT, DOUBLE, FLOAT, INT32, INT64, MAX, MIN, NULL, OR, PROD, REPLACE, SUM, UINT32,
-                     UINT64, XOR, AccessError, Context, add4, add8, and4, and8, cas4, cas8, complete, copy, copy_gather,
-                     copy_indirect, copy_notify, copy_scatter, copy_signal, copy_strided, copyv, counter_add, descriptor,
-                     inquire, or4, or8, reduce, send, status, strerror, swap4, swap8, wait_word, xor4, xor8)
+                     UINT64, XOR, AccessError, Context, accumulate, accumulate_signal, add4, add8, and4, and8, cas4,
+                     cas8, complete, copy, copy_gather, copy_indirect, copy_notify, copy_scatter, copy_signal,
+                     copy_strided, copyv, counter_add, descriptor, inquire, or4, or8, reduce, send, status, strerror,
+                     swap4, swap8, wait_word, xor4, xor8)
 from .binding import Error
 from .collective import Collective
 from .counter import Counter
@@ -48,7 +49,7 @@ __all__ = [
     "ALL", "AND", "ANY_RANK", "ATOMIC", "AccessError", "CONT", "Collective", "Context", "Counter", "DONT_FORK", "DOUBLE", "EQ", "Error",
     "FLOAT", "GE", "GT", "Group", "INT32", "INT64", "LE", "LT", "MAX", "MIN", "Mailbox", "MatchList", "Message", "NE", "NO_COLOR",
     "NULL", "OR", "PROD", "READ", "READ_ONLY", "REPLACE", "Receive", "Registration", "SIGNED", "SUM", "Transfer", "UINT32", "UINT64",
-    "WRITE", "XOR", "abort", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
+    "WRITE", "XOR", "abort", "accumulate", "accumulate_signal", "add4", "add8", "and4", "and8", "cas4", "cas8", "colors", "complete", "copy", "copy_gather",
     "copy_indirect", "copy_notify", "copy_scatter", "copy_signal", "copy_strided", "copyv", "counter_add", "descriptor", "finalize",
     "heap_ga", "heap_size", "init", "inquire",
     "job", "node", "or4", "or8", "peer_state", "procs", "query_color", "query_rank", "rank", "reduce", "register", "reset",

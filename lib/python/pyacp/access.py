@@ -315,6 +315,21 @@ def reduce(dst: int, src: int, count: int, operation: int = SUM, of: int = DOUBL
                          number(operation, 8, "operation"), number(of, 8, "of"), _order(order))
 
 
+def accumulate(dst: int, src: int, count: int, operation: int = SUM, of: int = DOUBLE, order: int = NULL) -> int:
+    """The same in memory of any ranks, each number atomically. See acpx_accumulate(3)."""
+    return _here().issue(lib.acpx_accumulate, number(dst, 64, "dst"), number(src, 64, "src"), number(count, 60, "count"),
+                         number(operation, 8, "operation"), number(of, 8, "of"), _order(order))
+
+
+def accumulate_signal(dst: int, src: int, count: int, flag: int, operand: int, operation: int = SUM, of: int = DOUBLE,
+                      add: bool = False, order: int = NULL, revoke: bool = False) -> int:
+    """The same, then the 8 bytes at flag change as with copy_signal()."""
+    return _here().issue(lib.acpx_accumulate_signal, number(dst, 64, "dst"), number(src, 64, "src"),
+                         number(count, 60, "count"), number(operation, 8, "operation"), number(of, 8, "of"),
+                         number(flag, 64, "flag"), number(operand, 64, "operand"),
+                         int(bool(add)) + 2 * int(bool(revoke)), _order(order))
+
+
 def copy_scatter(chain: int, src: int, size: int, order: int = NULL) -> int:
     """Copy size bytes from src along the chain of descriptors that begins at chain, see
     descriptor(). Returns a handle."""

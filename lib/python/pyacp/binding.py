@@ -76,6 +76,8 @@ PROTOTYPES = {
     "acpx_wait_word": (HANDLE, [GA, c_uint64, HANDLE]),
     "acpx_wait_word_of": (HANDLE, [GA, c_uint64, POINTER(c_int), c_int, HANDLE]),
     "acpx_reduce": (HANDLE, [GA, GA, c_size_t, c_int, c_int, HANDLE]),
+    "acpx_accumulate": (HANDLE, [GA, GA, c_size_t, c_int, c_int, HANDLE]),
+    "acpx_accumulate_signal": (HANDLE, [GA, GA, c_size_t, c_int, c_int, GA, c_uint64, c_int, HANDLE]),
     "acpx_copy_signal": (HANDLE, [GA, GA, c_size_t, GA, c_uint64, c_int, HANDLE]),
     "acpx_send": (HANDLE, [GA, GA, c_size_t, c_uint64, c_int, HANDLE]),
     "acpx_mailbox_create": (c_int, [c_size_t, c_int, POINTER(c_void_p)]),
