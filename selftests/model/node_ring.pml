@@ -3,7 +3,7 @@
  * The ring of a mailbox, into which ranks of the owner's node write (lib/mailbox/node_ring.h),
  * beside the records that kernels write; of these mailbox.pml has the details.  Each step names its
  * function.  A sender sends each of its messages in one way or the other, the next one when the
- * former has arrived.  Sender 0 may die at any step of the ring; kernels do not.
+ * former has arrived.  With -DDEATHS sender 0 may die at any step of the ring; kernels do not.
  *
  * Proved, for all interleavings:
  *	exactly once		the messages of a sender are received in their order, whole, also
@@ -23,7 +23,7 @@
 #define SLOTS	2
 #endif
 #ifndef N
-#define N	3		/* messages of each sender */
+#define N	2		/* messages of each sender */
 #endif
 #define SENDERS	2
 #define NAME(sender, number)	(1 + (sender) * N + (number))
@@ -43,7 +43,11 @@ byte sent[SENDERS], ended, received;
 /* ---- senders ---- */
 
 /* Here sender 0 may die. */
-#define STEP	if :: true -> skip :: me == 0 -> goto dies fi
+#ifdef DEATHS
+#define STEP	if :: skip :: me == 0 -> goto dies fi
+#else
+#define STEP	skip
+#endif
 
 active [SENDERS] proctype Sender()
 {
@@ -76,15 +80,14 @@ active [SENDERS] proctype Sender()
 		lap = lap_word;			/* stamp_now() */
 		seen = next;
 #ifndef BUG_ONE_LOOK_AT_THE_LAP
-		if
-		:: lap % 2 || lap_word != lap || tail - head == SLOTS -> lock = 0; goto by_kernel
-		:: else
-		fi;
+		atomic {
+			if
+			:: lap % 2 || lap_word != lap || tail - head == SLOTS -> goto no_room
+			:: else
+			fi
+		};
 #else
-		if
-		:: tail - head == SLOTS -> lock = 0; goto by_kernel
-		:: else
-		fi;
+		atomic { if :: tail - head == SLOTS -> goto no_room :: else fi };
 #endif
 		STEP;
 		at = tail;			/* write_locked() */
@@ -99,7 +102,7 @@ active [SENDERS] proctype Sender()
 		atomic { lap_of[at % SLOTS] = lap / 2; next_of[at % SLOTS] = seen };
 		STEP;
 #ifndef BUG_SHOWN_EARLY
-		atomic { tail = at + 1; sent[me]++ };
+		atomic { tail = at + 1; sent[me]++; at = 0; seen = 0; lap = 0 };
 #endif
 		STEP;
 		atomic {
@@ -114,18 +117,19 @@ active [SENDERS] proctype Sender()
 		:: else
 		fi;
 		goto sent_one;
+no_room:	atomic { lock = 0; seen = 0; lap = 0 };
 by_kernel:
 		atomic {
 			(next < limit);		/* tried again */
 			at = next;
 			next++
 		};
-		atomic { assert(!unit[at]); unit[at] = NAME(me, sent[me]); sent[me]++ };
+		atomic { assert(!unit[at]); unit[at] = NAME(me, sent[me]); sent[me]++; at = 0 };
 sent_one:	skip
 	od;
 	goto done;
 dies:	atomic { dead[me] = true; woken = true };	/* the owner looks once in a second, too */
-done:	ended++
+done:	atomic { ended++; lap = 0; seen = 0; at = 0 }
 }
 
 /* ---- the owner ---- */
@@ -152,7 +156,7 @@ inline offer()
 	:: read_lap == lap && limit == UNITS && read && (read == next || next == UNITS) ->
 		seen_next = next;
 		if
-		:: seen_next != read && seen_next != UNITS -> break
+		:: seen_next != read && seen_next != UNITS -> seen_next = 0; break
 		:: else
 		fi;
 #ifndef BUG_LAP_SHOWN_LATE
@@ -173,7 +177,7 @@ inline offer()
 			:: next != seen_next
 			fi
 		};
-		lap_word = 2 * lap;
+		d_step { lap_word = 2 * lap; seen_next = 0 };
 		break
 	od
 }
@@ -203,14 +207,14 @@ active proctype Owner()
 	:: else ->
 #ifdef BUG_WAITS_LATE
 		shown = tail != head;
-		waits = sleeps;
-#else
-		waits = sleeps;			/* libacp_area_wait() */
 #endif
-		if
-		:: sleeps -> woken = false
-		:: else
-		fi;
+		d_step {			/* arm(), libacp_area_wait() */
+			waits = sleeps;
+			if
+			:: sleeps -> woken = false
+			:: else
+			fi
+		};
 #ifdef BUG_RING_FIRST
 		shown = tail != head;
 		record = HAS_RECORD;
@@ -226,7 +230,15 @@ active proctype Owner()
 #else
 		:: shown && !LATER ->
 #endif
-			d_step { expect(name_of[head % SLOTS]); sleeps = false };
+			d_step {
+				expect(name_of[head % SLOTS]);
+				name_of[head % SLOTS] = 0;
+				lap_of[head % SLOTS] = 0;
+				next_of[head % SLOTS] = 0;
+				sleeps = false;
+				shown = false;
+				record = false
+			};
 			head++
 #ifdef BUG_NO_STAMP
 		:: !shown && record ->
@@ -238,7 +250,9 @@ active proctype Owner()
 				unit[read] = 0;
 				read++;
 				turn();
-				sleeps = false
+				sleeps = false;
+				shown = false;
+				record = false
 			};
 			offer()
 #ifdef BUG_NO_STAMP
@@ -246,6 +260,7 @@ active proctype Owner()
 #else
 		:: (!shown || LATER) && !record ->
 #endif
+			d_step { shown = false; record = false };
 			offer();
 			if
 			:: !sleeps -> sleeps = true	/* look once more */
