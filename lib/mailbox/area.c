@@ -278,7 +278,7 @@ int libacp_area_find(struct libacp_area *a, bool all, struct libacp_record *reco
 	in_ring = libacp_node_ring_find(&a->ring, a->ranks, &written, &stamp);
 	if (in_ring == -EBADMSG)
 		a->broken = true;
-	else if (!in_ring && !is_later(a, stamp)) {
+	if (!in_ring && !is_later(a, stamp)) {
 		*record = written;
 		found = 0;
 	}

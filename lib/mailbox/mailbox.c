@@ -326,8 +326,8 @@ int acpx_recv_return(acpx_mailbox_t mailbox, const struct acpx_message *message)
 /* ---- Begin and end ---- */
 
 /*
- * Units of the ring for ranks of this node, as a power of two: up to a quarter of the mailbox. 0: it
- * is too small to have one.
+ * Units of the ring for ranks of this node, as a power of two: up to a quarter of the mailbox.
+ * 0: it is too small to have one.
  */
 static unsigned int ring_bits(uint64_t units)
 {

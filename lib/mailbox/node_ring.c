@@ -26,7 +26,7 @@ static uint64_t length_of(uint64_t size)
 /* ---- The owner ---- */
 
 void libacp_node_ring_open(struct libacp_ring_reader *r, struct acp_mailbox *box, uint64_t offset,
-		      unsigned int bits)
+			   unsigned int bits)
 {
 	*r = (struct libacp_ring_reader){
 		.ring = (struct libacp_node_ring *)(void *)((char *)box + offset),
@@ -58,8 +58,8 @@ static uint64_t check(const struct libacp_ring_reader *r, uint64_t state, uint64
 	return length <= used && length <= room ? length : 0;
 }
 
-int libacp_node_ring_find(struct libacp_ring_reader *r, uint32_t ranks, struct libacp_record *record,
-		     uint64_t *stamp)
+int libacp_node_ring_find(struct libacp_ring_reader *r, uint32_t ranks,
+			  struct libacp_record *record, uint64_t *stamp)
 {
 	const volatile struct libacp_ring_record *seen;
 	uint64_t used, state, length;
@@ -196,8 +196,9 @@ static bool write_locked(struct acp_mailbox *box, struct libacp_node_ring *ring,
 	return true;
 }
 
-bool libacp_node_ring_write(struct acp_mailbox *box, struct libacp_node_ring *ring, unsigned int bits,
-		       const struct libacp_ring_message *message, bool (*gone)(uint32_t rank))
+bool libacp_node_ring_write(struct acp_mailbox *box, struct libacp_node_ring *ring,
+			    unsigned int bits, const struct libacp_ring_message *message,
+			    bool (*gone)(uint32_t rank))
 {
 	const uint64_t units = (uint64_t)1 << bits;
 	bool written;

@@ -43,7 +43,7 @@ struct libacp_node_ring {
 	uint64_t tail;			/* units of 8 bytes that were written so far */
 	uint64_t unused[6];		/* what follows is written by the owner */
 	uint64_t head;			/* units that may be overwritten */
-	uint64_t waits;			/* not 0: the owner may be asleep until there is a message */
+	uint64_t waits;			/* not 0: the owner may sleep until there is a message */
 	uint64_t unused_too[6];
 };
 
@@ -103,14 +103,14 @@ static inline uint64_t *libacp_lap_word(struct acp_mailbox *box)
 
 /* Set up a ring of 2^@bits units, @offset bytes behind the mailbox: both are multiples of 64. */
 void libacp_node_ring_open(struct libacp_ring_reader *r, struct acp_mailbox *box, uint64_t offset,
-		      unsigned int bits);
+			   unsigned int bits);
 
 /*
  * Find the next message, which remains the next one until it is consumed or lent. Returns 0,
  * -EAGAIN if there is none, or -EBADMSG if the ring is broken.
  */
-int libacp_node_ring_find(struct libacp_ring_reader *r, uint32_t ranks, struct libacp_record *record,
-		     uint64_t *stamp);
+int libacp_node_ring_find(struct libacp_ring_reader *r, uint32_t ranks,
+			  struct libacp_record *record, uint64_t *stamp);
 
 void libacp_node_ring_consume(struct libacp_ring_reader *r, const struct libacp_record *record);
 
@@ -147,8 +147,9 @@ bool libacp_node_ring_of(const struct acp_mailbox *box, uint64_t *offset, unsign
  * Write a message. @gone: has the rank left? False, without any effect that could be seen, if that
  * is not possible now: the kernel must do it.
  */
-bool libacp_node_ring_write(struct acp_mailbox *box, struct libacp_node_ring *ring, unsigned int bits,
-		       const struct libacp_ring_message *message, bool (*gone)(uint32_t rank));
+bool libacp_node_ring_write(struct acp_mailbox *box, struct libacp_node_ring *ring,
+			    unsigned int bits, const struct libacp_ring_message *message,
+			    bool (*gone)(uint32_t rank));
 
 /* Must the owner be woken? Called after a fence behind libacp_node_ring_write(). */
 static inline bool libacp_node_ring_waits(const struct libacp_node_ring *ring)
