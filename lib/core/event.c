@@ -25,6 +25,11 @@ struct acp_rank_state libacp_rank_state(uint32_t rank)
 	return s;
 }
 
+bool libacp_rank_has_left(uint32_t rank)
+{
+	return rank < libacp.nprocs && libacp_rank_state(rank).state == ACP_RANK_DOWN;
+}
+
 int acpx_peer_state(int rank)
 {
 	struct acp_rank_state s = {

@@ -266,6 +266,17 @@ void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write)
 	return find(ga, size, write).at;
 }
 
+void *libacp_local_reach_watched(acp_ga_t ga, uint64_t size, struct acp_watch **watch)
+{
+	struct place p;
+
+	if (is_far(ga))
+		return NULL;
+	p = find(ga, size, true);
+	*watch = p.watch;
+	return p.at;
+}
+
 void libacp_local_written(acp_ga_t ga, uint64_t size)
 {
 	struct place p = find(ga, size, true);

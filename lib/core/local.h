@@ -51,6 +51,9 @@ static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src, char **to)
  */
 void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write);
 
+/* The same for writing. *watch: the structure that tells of threads that wait for its changes. */
+void *libacp_local_reach_watched(acp_ga_t ga, uint64_t size, struct acp_watch **watch);
+
 /* Wake threads that wait for a change of these bytes, which the caller has just written. */
 void libacp_local_written(acp_ga_t ga, uint64_t size);
 

@@ -51,6 +51,7 @@ int libacp_queue_open(struct libacp_queue *queue, int fd, uint32_t depth, uint64
 	queue->last_was_local = false;
 	queue->loud_gone = false;
 	queue->judged = first;
+	queue->messages = first;
 	queue->failures_seen = 0;
 	queue->failures_gone = 0;
 	return 0;

@@ -26,6 +26,7 @@ struct libacp_queue {
 	uint64_t failures_seen;
 	uint32_t number;		/* upper bits of its tickets, from ACP_TICKET_BITS on */
 	int fd;
+	uint64_t messages;		/* ticket of the newest message; atomic */
 	/* the calling thread executed the newest access; a hint, atomic */
 	bool last_was_local;
 	/* closed, and kept only for the thread that is bound to it; atomic */

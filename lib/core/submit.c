@@ -259,6 +259,27 @@ acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order)
 	return submit(entry, order);
 }
 
+/* Several threads may submit to the queue of the process. */
+acp_handle_t libacp_note_message(acp_handle_t handle)
+{
+	uint64_t *newest = &libacp_queue->messages, ticket = (uint64_t)handle >> 1;
+	uint64_t former = __atomic_load_n(newest, __ATOMIC_RELAXED);
+
+	while (handle > 0 && former < ticket &&
+	       !__atomic_compare_exchange_n(newest, &former, ticket, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED))
+		;
+	return handle;
+}
+
+bool libacp_messages_complete(void)
+{
+	const struct libacp_queue *queue = libacp_queue;
+
+	return __atomic_load_n(&queue->messages, __ATOMIC_RELAXED) <=
+	       libacp_rings_completed(&queue->rings);
+}
+
 void libacp_ring(const struct libacp_queue *queue)
 {
 	if (libacp_rings_must_ring(&queue->rings))

@@ -30,6 +30,18 @@ acp_handle_t libacp_done_locally(void);
  */
 acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
 
+/**
+ * libacp_note_message() - remember the newest message of the calling thread's queue
+ * @handle: its handle, or ACP_HANDLE_NULL
+ *
+ * Context: any thread of a rank; does not block.
+ * Return: @handle.
+ */
+acp_handle_t libacp_note_message(acp_handle_t handle);
+
+/* True if all messages that the calling thread's queue got before are complete. */
+bool libacp_messages_complete(void);
+
 #define LIBACP_BEHIND	UINT64_MAX	/* order of an entry: behind the previous one */
 #define LIBACP_STRICT	UINT64_MAX	/* seen of the first entry: see libacp_submit() */
 

@@ -38,12 +38,12 @@ static uint64_t max(uint64_t a, uint64_t b)
 /* Everything up to here in the lap of free_lap() is consumed and zero. */
 static uint64_t free_end(const struct libacp_area *a)
 {
-	return a->first ? a->first->at : a->read;
+	return a->lents.first ? a->lents.first->at : a->read;
 }
 
 static uint64_t free_lap(const struct libacp_area *a)
 {
-	return a->first ? a->first->lap : a->read_lap;
+	return a->lents.first ? a->lents.first->lap : a->read_lap;
 }
 
 /* False if the area is broken: its head is not what the owner and senders have made it. */
@@ -98,10 +98,11 @@ static void turn(struct libacp_area *a)
 /* "room" has been changed. */
 static void adopt(struct libacp_area *a, const struct plan *p)
 {
-	const bool reset = !p->next && free_lap(a) == a->lap && free_end(a) == a->next;
+	const bool reset = free_lap(a) == a->lap && free_end(a) == a->next;
 
-	if (reset) {
+	if (p->next != a->next && reset) {
 		a->read = 0;
+		a->read_lap = ++a->lap;
 	} else if (p->next != a->next) {
 		a->end = a->next;
 		a->lap++;
@@ -109,6 +110,29 @@ static void adopt(struct libacp_area *a, const struct plan *p)
 	a->next = p->next;
 	a->limit = p->limit;
 	turn(a);
+}
+
+/* Show the lap, or that it may be about to end: "room" says so afterwards. */
+static void show_lap(const struct libacp_area *a, bool ends)
+{
+	__atomic_store_n(libacp_lap_word(a->box), 2 * a->lap + ends, __ATOMIC_RELEASE);
+}
+
+static bool change_room(struct libacp_area *a, uint64_t room, const struct plan *p)
+{
+	const bool ends = p->next != a->next;
+	bool changed;
+
+	if (ends)
+		show_lap(a, true);
+	changed = __atomic_compare_exchange_n(room_word(a), &room,
+					      ACP_MAILBOX_ROOM(p->next, p->limit), false,
+					      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	if (changed)
+		adopt(a, p);
+	if (ends)
+		show_lap(a, false);
+	return changed;
 }
 
 /*
@@ -124,14 +148,9 @@ static void offer(struct libacp_area *a, bool all)
 
 	if (a->closed || a->broken || (!all && !plan(a, false, &p)))
 		return;
-	for (i = 0; i < TRIES && refresh(a, &room) && plan(a, all, &p); i++) {
-		if (__atomic_compare_exchange_n(room_word(a), &room,
-						ACP_MAILBOX_ROOM(p.next, p.limit), false,
-						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			adopt(a, &p);
+	for (i = 0; i < TRIES && refresh(a, &room) && plan(a, all, &p); i++)
+		if (change_room(a, room, &p))
 			return;
-		}
-	}
 }
 
 /* ---- Records ---- */
@@ -172,6 +191,10 @@ static void advance(struct libacp_area *a, uint64_t length)
 
 void libacp_area_consume(struct libacp_area *a, const struct libacp_record *record)
 {
+	if (record->ring) {
+		libacp_node_ring_consume(&a->ring, record);
+		return;
+	}
 	zero(a, record->at, record->length);
 	advance(a, record->length);
 	offer(a, false);
@@ -195,11 +218,12 @@ static void describe(const struct libacp_area *a, uint64_t state, struct libacp_
 
 	*r = (struct libacp_record){
 		.at = a->read, .length = length_of(state), .size = state >> 2, .tag = seen->tag,
-		.rank = seen->rank,
+		.rank = seen->rank, .data = unit(a, a->read + RECORD),
 	};
 }
 
-int libacp_area_find(struct libacp_area *a, bool all, struct libacp_record *record)
+/* Find the next record that a kernel has written. */
+static int find_record(struct libacp_area *a, bool all, struct libacp_record *record)
 {
 	uint64_t state;
 
@@ -222,38 +246,115 @@ int libacp_area_find(struct libacp_area *a, bool all, struct libacp_record *reco
 	return -EBADMSG;
 }
 
+/* Must records of kernels be received before the message of the ring with this stamp? */
+static bool is_later(struct libacp_area *a, uint64_t stamp)
+{
+	const uint32_t lap = stamp >> 32, next = (uint32_t)stamp;
+	const int32_t laps = (int32_t)(lap - (uint32_t)a->read_lap);
+	uint64_t room;
+
+	if (laps < 0 || (!laps && next <= a->read))
+		return false;
+	/* They are there, unless the stamp is wrong. */
+	if (lap != (uint32_t)a->lap)
+		a->broken = a->broken || laps || next > a->end;
+	else if (next > a->next && !a->closed && refresh(a, &room))
+		a->broken = next > a->next;
+	return true;
+}
+
+/*
+ * The ring is read last: if a record is there, messages that its sender has written to the ring
+ * before are found.
+ */
+int libacp_area_find(struct libacp_area *a, bool all, struct libacp_record *record)
+{
+	struct libacp_record written;
+	int found = find_record(a, all, record), in_ring;
+	uint64_t stamp;
+
+	if (found == -EBADMSG)
+		return found;
+	in_ring = libacp_node_ring_find(&a->ring, a->ranks, &written, &stamp);
+	if (in_ring == -EBADMSG)
+		a->broken = true;
+	if (!in_ring && !is_later(a, stamp)) {
+		*record = written;
+		found = 0;
+	}
+	return a->broken ? -EBADMSG : found;
+}
+
 const void *libacp_area_word(const struct libacp_area *a)
 {
 	return a->read < records_end(a) ? unit(a, a->read) : room_word(a);
 }
 
-void *libacp_area_data(const struct libacp_area *a, uint64_t at)
+void libacp_area_wait(const struct libacp_area *a, bool waits)
 {
-	return unit(a, at + RECORD);
+	libacp_node_ring_wait(&a->ring, waits);
 }
 
 /* ---- Lent records ---- */
+
+static void add_lent(struct libacp_lents *lents, struct libacp_lent *lent)
+{
+	lent->prev = lents->last;
+	if (lents->last)
+		lents->last->next = lent;
+	else
+		lents->first = lent;
+	lents->last = lent;
+}
+
+static void remove_lent(struct libacp_lents *lents, struct libacp_lent *lent)
+{
+	if (lent->prev)
+		lent->prev->next = lent->next;
+	else
+		lents->first = lent->next;
+	if (lent->next)
+		lent->next->prev = lent->prev;
+	else
+		lents->last = lent->prev;
+}
 
 void libacp_area_lend(struct libacp_area *a, const struct libacp_record *record,
 		      struct libacp_lent *lent)
 {
 	*lent = (struct libacp_lent){
-		.prev = a->last, .at = record->at, .length = record->length, .lap = a->read_lap,
+		.at = record->at, .length = record->length, .lap = a->read_lap,
+		.data = record->data, .ring = record->ring,
 	};
-	if (a->last)
-		a->last->next = lent;
-	else
-		a->first = lent;
-	a->last = lent;
-	advance(a, record->length);
+	if (record->ring) {
+		add_lent(&a->ring.lents, lent);
+		libacp_node_ring_pass(&a->ring, record);
+	} else {
+		add_lent(&a->lents, lent);
+		advance(a, record->length);
+	}
+}
+
+bool libacp_area_is_lent(const struct libacp_area *a)
+{
+	return a->lents.first || a->ring.lents.first;
+}
+
+static struct libacp_lent *find_lent(const struct libacp_lents *lents, const void *data)
+{
+	struct libacp_lent *lent = lents->first;
+
+	while (lent && (lent->taken || lent->data != data))
+		lent = lent->next;
+	return lent;
 }
 
 struct libacp_lent *libacp_area_reclaim(const struct libacp_area *a, const void *data)
 {
-	struct libacp_lent *lent = a->first;
+	struct libacp_lent *lent = find_lent(&a->lents, data);
 
-	while (lent && (lent->taken || libacp_area_data(a, lent->at) != data))
-		lent = lent->next;
+	if (!lent)
+		lent = find_lent(&a->ring.lents, data);
 	if (lent)
 		lent->taken = true;
 	return lent;
@@ -261,20 +362,19 @@ struct libacp_lent *libacp_area_reclaim(const struct libacp_area *a, const void 
 
 void libacp_area_clear(const struct libacp_area *a, const struct libacp_lent *lent)
 {
-	zero(a, lent->at, lent->length);
+	if (!lent->ring)
+		zero(a, lent->at, lent->length);
 }
 
 void libacp_area_return(struct libacp_area *a, struct libacp_lent *lent, bool all)
 {
-	if (lent->prev)
-		lent->prev->next = lent->next;
-	else
-		a->first = lent->next;
-	if (lent->next)
-		lent->next->prev = lent->prev;
-	else
-		a->last = lent->prev;
-	offer(a, all);
+	if (lent->ring) {
+		remove_lent(&a->ring.lents, lent);
+		libacp_node_ring_free(&a->ring);
+	} else {
+		remove_lent(&a->lents, lent);
+		offer(a, all);
+	}
 }
 
 /* ---- Begin and end ---- */
@@ -289,13 +389,16 @@ void libacp_area_open(struct libacp_area *a, void *memory, uint64_t units, uint3
 	__atomic_store_n(room_word(a), ACP_MAILBOX_ROOM(0, units), __ATOMIC_RELEASE);
 }
 
-void libacp_area_close(struct libacp_area *a)
+void libacp_area_add_ring(struct libacp_area *a, uint64_t offset, unsigned int bits)
+{
+	libacp_node_ring_open(&a->ring, a->box, offset, bits);
+}
+
+static void close_records(struct libacp_area *a)
 {
 	const uint64_t room = __atomic_exchange_n(room_word(a), 0, __ATOMIC_ACQ_REL);
 	const uint64_t next = (uint32_t)room;
 
-	if (a->closed)
-		return;
 	a->closed = true;
 	if (room >> 32 != a->limit || next > a->limit || next < a->next)
 		a->broken = true;
@@ -303,7 +406,15 @@ void libacp_area_close(struct libacp_area *a)
 		a->next = next;
 }
 
+bool libacp_area_close(struct libacp_area *a, bool (*gone)(uint32_t rank))
+{
+	if (!a->closed)
+		close_records(a);
+	return libacp_node_ring_close(&a->ring, gone);
+}
+
 bool libacp_area_drained(const struct libacp_area *a)
 {
-	return a->closed && !a->broken && a->read_lap == a->lap && a->read == a->next;
+	return a->closed && !a->broken && a->read_lap == a->lap && a->read == a->next &&
+	       libacp_node_ring_drained(&a->ring);
 }

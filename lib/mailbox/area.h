@@ -8,10 +8,14 @@
  * what precedes the first record that is not consumed is free. The owner gives free memory back to
  * the senders by changing "room" in one step:
  *
- *	reset	all records are consumed: next = 0, limit = units
- *	wrap	the part that is free is larger than what is left: next = 0, limit = its end
+ *	reset	all records are consumed: next = 0, limit = units; a new lap
+ *	wrap	the part that is free is larger than what is left: next = 0, limit = its end;
+ *		a new lap
  *	raise	senders are a lap ahead of the first record that is not consumed: limit is where
  *		that is, and the units again as soon as it is in the senders' lap
+ *
+ * Laps are counted in the mailbox, for ranks of this node, which write to a ring of their own
+ * (node_ring.h). A message of the ring is found behind the records that had been reserved before.
  *
  * Consumption offers room if there is a quarter of the memory to be won (when raising: an eighth),
  * so that a receiver that keeps up seldom writes to the word that senders write. A receiver that is
@@ -29,18 +33,12 @@
 #include <stdint.h>
 
 #include "acp_cmd.h"
+#include "mailbox/node_ring.h"
 
 #pragma GCC visibility push(hidden)
 
 #define LIBACP_AREA_RECORD	(sizeof(struct acp_record) / 8)
 #define LIBACP_AREA_UNITS_MAX	UINT32_MAX
-
-/* A record that is not consumed although those behind it may be. */
-struct libacp_lent {
-	struct libacp_lent *prev, *next;
-	uint64_t at, length, lap;
-	bool taken;		/* by the thread that is going to return it */
-};
 
 struct libacp_area {
 	struct acp_mailbox *box;	/* others write to it */
@@ -51,19 +49,16 @@ struct libacp_area {
 	uint64_t lap;			/* of senders */
 	uint64_t read, read_lap;	/* the next record; read_lap: lap, or lap - 1 */
 	uint64_t end;			/* of the records of the previous lap */
-	struct libacp_lent *first, *last;	/* in the order of the records */
+	struct libacp_lents lents;
+	struct libacp_ring_reader ring;	/* what ranks of this node have written */
 	bool closed, broken;
-};
-
-/* A complete record. Its memory may change at any time, these do not. */
-struct libacp_record {
-	uint64_t at, length;		/* with the record itself */
-	uint64_t size, tag;		/* size in bytes */
-	uint32_t rank;
 };
 
 /* Set up a mailbox for records of @units, at least LIBACP_AREA_RECORD. Clears the memory. */
 void libacp_area_open(struct libacp_area *a, void *memory, uint64_t units, uint32_t ranks);
+
+/* Add a ring of 2^@bits units, @offset bytes behind the mailbox: see node_ring.h. */
+void libacp_area_add_ring(struct libacp_area *a, uint64_t offset, unsigned int bits);
 
 /*
  * Find the next complete record, which remains the next one until it is consumed or lent. Records
@@ -72,11 +67,14 @@ void libacp_area_open(struct libacp_area *a, void *memory, uint64_t units, uint3
  */
 int libacp_area_find(struct libacp_area *a, bool all, struct libacp_record *record);
 
-/* Return the word that changes if libacp_area_find() may find more than before. */
+/*
+ * Return the word that changes if libacp_area_find() may find more than before. Messages in the
+ * ring change none: see libacp_area_wait().
+ */
 const void *libacp_area_word(const struct libacp_area *a);
 
-/* Return the data of a record. */
-void *libacp_area_data(const struct libacp_area *a, uint64_t at);
+/* True: a message in the ring that libacp_area_find() does not find afterwards wakes the owner. */
+void libacp_area_wait(const struct libacp_area *a, bool waits);
 
 /* Consume the record that was found. */
 void libacp_area_consume(struct libacp_area *a, const struct libacp_record *record);
@@ -94,8 +92,14 @@ void libacp_area_clear(const struct libacp_area *a, const struct libacp_lent *le
 /* Take back a lent record, which has been zeroed. @all: offer all room to senders. */
 void libacp_area_return(struct libacp_area *a, struct libacp_lent *lent, bool all);
 
-/* Let no further messages in. Those whose records are there can still be found. */
-void libacp_area_close(struct libacp_area *a);
+/* True if records are lent. */
+bool libacp_area_is_lent(const struct libacp_area *a);
+
+/*
+ * Let no further messages in. Those whose records are there can still be found. False if a rank is
+ * writing to the ring: call it again. @gone: has the rank left?
+ */
+bool libacp_area_close(struct libacp_area *a, bool (*gone)(uint32_t rank));
 
 /* True if the area was closed and all its records are consumed or lent. */
 bool libacp_area_drained(const struct libacp_area *a);

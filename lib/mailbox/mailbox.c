@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Mailboxes: messages of any number of ranks, received by their owner. Senders' kernels put them
- * there (ACP_OP_SEND); area.h describes what the owner does.
+ * there (ACP_OP_SEND), or ranks of the owner's node themselves; area.h describes what the owner
+ * does.
  *
  * The lock of a mailbox is not held while a thread waits, or receives a long message. A thread that
  * sleeps watches the state of the record that it would receive. If another thread receives that
@@ -15,6 +16,7 @@
 
 #include "acp.h"
 #include "acp_abi.h"
+#include "core/event.h"
 #include "core/internal.h"
 #include "core/process.h"
 #include "core/wait_until.h"
@@ -102,12 +104,14 @@ static int64_t find(void *arg, bool sleeps, const void **word)
 		box->sleepers++;
 		r->asleep = true;
 	}
+	if (sleeps)
+		libacp_area_wait(&box->area, true);
 	former = libacp_area_word(&box->area);
 	found = libacp_area_find(&box->area, sleeps || r->last, &record);
 	if (!found) {
 		if (r->message)
 			*r->message = (struct acpx_message){
-				.data = libacp_area_data(&box->area, record.at),
+				.data = record.data,
 				.size = record.size, .tag = record.tag, .rank = (int)record.rank,
 			};
 		found = r->take(r, &record);
@@ -134,6 +138,8 @@ static int64_t wait_for(struct request *r, uint64_t timeout_ns)
 	pthread_mutex_lock(&r->box->lock);
 	r->box->waiters--;
 	r->box->sleepers -= r->asleep;
+	if (!r->box->sleepers && !libacp_watch_is_polled())
+		libacp_area_wait(&r->box->area, false);
 	pthread_mutex_unlock(&r->box->lock);
 	return found;
 }
@@ -160,7 +166,7 @@ static int64_t take(struct request *r, const struct libacp_record *record)
 		r->lent->taken = true;
 	} else {
 		if (record->size)
-			memcpy(r->buffer, libacp_area_data(a, record->at), record->size);
+			memcpy(r->buffer, record->data, record->size);
 		libacp_area_consume(a, record);
 	}
 	return (int64_t)record->size;
@@ -183,7 +189,7 @@ int64_t acpx_recv(acpx_mailbox_t mailbox, void *buffer, size_t room, struct acpx
 		return found;
 	found = wait_for(&r, timeout_ns);
 	if (found > COPY_LOCKED) {
-		memcpy(buffer, libacp_area_data(&mailbox->area, lent.at), (size_t)found);
+		memcpy(buffer, lent.data, (size_t)found);
 		give_back(mailbox, &lent);
 	}
 	leave();
@@ -197,7 +203,7 @@ static int64_t peek(struct request *r, const struct libacp_record *record)
 	const size_t size = record->size < r->room ? record->size : r->room;
 
 	if (size)
-		memcpy(r->buffer, libacp_area_data(&r->box->area, record->at), size);
+		memcpy(r->buffer, record->data, size);
 	return (int64_t)record->size;
 }
 
@@ -236,6 +242,7 @@ static int64_t find_polled(void *arg, bool sleeps, const void **word)
 	int64_t found;
 
 	pthread_mutex_lock(&box->lock);
+	libacp_area_wait(&box->area, true);
 	former = libacp_area_word(&box->area);
 	found = libacp_area_find(&box->area, sleeps, &record);
 	*word = libacp_area_word(&box->area);
@@ -318,21 +325,54 @@ int acpx_recv_return(acpx_mailbox_t mailbox, const struct acpx_message *message)
 
 /* ---- Begin and end ---- */
 
-static int create(size_t bytes, struct acpx_mailbox **mailbox)
+/*
+ * Units of the ring for ranks of this node, as a power of two: up to a quarter of the mailbox.
+ * 0: it is too small to have one.
+ */
+static unsigned int ring_bits(uint64_t units)
 {
-	const uint64_t units = bytes / 8 + (bytes % 8 != 0);
-	struct acpx_mailbox *box = calloc(1, sizeof(*box));
+	unsigned int bits = LIBACP_RING_BITS_MAX;
+
+	while (bits >= LIBACP_RING_BITS_MIN && (uint64_t)4 << bits > units)
+		bits--;
+	return bits < LIBACP_RING_BITS_MIN ? 0 : bits;
+}
+
+/*
+ * Records are contiguous, but neither the word that senders change nor the ring shares a cache line
+ * with others. A heap that has no room for the ring may have it for the rest.
+ */
+static int open_memory(struct acpx_mailbox *box, uint64_t units)
+{
+	const uint64_t size = sizeof(struct acp_mailbox) + 8 * units;
+	const uint64_t line = LIBACP_MEMORY_LINE, offset = (size + line - 1) & ~(line - 1);
+	unsigned int bits = ring_bits(units);
 	void *memory = NULL;
 
-	/* Records are contiguous, but the word that senders change shares no cache line. */
-	if (box)
-		memory = libacp_memory_alloc(&box->memory, sizeof(struct acp_mailbox) + 8 * units);
+	if (bits)
+		memory = libacp_memory_alloc(&box->memory, offset + libacp_node_ring_bytes(bits),
+					     true);
 	if (!memory) {
+		bits = 0;
+		memory = libacp_memory_alloc(&box->memory, size, false);
+	}
+	if (!memory)
+		return -ENOMEM;
+	libacp_area_open(&box->area, memory, units, libacp.nprocs);
+	if (bits)
+		libacp_area_add_ring(&box->area, offset, bits);
+	return 0;
+}
+
+static int create(size_t bytes, struct acpx_mailbox **mailbox)
+{
+	struct acpx_mailbox *box = calloc(1, sizeof(*box));
+
+	if (!box || open_memory(box, bytes / 8 + (bytes % 8 != 0)) < 0) {
 		free(box);
 		return -ENOMEM;
 	}
 	pthread_mutex_init(&box->lock, NULL);
-	libacp_area_open(&box->area, memory, units, libacp.nprocs);
 	*mailbox = box;
 	return 0;
 }
@@ -366,6 +406,7 @@ static int64_t find_drained(void *arg, bool sleeps, const void **word)
 
 	(void)sleeps;
 	pthread_mutex_lock(&box->lock);
+	libacp_area_close(&box->area, libacp_rank_has_left);
 	while (!found) {
 		found = libacp_area_drained(&box->area) ? 1 :
 							  libacp_area_find(&box->area, false,
@@ -384,24 +425,30 @@ static int close_box(struct acpx_mailbox *box)
 	int error = 0;
 
 	pthread_mutex_lock(&box->lock);
-	if (box->area.first || box->waiters)
+	if (libacp_area_is_lent(&box->area) || box->waiters)
 		error = -EBUSY;
 	else
-		libacp_area_close(&box->area);
+		libacp_area_close(&box->area, libacp_rank_has_left);
 	pthread_mutex_unlock(&box->lock);
 	return error;
 }
 
-static void destroy(struct acpx_mailbox *box)
+/* In a child, another thread of the parent may have had one of them, on its stack. */
+static void destroy_lents(struct libacp_lent *lent)
 {
-	struct libacp_lent *lent = box->area.first, *next;
+	struct libacp_lent *next;
 
 	for (; lent; lent = next) {
 		next = lent->next;
-		/* In a child, another thread of the parent may have had it, on its stack. */
 		if (!lent->taken)
 			free(lent);
 	}
+}
+
+static void destroy(struct acpx_mailbox *box)
+{
+	destroy_lents(box->area.lents.first);
+	destroy_lents(box->area.ring.lents.first);
 	pthread_mutex_destroy(&box->lock);
 	free(box);
 }

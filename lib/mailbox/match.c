@@ -581,7 +581,7 @@ static int open_memory(struct acpx_match *m, const struct acpx_match_limits *lim
 	if (limits->bytes > acpx_heap_size())
 		return -ENOMEM;
 	m->bytes = (limits->bytes + 7) / 8 * 8;
-	m->box = libacp_memory_alloc(&m->memory, head + m->bytes);
+	m->box = libacp_memory_alloc(&m->memory, head + m->bytes, false);
 	if (!m->box)
 		return -ENOMEM;
 	memset(m->box, 0, head);

@@ -4,12 +4,14 @@
 #define LIBACP_MEMORY_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "acp.h"
 #include "core/process.h"
 #include "core/wait_until.h"
+#include "heap/heap.h"
 
 #define LIBACP_MEMORY_LINE	64u	/* bytes of a cache line */
 
@@ -23,19 +25,21 @@ struct libacp_memory {
  * libacp_memory_alloc() - allocate memory
  * @m: the memory
  * @size: in bytes, less than the size of an address space by a cache line
+ * @quiet: print no message if there is no room
  *
  * Preserves errno. acp_free() frees the block.
  *
  * Context: a thread that has called libacp_watch_enter().
  * Return: its address, or NULL.
  */
-static inline void *libacp_memory_alloc(struct libacp_memory *m, uint64_t size)
+static inline void *libacp_memory_alloc(struct libacp_memory *m, uint64_t size, bool quiet)
 {
 	const int former = errno;
 	void *address = NULL;
 
 	m->joined = libacp.joins;
-	m->block = acp_malloc(size + LIBACP_MEMORY_LINE - 8, acp_rank());
+	size += LIBACP_MEMORY_LINE - 8;
+	m->block = quiet ? libacp_heap_take(size, acp_rank()) : acp_malloc(size, acp_rank());
 	m->ga = (m->block + LIBACP_MEMORY_LINE - 1) & ~(acp_ga_t)(LIBACP_MEMORY_LINE - 1);
 	if (m->block != ACP_GA_NULL)
 		address = acp_query_address(m->ga);

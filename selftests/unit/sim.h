@@ -181,6 +181,8 @@ struct sim {
 	/* Set by the test: memory was written; a command was completed, in order. */
 	void (*wrote)(struct sim *s, u32 rank, u64 offset, u64 length);
 	void (*completed)(struct sim *s, u32 rank, u64 ticket, u8 status);
+	/* A piece of a message has arrived from a node. Returns its status. */
+	u8 (*message)(struct sim *s, u32 from, const struct acp_msg *m, const u8 *piece);
 	void *test;
 };
 

@@ -182,7 +182,7 @@ static u8 make_data(struct sim *s, u32 node, struct acp_out *out)
 	} else {
 		const u8 *p = reach(s, node, m->src, m->size, &status);
 
-		if (!status && m->size <= 8 && sim_random(s) % 2) {
+		if (!status && m->op != ACP_OP_SEND && m->size <= 8 && sim_random(s) % 2) {
 			memcpy(&word, p, m->size);
 			acp_out_word(out, m->size, word);
 		}
@@ -481,6 +481,8 @@ static void take_data(struct sim *s, struct sim_arrival *a, const struct acp_msg
 		status = m->status;
 	else if (depends_failed(s, p, m))
 		status = ACP_ST_ORDER;
+	else if (m->op == ACP_OP_SEND)
+		status = s->message(s, p->node, m, payload);
 	else if (m->op == ACP_OP_STRIDED)
 		status = write_blocks(s, me, m, m->b, payload, m->length);
 	else

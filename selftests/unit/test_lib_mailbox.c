@@ -104,13 +104,13 @@ static uint8_t send(struct libacp_area *a, uint64_t size, uint64_t tag)
 	return ACP_ST_OK;
 }
 
-static void check_record(const struct libacp_area *a, const struct libacp_record *r, uint64_t size,
+static void check_record(const struct libacp_record *r, uint64_t size,
 			 uint64_t tag)
 {
 	CHECK_EQ(r->tag, tag);
 	CHECK_EQ(r->size, size);
 	CHECK_EQ(r->rank, tag % RANKS);
-	CHECK(is_message(libacp_area_data(a, r->at), size, tag));
+	CHECK(is_message(r->data, size, tag));
 }
 
 static void receive(struct libacp_area *a, uint64_t size, uint64_t tag)
@@ -118,7 +118,7 @@ static void receive(struct libacp_area *a, uint64_t size, uint64_t tag)
 	struct libacp_record r;
 
 	CHECK_EQ(libacp_area_find(a, false, &r), 0);
-	check_record(a, &r, size, tag);
+	check_record(&r, size, tag);
 	libacp_area_consume(a, &r);
 }
 
@@ -287,15 +287,15 @@ TEST(area__takes_back_what_is_lent_only)
 	CHECK_EQ(send(&a, 8, 1), ACP_ST_OK);
 	CHECK_EQ(send(&a, 8, 2), ACP_ST_OK);
 	CHECK_EQ(libacp_area_find(&a, false, &r), 0);
-	CHECK(!libacp_area_reclaim(&a, libacp_area_data(&a, r.at)));
+	CHECK(!libacp_area_reclaim(&a, r.data));
 	libacp_area_lend(&a, &r, &lent);
 	CHECK_EQ(libacp_area_find(&a, false, &r), 0);
 	libacp_area_lend(&a, &r, &own);
 	own.taken = true;
 	CHECK(!libacp_area_reclaim(&a, NULL) && !libacp_area_reclaim(&a, a.box));
-	CHECK(!libacp_area_reclaim(&a, libacp_area_data(&a, own.at)));
-	CHECK(libacp_area_reclaim(&a, libacp_area_data(&a, 0)) == &lent);
-	CHECK(!libacp_area_reclaim(&a, libacp_area_data(&a, 0)));
+	CHECK(!libacp_area_reclaim(&a, own.data));
+	CHECK(libacp_area_reclaim(&a, lent.data) == &lent);
+	CHECK(!libacp_area_reclaim(&a, lent.data));
 	free(a.box);
 }
 
@@ -368,7 +368,7 @@ static void model_return(struct model *m)
 
 	if (!m->lents)
 		return;
-	CHECK(is_message(libacp_area_data(&m->area, m->lent[i]->at), s->size, s->tag));
+	CHECK(is_message(m->lent[i]->data, s->size, s->tag));
 	give_back(&m->area, m->lent[i], draw(&m->seed) % 2);
 	free(m->lent[i]);
 	m->lents--;
@@ -400,7 +400,7 @@ static void model_receive(struct model *m)
 		return;
 	}
 	CHECK_EQ(libacp_area_find(&m->area, draw(&m->seed) % 2, &r), 0);
-	check_record(&m->area, &r, s->size, s->tag);
+	check_record(&r, s->size, s->tag);
 	m->first++;
 	if (m->lents == FLYING || draw(&m->seed) % 4) {
 		libacp_area_consume(&m->area, &r);
@@ -578,7 +578,7 @@ static void return_one(struct held **list, uint64_t *seed)
 		list = &(*list)->next;
 	h = *list;
 	*list = h->next;
-	CHECK(is_message(libacp_area_data(&world.area, h->lent.at), h->size, h->tag));
+	CHECK(is_message(h->lent.data, h->size, h->tag));
 	libacp_area_clear(&world.area, &h->lent);
 	pthread_mutex_lock(&world.lock);
 	libacp_area_return(&world.area, &h->lent, draw(seed) % 2);
@@ -594,7 +594,7 @@ static struct held *take(const struct libacp_record *r, uint64_t *seed)
 	expect(r->tag);
 	CHECK_EQ(r->rank, r->tag % RANKS);
 	if (draw(seed) % 2) {
-		CHECK(is_message(libacp_area_data(&world.area, r->at), r->size, r->tag));
+		CHECK(is_message(r->data, r->size, r->tag));
 		libacp_area_consume(&world.area, r);
 		return NULL;
 	}
@@ -679,7 +679,7 @@ static void check_broken(struct libacp_area *a)
 
 	CHECK_EQ(libacp_area_find(a, false, &r), -EBADMSG);
 	CHECK_EQ(libacp_area_find(a, true, &r), -EBADMSG);
-	libacp_area_close(a);
+	CHECK(libacp_area_close(a, NULL));
 	CHECK_EQ(libacp_area_find(a, false, &r), -EBADMSG);
 	CHECK(!libacp_area_drained(a));
 	free(a->box);
@@ -857,7 +857,7 @@ TEST(area__A4_anything_is_overwritten)
 				lent.length = 0;
 			}
 		}
-		libacp_area_close(&a);
+		CHECK(libacp_area_close(&a, NULL));
 		for (k = 0; k < 2 * a.units && use_damaged(&a, &seed, &lent); k++)
 			;
 		free(a.box);
@@ -875,7 +875,7 @@ TEST(area__A4_closes_behind_what_arrives)
 	CHECK_EQ(send(&a, 8, 1), ACP_ST_OK);
 	CHECK_EQ(play_reserve(a.box, 16, &coming), ACP_ST_OK);
 	CHECK_EQ(play_reserve(a.box, 16, &failing), ACP_ST_OK);
-	libacp_area_close(&a);
+	CHECK(libacp_area_close(&a, NULL));
 	CHECK_EQ(send(&a, 0, 9), ACP_ST_AGAIN);
 	CHECK(!libacp_area_drained(&a));
 	receive(&a, 8, 1);
@@ -887,7 +887,7 @@ TEST(area__A4_closes_behind_what_arrives)
 	fill_message((uint8_t *)(coming + 1), 16, 2);
 	play_state(coming, 16, ACP_RECORD_READY);
 	CHECK_EQ(libacp_area_find(&a, true, &r), 0);
-	check_record(&a, &r, 16, 2);
+	check_record(&r, 16, 2);
 	libacp_area_consume(&a, &r);
 	CHECK(!libacp_area_drained(&a));
 	play_describe(failing, 3, 3);

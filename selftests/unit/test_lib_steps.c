@@ -14,6 +14,7 @@
 
 #define MAX_OWN	150	/* a copy of 8 bytes within the process */
 #define MAX_NEIGHBOUR	250	/* ... from the starter memory of a rank on the node */
+#define MAX_MESSAGE	600	/* 8 bytes into a mailbox on the node */
 #define MAX_HEAP	1000	/* an allocation or free in a heap on the node */
 #define HEAP_CALLS	12
 
@@ -51,10 +52,11 @@ static void use_heaps(void)
 	}
 }
 
-/* Between markers: nothing, a local copy, a copy from a neighbour. */
+/* Between markers: nothing, a local copy, a copy from a neighbour, a message. */
 static void rank(void)
 {
 	acp_ga_t own, other;
+	acpx_mailbox_t box;
 
 	setenv("ACP_RANK", "0", 1);
 	setenv("ACP_NPROCS", "4", 1);
@@ -73,6 +75,13 @@ static void rank(void)
 	mark();
 	acp_copy(own, other, 8, ACP_HANDLE_NULL);
 	mark();
+	if (acpx_mailbox_create(4096, 0, &box) < 0 ||
+	    !(acpx_send(acpx_mailbox_ga(box), own, 8, 1, 0, ACP_HANDLE_NULL) & 1))
+		_exit(1);
+	mark();
+	acpx_send(acpx_mailbox_ga(box), own, 8, 1, 0, ACP_HANDLE_NULL);
+	mark();
+	acpx_mailbox_free(box);
 	use_heaps();
 }
 
@@ -121,7 +130,7 @@ static long count_max(pid_t pid, int calls, long nothing, long *sum)
 
 TEST(copy__instructions)
 {
-	long nothing, own, neighbour, allocate[2], release[2], sum[4];
+	long nothing, own, neighbour, message, allocate[2], release[2], sum[4];
 	pid_t pid = fork();
 
 	if (pid == 0) {
@@ -137,19 +146,23 @@ TEST(copy__instructions)
 	own = count_steps(pid) - nothing;
 	count_steps(pid);
 	neighbour = count_steps(pid) - nothing;
+	count_steps(pid);
+	message = count_steps(pid) - nothing;
 	for (int i = 0; i < 2; i++) {
 		allocate[i] = count_max(pid, HEAP_CALLS / 2, nothing, &sum[i]);
 		release[i] = count_max(pid, HEAP_CALLS / 2, nothing, &sum[i + 2]);
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	printf("# 8 bytes: own %ld, neighbour %ld instructions\n", own, neighbour);
+	printf("# 8 bytes: own %ld, neighbour %ld, message %ld instructions\n", own, neighbour,
+	       message);
 	printf("# own heap: acp_malloc at most %ld, mean %ld; acp_free %ld, %ld\n", allocate[0],
 	       sum[0] * 2 / HEAP_CALLS, release[0], sum[2] * 2 / HEAP_CALLS);
 	printf("# neighbour's: acp_malloc %ld, %ld; acp_free %ld, %ld\n", allocate[1],
 	       sum[1] * 2 / HEAP_CALLS, release[1], sum[3] * 2 / HEAP_CALLS);
 	CHECK(nothing > 0 && own > 0 && own <= MAX_OWN);
 	CHECK(neighbour > 0 && neighbour <= MAX_NEIGHBOUR);
+	CHECK(message > 0 && message <= MAX_MESSAGE);
 	CHECK(allocate[0] > 0 && allocate[0] <= MAX_HEAP);
 	CHECK(allocate[1] > 0 && allocate[1] <= MAX_HEAP);
 	CHECK(release[0] > 0 && release[0] <= MAX_HEAP);
