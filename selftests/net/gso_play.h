@@ -153,7 +153,8 @@ static inline void good(bool ipv6, uint32_t integrity)
 }
 
 /* Add piece i of the copy "ticket"; the first piece goes to "first". */
-static inline char *add_piece(uint64_t ticket, uint32_t origin, uint64_t first, uint32_t i, bool last)
+static inline char *add_piece(uint64_t ticket, uint32_t origin, uint64_t first, uint32_t i,
+			      bool last)
 {
 	struct acp_frame f = inject_header(&x, ACP_FRAME_DATA);
 	struct acp_msg m = {
