@@ -97,12 +97,12 @@ void acp_station_lost(struct acp_peer *peer, u8 status);
 void acp_station_opened(struct acp_peer *peer);
 
 /**
- * acp_station_late() - let a worker process held frames that the budget of a softirq is too small for
+ * acp_station_late() - let a worker process held frames for which a budget was too small
  * @peer: sender of the frames; its "behind" is set
  * @target: global address that the next of them is for, or 0
  *
- * The worker of that rank, or of another one of the job here, calls acp_peer_release() until none is
- * left.
+ * The worker of that rank, or of another one of the job here, calls acp_peer_release() until
+ * none is left.
  *
  * Context: BH off, in softirq; no lock held.
  * Return: false if the job has no rank here.

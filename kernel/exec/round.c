@@ -72,7 +72,7 @@ static void count_round(struct acp_job *job, const struct acp_budget *budget, u3
 /* If the budget is used up, the next round of the job begins with the next rank. */
 static noinline void look_at_all(struct acp_job *job)
 {
-	struct acp_budget own acp_uncleared, *budget = acp_budget_of_pass(&own);
+	struct acp_budget own acp_uncleared, *budget = acp_budget_of_softirq(&own);
 	u32 turn = READ_ONCE(job->turn), done = budget->done, ranks;
 
 	ranks = look_at_ranks(job, budget, turn, U32_MAX);

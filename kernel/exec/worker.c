@@ -106,7 +106,7 @@ static struct acp_peer *next_behind(struct acp_job *job, unsigned long *index)
 	return peer;
 }
 
-/* Process held frames of each peer that is behind with one budget.  Returns true if more is left. */
+/* Process held frames of each peer that is behind, with one budget.  True if more is left. */
 static bool release(struct acp_rank *rank, bool account)
 {
 	struct acp_peer *peer;

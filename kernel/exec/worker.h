@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The worker of a rank: a thread that continues when a budget is used up (budget.h), with the rank's
- * queues and with frames for the rank that had to wait for earlier ones (acp_station_late()), even if
- * the rank's process sleeps, computes or is stopped.  It is started when first needed and ends with the
- * rank.  It has the lowest priority of normal tasks (nice 19).  After some steps it moves to the
- * control groups of the process, until it has been idle for a while: its work is accounted and
- * limited there.
+ * The worker of a rank: a thread that continues when a budget is used up (budget.h), with the
+ * rank's queues and with frames for the rank that had to wait for earlier ones
+ * (acp_station_late()), even if the rank's process sleeps, computes or is stopped.  It is started
+ * when first needed and ends with the rank.  It has the lowest priority of normal tasks (nice 19).
+ * After some steps it moves to the control groups of the process, until it has been idle for a
+ * while: its work is accounted and limited there.
  *
  * It is a kernel thread because no interface that modules can use on all kernels makes a process
  * run code in the kernel while that process is elsewhere.

@@ -336,7 +336,7 @@ static struct sk_buff *release_held(struct acp_peer *peer)
 
 	if (likely(!skb))
 		return NULL;
-	budget = acp_budget_of_pass(&own);
+	budget = acp_budget_of_softirq(&own);
 	do {
 		if (!pay(budget, skb)) {
 			acp_stat_inc(peer->job->node, rx_held_goes);

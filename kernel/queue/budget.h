@@ -2,9 +2,9 @@
 /*
  * A budget limits the work for ranks that is done at a time with bottom halves off.
  *
- * One pass of a softirq over what has arrived has one budget, for all poll rounds (round.c) and for
- * frames that had to wait (peer.c), of all jobs.  One scan of all rings by the poller has one, and
- * all moderated rings of a CPU share one (poller.c).  The rank's worker does the rest (worker.h).  A
+ * One run of a softirq over what has arrived has one budget, for all poll rounds (round.c) and for
+ * frames that had to wait (peer.c), of all jobs. One scan of all rings by the poller has one, and
+ * all moderated rings of a CPU share one (poller.c). The rank's worker does the rest (worker.h). A
  * system call or a worker begins a new budget for each step and may be rescheduled between steps.
  */
 #ifndef ACP_BUDGET_H
@@ -102,16 +102,16 @@ static inline bool acp_budget_pay(struct acp_budget *b, u32 bytes)
 }
 
 /**
- * acp_budget_of_pass() - find the budget of the present pass of a softirq
+ * acp_budget_of_softirq() - find the budget of the present run of a softirq
  * @own: budget to begin and use if there is none
  *
- * If others have used up that of the pass, the caller has one short command, so that full rings of a
+ * If others have used up that of the run, the caller has one short command, so that full rings of a
  * job do not send the waiting commands of others to their workers.  A thread, which can be
  * rescheduled afterwards, has a budget of its own.
  *
  * Context: bottom halves off; the budget may be used until they are enabled or the softirq returns.
  * Return: the budget.
  */
-struct acp_budget *acp_budget_of_pass(struct acp_budget *own);
+struct acp_budget *acp_budget_of_softirq(struct acp_budget *own);
 
 #endif /* ACP_BUDGET_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sources that their owner changes while they are on their way, which is permitted: old or new bytes
- * arrive. Payloads that stay in their pages may then not match their tag or checksum. What is
+ * Sources that their owner changes while they are on their way, which is permitted: old or new
+ * bytes arrive. Payloads that stay in their pages may then not match their tag or checksum. What is
  * retransmitted is copied first, so that it does: progress is guaranteed with each integrity.
  */
 #include "../dev/isolated.h"

@@ -426,7 +426,7 @@ TEST(M8_in_place_heap_batch_ipv6)
 	heap(true, true);
 }
 
-/* ---- Other integrities: frames have other headers, and pages are attached in the same way. ---- */
+/* ---- Other integrities, with other headers ---- */
 
 static void with(uint32_t other, void (*attack_on)(bool ipv6, bool batch), bool batch)
 {
