@@ -45,23 +45,44 @@ static inline bool libacp_local_copy_word(acp_ga_t dst, acp_ga_t src, char **to)
 	return true;
 }
 
-/*
- * Return the address of the bytes [ga, ga + size), or NULL if this process cannot access them.
- * Thread-safe.
+/**
+ * libacp_local_reach() - find bytes that this process can access
+ * @ga: their global address
+ * @size: their number
+ * @write: is it to write to them?
+ *
+ * Context: any thread of a rank; may map memory of another rank of the node.
+ * Return: their address, or NULL if this process cannot access them.
  */
 void *libacp_local_reach(acp_ga_t ga, uint64_t size, bool write);
 
-/* The same for writing. *watch: the structure that tells of threads that wait for its changes. */
+/**
+ * libacp_local_reach_watched() - find bytes to write to, and who waits for their change
+ * @ga: their global address
+ * @size: their number
+ * @watch: set to the structure that tells of threads that wait for changes of this memory
+ *
+ * Context: as libacp_local_reach().
+ * Return: as libacp_local_reach().
+ */
 void *libacp_local_reach_watched(acp_ga_t ga, uint64_t size, struct acp_watch **watch);
 
 /* Wake threads that wait for a change of these bytes, which the caller has just written. */
 void libacp_local_written(acp_ga_t ga, uint64_t size);
 
-/*
- * Execute an access in the calling thread. False, without any effect, if this process cannot reach
- * both ends or an argument is invalid: the kernel must execute or fail it. Thread-safe.
+/**
+ * libacp_local_copy() - execute a copy in the calling thread
+ * @dst: destination
+ * @src: source
+ * @size: bytes
+ *
+ * Context: any thread of a rank; may map memory of another rank of the node.
+ * Return: false, without any effect, if this process cannot reach both ends or an argument is
+ * invalid: the kernel must execute or fail it.
  */
 bool libacp_local_copy(acp_ga_t dst, acp_ga_t src, uint64_t size);
+
+/* The same for others. */
 bool libacp_local_atomic(unsigned int op, acp_ga_t dst, acp_ga_t src, uint64_t a, uint64_t b);
 bool libacp_local_signal(acp_ga_t dst, acp_ga_t src, uint64_t size, acp_ga_t flag,
 			 uint64_t operand, bool add);

@@ -14,10 +14,21 @@
 
 #pragma GCC visibility push(hidden)
 
-/* True if the calling thread may execute an access with this order itself. */
+/**
+ * libacp_may_start() - is what an access waits for complete?
+ * @order: its order
+ *
+ * Context: any thread of a rank; does not block.
+ * Return: true if the calling thread may execute the access itself.
+ */
 bool libacp_may_start(acp_handle_t order);
 
-/* Return the handle of an access that the calling thread has executed. */
+/**
+ * libacp_done_locally() - get the handle of an access that the calling thread has executed
+ *
+ * Context: any thread of a rank; does not block.
+ * Return: a handle that is complete.
+ */
 acp_handle_t libacp_done_locally(void);
 
 /**
@@ -39,7 +50,12 @@ acp_handle_t libacp_submit_one(struct acp_sqe *entry, acp_handle_t order);
  */
 acp_handle_t libacp_note_message(acp_handle_t handle);
 
-/* True if all messages that the calling thread's queue got before are complete. */
+/**
+ * libacp_messages_complete() - are all messages of the calling thread's queue complete?
+ *
+ * Context: any thread of a rank; does not block.
+ * Return: true if none is under way.
+ */
 bool libacp_messages_complete(void);
 
 #define LIBACP_BEHIND	UINT64_MAX	/* order of an entry: behind the previous one */

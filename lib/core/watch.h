@@ -21,11 +21,16 @@ bool libacp_watch_wake(struct acp_watch *watch, acp_ga_t ga, const void *at, uin
 _Static_assert(offsetof(struct acp_watch, waits) == offsetof(struct acp_watch, armed) + 4 &&
 	       offsetof(struct acp_watch, armed) % 8 == 0, "read in one go");
 
-/*
- * To be called after each write to memory with global addresses on this node: true if a thread of
- * the owner may be asleep until such memory changes, or a command of the owner may wait for it
- * (acpx_wait_word). The fence pairs with the one in arm() in wait_until.c, and with that of the
- * kernel.
+/**
+ * libacp_watch_armed() - does anything wait for changes of memory?
+ * @watch: that of the owner of the memory
+ *
+ * To be called after each write to memory with global addresses on this node. The fence pairs with
+ * the one in arm() in wait_until.c, and with that of the kernel.
+ *
+ * Context: any.
+ * Return: true if a thread of the owner may be asleep until such memory changes, or a command of
+ * the owner may wait for it (acpx_wait_word).
  */
 static inline bool libacp_watch_armed(const struct acp_watch *watch)
 {

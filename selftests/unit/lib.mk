@@ -5,7 +5,7 @@ LIB := $(TOP)/lib
 LIB_TESTS := test_lib_coll test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma \
 	test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan test_lib_watch \
 	test_lib_watch_tsan test_lib_steps test_lib_header test_lib_messages test_lib_ends \
-	test_lib_mailbox test_lib_mailbox_tsan test_lib_node_ring test_lib_node_ring_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan \
+	test_lib_mailbox test_lib_mailbox_tsan test_lib_node_ring test_lib_node_ring_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan test_lib_mailbox_ring \
 	test_lib_match test_lib_match_tsan test_lib_rounds
 
 TESTS += $(LIB_TESTS)
@@ -58,18 +58,19 @@ test_lib_mailbox: test_lib_mailbox.c $(ASAN)/mailbox/area.o $(ASAN)/mailbox/node
 test_lib_mailbox_tsan: test_lib_mailbox.c $(TSAN)/mailbox/area.o $(TSAN)/mailbox/node_ring.o
 test_lib_node_ring: test_lib_node_ring.c $(ASAN)/mailbox/area.o $(ASAN)/mailbox/node_ring.o
 test_lib_node_ring_tsan: test_lib_node_ring.c $(TSAN)/mailbox/area.o $(TSAN)/mailbox/node_ring.o
-test_lib_mailbox_calls test_lib_mailbox_calls_tsan: test_lib_mailbox_calls.c
+test_lib_mailbox_calls test_lib_mailbox_calls_tsan: test_lib_mailbox_calls.c mailbox_calls.h
+test_lib_mailbox_ring: test_lib_mailbox_ring.c mailbox_calls.h
 test_lib_match test_lib_match_tsan: test_lib_match.c
 test_lib_messages: test_lib_messages.c
 test_lib_messages: LIB_CFLAGS += -Wl,--wrap=getrlimit,--wrap=stat,--wrap=getgrgid,--wrap=access,--wrap=faccessat,--wrap=statvfs,--wrap=fopen
-test_lib_ga test_lib_gma test_lib_contexts test_lib_watch test_lib_messages test_lib_mailbox_calls test_lib_match: $(call objects,$(ASAN),$(LIB_NAMES))
+test_lib_ga test_lib_gma test_lib_contexts test_lib_watch test_lib_messages test_lib_mailbox_calls test_lib_mailbox_ring test_lib_match: $(call objects,$(ASAN),$(LIB_NAMES))
 test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan test_lib_mailbox_calls_tsan test_lib_match_tsan: $(call objects,$(TSAN),$(LIB_NAMES))
 test_lib_ga test_lib_gma test_lib_gma_tsan test_lib_contexts test_lib_contexts_tsan \
-	test_lib_watch test_lib_watch_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan \
+	test_lib_watch test_lib_watch_tsan test_lib_mailbox_calls test_lib_mailbox_calls_tsan test_lib_mailbox_ring \
 	test_lib_match test_lib_match_tsan test_lib_messages test_lib_ends: LIB_CFLAGS += $(LIB_DEVICE)
 
 test_lib_coll test_lib_boot test_lib_launch test_lib_rings test_lib_ga test_lib_gma \
-test_lib_contexts test_lib_watch test_lib_messages test_lib_ends test_lib_mailbox test_lib_node_ring test_lib_mailbox_calls test_lib_match: $(LIB_HEADERS)
+test_lib_contexts test_lib_watch test_lib_messages test_lib_ends test_lib_mailbox test_lib_node_ring test_lib_mailbox_calls test_lib_mailbox_ring test_lib_match: $(LIB_HEADERS)
 	$(CC) $(LIB_CFLAGS) $(SANITIZE) $(CFLAGS) -o $@ $(filter %.c %.o,$^) $(LDFLAGS)
 
 test_lib_rings_tsan test_lib_gma_tsan test_lib_contexts_tsan test_lib_watch_tsan \
